@@ -378,11 +378,6 @@ Kernels = dict[str, Callable[..., Any]]
 def kernels(paddle: ModuleType) -> Kernels:
     """Those of ``paddle._C_ops``."""
 
-    def gathered(tensor: Tensor, of: group.Group | None) -> Tensor:
-        parts: list[Tensor] = []
-        communication.all_gather(parts, tensor, of)
-        return paddle.concat(parts, -1)
-
     def summed(tensor: Tensor, of: group.Group | None) -> Tensor:
         total = paddle.assign(tensor)
         communication.all_reduce(total, group=of)
@@ -397,9 +392,7 @@ def kernels(paddle: ModuleType) -> Kernels:
         "c_split": lambda tensor, rank, count, *rest: paddle.assign(
             paddle.split(tensor, count, -1)[rank]
         ),
-        "c_concat": lambda tensor, rank, count, ring, *rest: gathered(
-            tensor, group.get_group(ring)
-        ),
+        "c_concat": joined_over_ranks(paddle).apply,
         "mp_allreduce_sum": lambda tensor, ring, *rest: summed(tensor, group.get_group(ring)),
         "all_reduce_": reduced,
         "c_softmax_with_cross_entropy": cross_entropy_over_ranks(paddle).apply,
@@ -456,6 +449,25 @@ def rows_to_experts(
         return RowsToExperts.apply(x, local.tolist(), own.tolist(), group.get_group(ring))
 
     return kernel
+
+
+def joined_over_ranks(paddle: ModuleType) -> Any:
+    """A layer that joins the parts of all ranks along the last axis; its gradient is the rank's own
+    part."""
+
+    class JoinedOverRanks(paddle.autograd.PyLayer):  # type: ignore[misc, name-defined]
+        @staticmethod
+        def forward(ctx: Any, part: Tensor, rank: int, count: int, ring: int, *rest: Any) -> Tensor:
+            ctx.rank, ctx.count = rank, count
+            parts: list[Tensor] = []
+            communication.all_gather(parts, part, group.get_group(ring))
+            return paddle.concat(parts, -1)
+
+        @staticmethod
+        def backward(ctx: Any, dy: Tensor) -> Tensor:
+            return paddle.assign(paddle.split(dy, ctx.count, -1)[ctx.rank])
+
+    return JoinedOverRanks
 
 
 def cross_entropy_over_ranks(paddle: ModuleType) -> Any:

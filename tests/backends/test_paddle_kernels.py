@@ -44,3 +44,11 @@ def test_an_older_operator_takes_names_and_values_in_turn(name: str) -> None:
     attributes = {"use_calc_stream": True, "ring_id": 0, "rank": 0, "nranks": 1}
     given = [one for pair in attributes.items() for one in pair]
     assert np.array_equal(legacy_kernels(paddle)[name](paddle.to_tensor(x), *given).numpy(), x)
+
+
+def test_the_parts_of_all_ranks_are_joined_and_each_has_its_gradient() -> None:
+    def joined(x: Any) -> Any:
+        return kernels(paddle)["c_concat"](x, dist.get_rank(), N, 0, True, True)
+
+    found = gradcheck.check(joined, draw((N, ROWS, CLASSES)), world=N, outputs="replicated")
+    assert found.verdict is Status.PASS

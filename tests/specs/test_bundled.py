@@ -120,7 +120,7 @@ class TestTheFolders:
             files.setdefault(str(Path(scenario.path).relative_to(bundled_specs())), []).append(kinds)
         for file, cited in files.items():
             folder, _, _ = file.partition("/")
-            if folder == "observed":
+            if folder in ("observed", "recorded", "design"):
                 assert all(kinds == {True} for kinds in cited), file
             elif folder == "documents":  # what extends one, or is one of its cases, may be an observation
                 assert sum(False in kinds for kinds in cited) > len(cited) / 2, file

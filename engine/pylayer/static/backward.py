@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from types import NoneType
 from typing import Any
 
 from pylayer.ops.creation import full_like
@@ -82,12 +83,17 @@ def append_backward(
             program has that is persistable, as parameters are, the one made last first.
 
     Raises:
-        TypeError: `loss` is not a Variable.
+        TypeError: `loss` is not a Variable, or `parameter_list` is no list, tuple or set.
     """
     check_static("paddle.static.append_backward")
     if not isinstance(loss, Variable):
         raise TypeError(
             f"The loss of append_backward must be a Variable, but received {type(loss).__name__}."
+        )
+    if not isinstance(parameter_list, (list, tuple, set, NoneType)):
+        raise TypeError(
+            "The parameter_list of append_backward must be a list, tuple or set, but received "
+            f"{type(parameter_list).__name__}. Write [x] for one."
         )
     program = default_main_program()
     parameters = [

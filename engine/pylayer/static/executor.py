@@ -15,7 +15,7 @@ from pylayer.static.structure import leaves
 from pylayer.static.variable import Variable, current
 from pylayer.tape.grad_mode import grad_mode
 from pylayer.tape.symbol import recording
-from pylayer.tensor.array import Place, _device, default_module, to_numpy
+from pylayer.tensor.array import Place, _device, default_module, device_name, to_numpy
 from pylayer.tensor.tensor import Tensor
 
 
@@ -23,16 +23,19 @@ class Executor:
     """Runs programs on a device.
 
     Args:
-        place: CPUPlace, CUDAPlace, or None for the current device.
+        place: CPUPlace, CUDAPlace, the name of a device, or None for the current one.
 
     Raises:
-        TypeError: it is of another type.
+        ValueError: it is of another type.
     """
 
-    def __init__(self, place: Place | None = None) -> None:
+    def __init__(self, place: Place | str | None = None) -> None:
+        if isinstance(place, str):
+            place = Place(device_name(place))
         if not isinstance(place, (Place, type(None))):
-            raise TypeError(
-                f"The place of an Executor must be CPUPlace() or CUDAPlace(id), but got {place!r}."
+            raise ValueError(
+                "The place of an Executor must be CPUPlace(), CUDAPlace(id) or the name of a "
+                f"device, but got {place!r}."
             )
         self.place = place
 

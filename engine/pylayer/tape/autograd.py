@@ -8,9 +8,17 @@ import numpy as np
 
 from pylayer.fast.walk import backward_walk
 from pylayer.tape.grad_mode import grad_mode, grad_mode_set
-from pylayer.tape.graph import Cotangent, Gradients, Target, nodes_between, run_hooks, walk
+from pylayer.tape.graph import (
+    Cotangent,
+    Gradients,
+    Output,
+    Target,
+    nodes_between,
+    run_hooks,
+    walk,
+)
 from pylayer.tape.hooks import final_hooks
-from pylayer.tape.node import with_array_in_order
+from pylayer.tape.node import OpNode, with_array_in_order
 from pylayer.tape.symbol import recording
 from pylayer.tape.vjp import recorded_ops
 from pylayer.tensor.array import XP, duplicate, in_order
@@ -240,6 +248,9 @@ def own_gradient(
 def cotangent_for(output: Tensor, given: Tensor | None, create_graph: bool) -> Cotangent:
     """The cotangent to start from, ones unless given, in the shape of `output`: an array.
 
+    As in Paddle it is cast to the dtype of what an operation made; layers do that themselves, and a
+    leaf takes any.
+
     With `create_graph` a Tensor that needs a gradient: what is computed from it is part of a graph,
     as in Paddle.
 
@@ -254,11 +265,19 @@ def cotangent_for(output: Tensor, given: Tensor | None, create_graph: bool) -> C
         raise wrong_shape(output, given)
     shape = output.array.shape
     shaped: Tensor = given.reshape(shape) if given.array.shape != shape else given
+    if shaped.array.dtype != output.array.dtype and is_of_operation(output):
+        shaped = shaped.astype(output.dtype)
     if not create_graph:
         return in_order(shaped.array)
     if shaped._stop_gradient:
         return Tensor(in_order(shaped.array), None, False)
     return with_array_in_order(shaped)
+
+
+def is_of_operation(tensor: Tensor) -> bool:
+    """Whether an operation made `tensor`, and neither a layer nor the user."""
+    node = tensor.node
+    return isinstance(node.parents[0] if type(node) is Output else node, OpNode)
 
 
 def target_of(tensor: Tensor) -> Target:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar, Token
 from dataclasses import dataclass
 from itertools import chain
+from types import NoneType
 from typing import Any
 
 from pylayer.tape.grad_mode import grad_mode
@@ -69,19 +70,28 @@ class Packed:
     value: Any
     unpack: Callable[[Any], Tensor]
 
-    def restored(self) -> Any:
-        """The unpack hook's result."""
-        return self.unpack(self.value)
+    def restored(self) -> Tensor | None:
+        """The Tensor again, or None. Raises TypeError where the unpack hook returned something
+        else."""
+        tensor = self.unpack(self.value)
+        if not isinstance(tensor, (Tensor, NoneType)):
+            raise self.wrong_type(tensor)
+        return tensor
 
     def unpacked(self) -> Tensor:
         """The Tensor again. Raises TypeError if the unpack hook did not return a Tensor."""
         tensor = self.restored()
-        if not isinstance(tensor, Tensor):
-            raise TypeError(
-                f"The unpack hook of saved_tensors_hooks must return a Tensor, but got "
-                f"{type(tensor).__name__}."
-            )
+        if tensor is None:
+            raise self.wrong_type(tensor)
         return tensor
+
+    @staticmethod
+    def wrong_type(value: Any) -> TypeError:
+        """The error of an unpack hook that returned `value`."""
+        return TypeError(
+            "The unpack hook of saved_tensors_hooks must return a Tensor, but got "
+            f"{type(value).__name__}."
+        )
 
 
 def packed(tensor: Any) -> Packed:

@@ -65,15 +65,24 @@ def set_device(device: str) -> str:
         ValueError: the name is not one of these.
         RuntimeError: a GPU is requested and CuPy or a device is missing; the message says which.
     """
+    device = device_name(device)
+    if device != "cpu":
+        cupy = _import_cupy()
+        cupy.cuda.Device(int(device.removeprefix("gpu:"))).use()
+    _device.set(device)
+    return device
+
+
+def device_name(device: str) -> str:
+    """``cpu`` or ``gpu:<index>`` of a device as users write it; ``gpu`` is the first.
+
+    Raises:
+        ValueError: it is none of these.
+    """
     if not re.fullmatch(r"cpu|gpu(:[0-9]+)?", device):
         raise ValueError(f"The device must be 'cpu', 'gpu' or 'gpu:<index>', but got {device!r}.")
     name, _, index = device.partition(":")
-    if name == "gpu":
-        cupy = _import_cupy()
-        cupy.cuda.Device(int(index or 0)).use()
-        device = f"gpu:{int(index or 0)}"
-    _device.set(device)
-    return device
+    return "cpu" if name == "cpu" else f"gpu:{int(index or 0)}"
 
 
 def _import_cupy() -> ModuleType:

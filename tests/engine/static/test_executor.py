@@ -176,8 +176,11 @@ def test_random_numbers_are_drawn_anew_in_each_run_and_alike_in_forward_and_back
 
 
 def test_only_places_and_programs_are_taken() -> None:
-    with pytest.raises(TypeError, match="must be CPUPlace"):
-        paddle.static.Executor("cpu")
+    with pytest.raises(ValueError, match="must be CPUPlace"):
+        paddle.static.Executor(3)
+    with pytest.raises(ValueError, match="but got 'nowhere'"):
+        paddle.static.Executor("nowhere")
+    assert paddle.static.Executor("cpu").place == paddle.CPUPlace()
     with pytest.raises(TypeError, match="requires Program"):
         paddle.static.Executor().run("program")
 
