@@ -322,6 +322,10 @@ class Result(_Record):
     beside: str = ""
     """Of a comparison, the other backend; empty for the result of a case."""
     seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
+    instead: dict[str, Any] = {}
+    """What the backend does in place of what is expected, as `observed` of a release file; empty
+    unless a run records it.
+    """
     missing_name: str = ""
     """The name in Paddle that the engine lacks, for which the case is UNSUPPORTED."""
     internal_error: str = ""

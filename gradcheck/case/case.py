@@ -39,6 +39,8 @@ class Case(BaseModel):
     """Whether its outputs and gradients are wanted, to be compared with those of other backends."""
     memory: int = MEMORY
     """Limit in bytes of what the case may allocate."""
+    recorded: bool = False
+    """Whether the result says what the backend does in place of what is expected."""
 
     @property
     def name(self) -> str:

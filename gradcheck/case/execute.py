@@ -24,6 +24,7 @@ from gradcheck.case.gradient_check import (
     judge,
 )
 from gradcheck.case.input_arrays import NoInputError
+from gradcheck.case.instead import Instead
 from gradcheck.case.layer import ScenarioLayer, WrongCotangent
 from gradcheck.case.layer_calls import LayerCalls
 from gradcheck.case.never_ran import refuse_foreign_layers
@@ -102,6 +103,7 @@ def execute(case: Case) -> Result:
         details=tuple(messages[1:]),
         gradient=gradient,
         values=run.values,
+        instead=run.instead(gradient) if case.recorded and not status.green else {},
         seconds=perf_counter() - started,
     )
 
@@ -137,6 +139,10 @@ class Run:
         """Outputs and gradients of the documented run, where they are wanted."""
         self.calls = LayerCalls(backend)
         """The layers of the documented run."""
+        self.raised: Exception | None = None
+        """What the documented run raised."""
+        self.gradients: dict[str, Any] = {}
+        """The gradients that it gave, by input."""
         self.namespace: Namespace = {**new_namespace(backend), **case.variables}
         self.given = dict(self.namespace)
         """What the code finds."""
@@ -217,19 +223,19 @@ class Run:
 
     def run_layer(self, layer: ScenarioLayer) -> list[Finding]:
         """Call the layer once as its users do, take gradients, and look at what that gives."""
-        gradients: dict[str, Any] = {}
         with self.expected_exception() as found:
             cotangent = self.expect.cotangent
-            gradients = as_users(self.backend, self.calls, layer.documented, cotangent)
+            self.gradients = as_users(self.backend, self.calls, layer.documented, cotangent)
             if self.case.compared:
                 outputs = layer.documented_outputs
                 named = [*zip(output_names(len(outputs)), outputs, strict=True)]
-                named += [(f"gradient of {name}", gradient) for name, gradient in gradients.items()]
+                for name, gradient in self.gradients.items():
+                    named.append((f"gradient of {name}", gradient))
                 self.values = tuple(value_of(name, self.on_host(value)) for name, value in named)
         if found or self.expect.raises:
             return found
         for name, expected in self.expect.grads.items():
-            text = mismatch(self.on_host(gradients[name]), expected, self.scenario.rtol)
+            text = mismatch(self.on_host(self.gradients[name]), expected, self.scenario.rtol)
             if text:
                 found.append(Finding(Status.FAIL, f"gradient of {name}: {text}"))
         return [*found, *self.check_values(), *self.check_calls()]
@@ -242,6 +248,7 @@ class Run:
         try:
             yield found
         except Exception as error:
+            self.raised = error
             if expected is None or self.backend.lacks(error):
                 raise
             phase = phase_of(error)
@@ -299,6 +306,24 @@ class Run:
                 return []
         given = "; ".join(f"{w.category.__name__}: {text_of(w.message)}" for w in caught) or "none"
         return [Finding(Status.FAIL, f"expected a {wanted.type}, but the warnings were: {given}")]
+
+    def instead(self, gradient: GradientSummary | None) -> dict[str, Any]:
+        """What the backend did in place of what is expected, as `observed` of a release file."""
+        seen = Instead(self.namespace, self.on_host)
+        if self.raised is not None:
+            return seen.exception(self.raised)
+        found: dict[str, Any] = {}
+        if values := seen.values(self.expect.values):
+            found["values"] = values
+        if self.expect.grads:
+            found["grads"] = {name: seen.plain(self.gradients[name]) for name in self.expect.grads}
+        if gradient is not None:
+            found["gradient"] = "differs" if gradient.verdict is Status.FAIL else "matches"
+        times = {"forward": self.calls.forwards, "backward": self.calls.backwards}
+        expected = [name for name, count in self.expect.calls if count is not None]
+        if expected:
+            found["calls"] = {name: self.calls.count(times[name]) for name in expected}
+        return found or {"values": seen.gradients_left()}
 
     def on_host(self, value: Any) -> Any:
         """A Tensor's values as an array of NumPy; anything else as it is."""

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date
 from platform import machine, python_version, system
 
 import click
 
 from gradcheck import __version__
-from gradcheck.backends.base import missing
+from gradcheck.backends.base import kind_of, missing, version_of
 from gradcheck.backends.environments import made_environments, place_of_backend
 from gradcheck.case.case import Case
-from gradcheck.commands.backends import chosen_backends, require_backend, split_names
+from gradcheck.commands.backends import chosen_backends, split_names
 from gradcheck.commands.report_options import report_files
 from gradcheck.commands.run_cases import exit_code, make_executor, run_all
 from gradcheck.commands.shared_options import backends_option, number_of_jobs
-from gradcheck.commands.specs import read_bundled
+from gradcheck.commands.specs import read_bundled, with_releases
 from gradcheck.config import load_project
-from gradcheck.conformance.behaviour import result_as_pinned
+from gradcheck.conformance.behaviour import result_as_recorded
 from gradcheck.conformance.catalogue import load_catalogue
 from gradcheck.conformance.matrix_formats import (
     TEXT_WIDTH,
@@ -31,8 +30,13 @@ from gradcheck.conformance.matrix_formats import (
     as_markdown,
     as_text,
 )
-from gradcheck.conformance.reproduce import NoProgramError, write_program
-from gradcheck.conformance.table import RuleMatrix, build_matrix
+from gradcheck.conformance.releases import (
+    read_release,
+    release_paths,
+    require_recorded,
+    suite_digest,
+)
+from gradcheck.conformance.table import RuleMatrix, build_matrix, column_title
 from gradcheck.report.plain import PlainScreen
 from gradcheck.result import Result
 from gradcheck.run.plan import plan
@@ -56,9 +60,10 @@ class ProgressOnly(PlainScreen):
     "is here."
 )
 @click.option(
-    "--pinned",
+    "--recorded",
     is_flag=True,
-    help="Run nothing: show what the bundled scenarios pin, of any release.",
+    help="Take releases of Paddle from their release files, which are from runs, in place of "
+    "running them.",
 )
 @click.option(
     "--format",
@@ -81,44 +86,42 @@ class ProgressOnly(PlainScreen):
     help="Cases at a time; auto (the default) is one per core.",
 )
 def matrix(
-    backends: tuple[str, ...], pinned: bool, layout: str, reports: tuple[str, ...], jobs: str
+    backends: tuple[str, ...], recorded: bool, layout: str, reports: tuple[str, ...], jobs: str
 ) -> None:
     """Show what each backend does with each rule of the documents.
 
-    The bundled scenarios are run on all of them, about a minute for each. Where releases differ
-    comes first.
+    The bundled scenarios are run on all of them, some minutes for each. Sentences that a release
+    breaks come first.
 
-    Exit code: as `gradcheck run`; 1 where a backend does neither what is documented nor what is
-    pinned of it.
+    Exit code: as `gradcheck run`; 1 where a backend does neither what is expected nor what is
+    recorded of it.
     """
     files = report_files(reports, [*FILES, "badges"], in_folder="badges")
-    config = load_project().config
     specs = read_bundled()
-    chosen = split_names(backends) or installed_backends()
-    if pinned:
-        for name in chosen:
-            require_backend(name)
-        cases = plan(specs, chosen)
-        results: Sequence[Result] = [result_as_pinned(case) for case in cases]
-        status, made = 0, None
-    else:
-        places = chosen_backends(chosen, config=config)
-        cases = plan(specs, list(places), places=places)
-        results, interrupted = run_all(
-            cases, make_executor(jobs=number_of_jobs(jobs)), ProgressOnly()
+    chosen = split_names(backends) or (
+        ["numpy", *(f"paddle@{release}" for release in release_paths())]
+        if recorded
+        else installed_backends()
+    )
+    taken = [name for name in chosen if recorded and kind_of(name) == "paddle"]
+    cases = with_releases(plan(specs, taken))
+    results = [*recorded_results(cases)]
+    status = 0
+    if running := [name for name in chosen if name not in taken]:
+        places = chosen_backends(running, config=load_project().config)
+        ran = with_releases(plan(specs, list(places), places=places))
+        outcome, interrupted = run_all(
+            ran, make_executor(jobs=number_of_jobs(jobs)), ProgressOnly()
         )
-        status = exit_code(results, interrupted)
+        status = exit_code(outcome, interrupted)
         if interrupted:  # there is no whole matrix
             raise SystemExit(status)
-        python = f"Python {python_version()}, {system()} {machine()}"
-        made = f"Run on {date.today()} with gradcheck {__version__}, {python}."
-    found = build_matrix(load_catalogue(), cases, results, made)
+        cases, results = [*ran, *cases], [*outcome, *results]
+    found = build_matrix(load_catalogue(), cases, results, describe_run(running, taken))
     width = shutil.get_terminal_size((TEXT_WIDTH, 0)).columns if sys.stdout.isatty() else TEXT_WIDTH
-    click.echo(
-        as_text(found, width) if layout == "table" else FILES[layout](found, cases), nl=False
-    )
+    click.echo(as_text(found, width) if layout == "table" else FILES[layout](found), nl=False)
     for name, path in files:
-        texts = {path: FILES[name](found, cases)} if name in FILES else as_badges(found, path)
+        texts = {path: FILES[name](found)} if name in FILES else as_badges(found, path)
         for file, text in texts.items():
             try:
                 write_whole(file, text)
@@ -127,40 +130,41 @@ def matrix(
     raise SystemExit(status)
 
 
-FILES: dict[str, Callable[[RuleMatrix, Sequence[Case]], str]] = {
-    "html": lambda matrix, cases: as_html(matrix, write_programs(matrix, cases)),
-    "markdown": lambda matrix, cases: as_markdown(matrix, write_worst_programs(matrix, cases)),
-    "json": lambda matrix, cases: as_json(matrix),
+FILES: dict[str, Callable[[RuleMatrix], str]] = {
+    "html": as_html,
+    "markdown": as_markdown,
+    "json": as_json,
 }
 """Format → the text of its file."""
 
 
-def write_programs(matrix: RuleMatrix, cases: Sequence[Case]) -> dict[str, str]:
-    """Return by scenario the programs that show a deviation, for the scenarios that have one."""
-    # The case of a scenario's first point, as later ones are replaced.
-    by_scenario = {case.scenario.id: case for case in reversed(cases)}
-    programs = {}
-    for note in (note for row in matrix.rows for note in row.notes):
-        for scenario in note.scenarios:
-            if scenario not in programs:
-                with suppress(NoProgramError):
-                    programs[scenario] = write_program(by_scenario[scenario])
-    return programs
+def recorded_results(cases: Iterable[Case]) -> Iterator[Result]:
+    """Yield the results of cases on releases, as their files have them.
 
-
-def write_worst_programs(matrix: RuleMatrix, cases: Sequence[Case]) -> dict[str, str]:
-    """Return for each of the worst findings the program of its first scenario that has one, by that
-    scenario's id.
+    Raises UserError: a release was not run.
     """
-    programs = write_programs(matrix, cases)
-    worst = {}
-    for finding in matrix.grave:
-        first = next(
-            (scenario for scenario in finding.note.scenarios if scenario in programs), None
+    for case in cases:
+        release = require_recorded(version_of(case.backend))
+        yield result_as_recorded(case, read_release(release_paths()[release]))
+
+
+def describe_run(running: Sequence[str], recorded: Sequence[str]) -> str:
+    """Describe when and where backends were run, in a sentence or two."""
+    parts = []
+    if running:
+        python = f"Python {python_version()}, {system()} {machine()}"
+        titles = ", ".join(map(column_title, running))
+        parts.append(
+            f"{titles}: run on {date.today()} with gradcheck {__version__}, suite "
+            f"{suite_digest(read_bundled())}, {python}."
         )
-        if first is not None:
-            worst[first] = programs[first]
-    return worst
+    runs: dict[str, list[str]] = {}
+    for name in recorded:
+        release = read_release(release_paths()[require_recorded(version_of(name))])
+        run = f"run on {release.run.date}, {release.run.suite}, Python {release.run.python}"
+        runs.setdefault(run, []).append(column_title(name))
+    parts += [f"{', '.join(titles)}: {run}." for run, titles in runs.items()]
+    return " ".join(parts)
 
 
 def installed_backends() -> list[str]:

@@ -29,7 +29,7 @@ from gradcheck.commands.run_cases import (
     write_reports,
 )
 from gradcheck.commands.shared_options import number_of_jobs
-from gradcheck.commands.specs import parse_target, read_specs
+from gradcheck.commands.specs import parse_target, read_specs, with_releases
 from gradcheck.config import Config, Project, load_project
 from gradcheck.result import Result
 from gradcheck.run import journal
@@ -141,6 +141,17 @@ def read_shard(context: click.Context, parameter: click.Parameter, text: str) ->
 @report_option
 @options.screen_options
 @click.option(
+    "--as-version",
+    default="",
+    metavar="RELEASE",
+    help="Hold Paddle against what is recorded of this release, in place of its own version's.",
+)
+@click.option(
+    "--record",
+    metavar="FILE",
+    help="Write what the release does with the bundled suite into FILE, a release file.",
+)
+@click.option(
     "--durations",
     type=click.IntRange(0),
     default=0,
@@ -195,6 +206,8 @@ class RunOptions:
     reports: tuple[str, ...]
     screen: options.ScreenOptions
     durations: int
+    as_version: str
+    record: str | None
 
     def require_consistency(self) -> None:
         """Raise UserError: two options do not go together."""
@@ -204,6 +217,8 @@ class RunOptions:
             raise UserError(
                 "--lf runs failed cases again, and --resume takes them over: use one of them"
             )
+        if self.record and (self.lf or self.part != (1, 1)):
+            raise UserError("--record is about all cases: leave --lf and --shard out")
 
     def again(self) -> str:
         """Return the options with which one of the cases runs again as it runs here."""
@@ -270,6 +285,10 @@ def run_scenarios(asked: RunOptions) -> NoReturn:
     if record.problem or interrupted:
         click.echo(f"gradcheck: {record.problem or kept}", err=True)
     write_baseline(asked, baseline, results)
+    if asked.record and not interrupted:
+        from gradcheck.conformance.recording import write_release_file  # few runs record
+
+        write_release_file(Path(asked.record), cases, results)
     write_reports(files, cases, results, began, asked.again())
     raise SystemExit(exit_code(results, interrupted))
 
@@ -287,7 +306,7 @@ def selected_cases(asked: RunOptions, project: Project, failed: Mapping[str, str
     everything = plan(
         specs, list(places), places, seed=asked.seed, mode=asked.mode, order=asked.order,
         effort=asked.effort, timeout=asked.timeout, default_timeout=config.timeout or TIMEOUT,
-        memory=asked.memory,
+        memory=asked.memory, recorded=bool(asked.record),
     )  # fmt: skip
     cases = shard(select(everything, ids, asked.keywords, asked.tags), *asked.part)
     if asked.lf and not failed:
@@ -298,7 +317,11 @@ def selected_cases(asked: RunOptions, project: Project, failed: Mapping[str, str
         number, total = asked.part
         few = f"; shard {number}/{total} may have none of so few" if total > 1 else ""
         raise UserError(nothing_selected(asked.keywords, everything) + few, NOTHING_SELECTED)
-    return cases
+    if asked.record:
+        from gradcheck.conformance.recording import require_recordable  # few runs record
+
+        require_recordable(cases, asked.record)
+    return with_releases(cases, asked.as_version)
 
 
 def slowest(results: Sequence[Result], number: int) -> list[str]:

@@ -24,7 +24,7 @@ from gradcheck.conformance.catalogue import (
 )
 from gradcheck.run.plan import plan
 from gradcheck.run.select import select_ids
-from gradcheck.spec.model import Scenario, SpecFile
+from gradcheck.spec.model import CLASSES, Scenario, SpecFile
 from gradcheck.spec.text import read_text
 from gradcheck.support.display_paths import shown_path
 from gradcheck.support.escape import safe
@@ -87,10 +87,15 @@ def explain(context: click.Context, names: tuple[str, ...]) -> None:
 def rule_lines(rule: Rule, document: Document) -> Iterator[str]:
     """Yield the lines that show a rule: statement, quote, decision, scenarios that assert it."""
     yield f"{rule.id}: {rule.says}"
-    yield f"  {document.document}, {rule.section}: “{rule.quote}”"
+    yield f"  class: {rule.class_} ({CLASSES[rule.class_]})"
+    where = f"{document.document}, {rule.section}" if rule.section else document.document
+    yield f"  {where}: “{rule.quote}”" if rule.quote else f"  {where}"
+    if rule.gloss:
+        yield f"  in English: “{rule.gloss}”"
     if document.url:
         yield f"  {document.url}"
     if rule.decided:
+        yield f"  against it: {rule.against}"
         yield f"  decided: {rule.decided}"
     for scenario in scenarios_citing(rule, bundled_scenarios()):
         yield f"  {scenario.id}  {scenario.title or ''}"

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from gradcheck.backends.base import kind_of
 from gradcheck.case.naming import LAYER_REFERENCE
 from gradcheck.commands.errors import NOTHING_SELECTED, USAGE
 from gradcheck.spec.diagnostic import Diagnostic, SpecError
@@ -23,6 +24,7 @@ from gradcheck.support.suggest import hint
 from gradcheck.support.user_error import UserError
 
 if TYPE_CHECKING:
+    from gradcheck.case.case import Case
     from gradcheck.config import Project
     from gradcheck.spec.model import Scenario, SpecFile
 
@@ -144,6 +146,19 @@ def id_at_line(target: Target, scenarios: Sequence[Scenario]) -> str:
 def read_bundled() -> list[SpecFile]:
     """Return the spec files that come with gradcheck."""
     return read_or_exit(bundled_files(), ())
+
+
+def with_releases(cases: Sequence[Case], as_version: str = "") -> list[Case]:
+    """Return cases that know what is recorded of their release, where they are of the suite.
+
+    `as_version` is the release whose file is read, in place of that of the version that runs.
+    Raises UserError: that release was not run.
+    """
+    if not as_version and not any(kind_of(case.backend) == "paddle" for case in cases):
+        return [*cases]
+    from gradcheck.conformance.releases import with_recorded_deviations  # a run on NumPy needs none
+
+    return with_recorded_deviations(cases, as_version)
 
 
 def bundled_scenarios() -> list[Scenario]:

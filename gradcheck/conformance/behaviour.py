@@ -1,10 +1,11 @@
-"""The behaviour of a backend compared with the documents, in one word."""
+"""The behaviour of a backend compared with what is expected of it, in one word."""
 
 from __future__ import annotations
 
 from enum import StrEnum
 
 from gradcheck.case.case import Case
+from gradcheck.conformance.releases import ReleaseFile
 from gradcheck.result import NOT_RUN, Result, Status
 from gradcheck.spec.model import BackendExpectation, Expect
 
@@ -20,28 +21,27 @@ class Behaviour(StrEnum):
     OTHER_VALUE = "value"
     RAISES = "raises"
     OTHER_ERROR = "error"
-    POLICY = "policy"
+    DECIDED = "decided"
     HOLDS = "✓"
     NOT_RUN = "–"
 
 
 MEANING = {
-    Behaviour.UNEXPECTED: "neither what is documented nor what is pinned",
+    Behaviour.UNEXPECTED: "neither what is expected nor what is recorded",
     Behaviour.CRASH: "the process dies",
     Behaviour.HANG: "it does not end",
-    Behaviour.OTHER_GRADIENT: "it gives another gradient, or none, without a word",
-    Behaviour.SILENT: "it raises nothing, or does not warn, where it should",
-    Behaviour.OTHER_VALUE: "it gives something else, without a word",
-    Behaviour.RAISES: "it raises where it should not",
-    Behaviour.OTHER_ERROR: "it raises something else, or says something else",
-    Behaviour.POLICY: "it does something else on purpose, which is no mistake",
-    Behaviour.HOLDS: "as documented",
-    Behaviour.NOT_RUN: "not run there",
+    Behaviour.OTHER_GRADIENT: "another gradient, or none, in silence",
+    Behaviour.SILENT: "no exception or warning where one is expected",
+    Behaviour.OTHER_VALUE: "another value, in silence",
+    Behaviour.RAISES: "an exception where none is expected",
+    Behaviour.OTHER_ERROR: "another exception, or other words",
+    Behaviour.DECIDED: "as decided, where documents contradict one another",
+    Behaviour.HOLDS: "as expected",
+    Behaviour.NOT_RUN: "not run",
 }
 """The meaning of each word, for readers of the matrix."""
 ORDER = [*Behaviour]
-NOT_DEVIATING = (Behaviour.HOLDS, Behaviour.NOT_RUN)
-NO_FAILURE = (Behaviour.POLICY, *NOT_DEVIATING)
+NOT_DEVIATING = (Behaviour.DECIDED, Behaviour.HOLDS, Behaviour.NOT_RUN)
 GRAVE = (Behaviour.UNEXPECTED, Behaviour.CRASH, Behaviour.HANG, Behaviour.OTHER_GRADIENT)
 """The behaviours that users of a release need to know first."""
 
@@ -62,8 +62,6 @@ def classify_deviation(documented: Expect, entry: BackendExpectation) -> Behavio
     """Return the kind of deviation that an entry with `observed` records."""
     observed = entry.observed
     assert observed is not None
-    if entry.policy is not None:
-        return Behaviour.POLICY
 
     # How the process or the call ends.
     if observed.crash:
@@ -84,12 +82,13 @@ def classify_deviation(documented: Expect, entry: BackendExpectation) -> Behavio
     return Behaviour.OTHER_VALUE
 
 
-def result_as_pinned(case: Case) -> Result:
-    """Return the result of a case whose backend does what is documented, or what is pinned."""
-    entry = case.entry
-    if entry is not None:
-        if entry.skip is not None:
-            return case.result(Status.SKIP, entry.skip.reason)
-        if entry.observed is not None:
-            return case.result(Status.XFAIL, entry.why)
-    return case.result(Status.PASS, "")
+def result_as_recorded(case: Case, release: ReleaseFile) -> Result:
+    """Return the result of a case as a release file has it; SKIP where it was not run."""
+    scenario = case.scenario.id
+    entry = release.deviates.get(scenario)
+    if entry is not None and entry.observed is not None:
+        return case.result(Status.XFAIL, entry.why)
+    if scenario in release.holds_set:
+        return case.result(Status.PASS, "")
+    reason = entry.skip.reason if entry is not None and entry.skip is not None else "not run"
+    return case.result(Status.SKIP, reason)

@@ -1,37 +1,65 @@
-"""The rule catalogue: statements of documents that the bundled scenarios hold implementations to.
+"""The rule catalogue: what the bundled scenarios hold implementations to.
 
-A file of ``specs/rules/`` has the rules of one document. A scenario cites a rule with a tag that is
-the rule's id, so ``gradcheck run --bundled -t RULE`` runs the scenarios that assert it.
+A file of ``specs/rules/`` has the rules of one document, or those that no document has. A scenario
+cites a rule with a tag that is the rule's id, so ``gradcheck run --bundled -t RULE`` runs the
+scenarios that assert it. Ids stay: a rule may be added, and one that is withdrawn leaves its id
+unused.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Iterator
-from typing import Annotated
+from typing import Annotated, Any
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, Strict
+from pydantic import BaseModel, ConfigDict, Field, Strict, model_validator
 
-from gradcheck.spec.model import Scenario, TagName
+from gradcheck.spec.model import ExpectationClass, Scenario, TagName
 from gradcheck.support.resources import bundled_specs
 
 
 class _Strict(BaseModel):
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, validate_by_name=True)
 
 
 class Rule(_Strict):
-    """One statement of a document, or one observation."""
+    """One statement of a document, or one that no document has."""
 
     id: TagName
+    class_: ExpectationClass = Field(alias="class")
+    """Whose statement it is; the document's class unless the rule has its own."""
     says: str = Field(min_length=1)
     """The statement in our words."""
-    section: str
-    """The section of the document that has it."""
-    quote: str = Field(min_length=1)
-    """The sentence itself, verbatim but for line breaks."""
+    section: str = ""
+    """The section of the document that has it; a number of docs/observed.md where none has."""
+    quote: str = ""
+    """The sentence itself, verbatim but for line breaks; empty where there is no text."""
+    gloss: str = ""
+    """The quote in English, where it is in another language."""
+    against: str = ""
+    """Of a decision: the text, or the fact, that speaks for the contrary."""
     decided: str = ""
-    """The decision where documents contradict one another, or the engine and the release differ."""
+    """The decision where documents contradict one another, or the engine follows the release."""
+    engine: str = ""
+    """What the engine does where the document says nothing about misuse."""
+
+
+class Sentence(_Strict):
+    """A sentence of a document that asks for something: which rules assert it, or why none does."""
+
+    quote: str = Field(min_length=1)
+    gloss: str = ""
+    """The sentence in English, where it is in another language."""
+    rules: Annotated[tuple[TagName, ...], Strict(False)] = ()
+    reason: str = ""
+    """Why no rule asserts it."""
+
+    @model_validator(mode="after")
+    def _rules_or_reason(self) -> Sentence:
+        if bool(self.rules) is bool(self.reason):
+            raise ValueError(f"write the rules or a reason, one of the two: {self.quote}")
+        return self
 
 
 class Document(_Strict):
@@ -39,16 +67,31 @@ class Document(_Strict):
 
     document: str
     url: str = ""
-    verified: str
+    class_: ExpectationClass = Field(alias="class")
+    """The class of its rules, unless they have their own."""
+    verified: str = ""
     """Digest of the quotes when they were last looked up (tests/specs/quotes.py)."""
-    rules: Annotated[tuple[Rule, ...], Strict(False)]
+    rules: Annotated[tuple[Rule, ...], Strict(False)] = ()
+    sentences: Annotated[tuple[Sentence, ...], Strict(False)] = ()
+    """Every sentence that asks for something."""
 
-    @property
-    def is_observation(self) -> bool:
-        """Whether its rules were observed on a release, in place of being quoted from a page."""
-        return not self.url
+    @model_validator(mode="before")
+    @classmethod
+    def _hand_class_on(cls, data: dict[str, Any]) -> dict[str, Any]:
+        rules = [{"class": data.get("class"), **rule} for rule in data.get("rules", ())]
+        return {**data, "rules": rules}
+
+    @model_validator(mode="after")
+    def _texts(self) -> Document:
+        for rule in self.rules:
+            if bool(rule.quote) is not bool(self.url):
+                raise ValueError(f"{rule.id}: a rule of a page has a quote, no other rule has one")
+            if rule.class_ == "decided" and not (rule.decided and rule.against):
+                raise ValueError(f"{rule.id}: a decision has `decided` and `against`")
+        return self
 
 
+@functools.cache
 def load_catalogue() -> list[Document]:
     """Read the bundled catalogue, its files in the order of their names.
 
@@ -73,3 +116,12 @@ def iterate_rules(documents: Iterable[Document]) -> Iterator[tuple[Rule, Documen
 def scenarios_citing(rule: Rule, scenarios: Iterable[Scenario]) -> list[Scenario]:
     """Return the scenarios that cite a rule."""
     return [scenario for scenario in scenarios if rule.id in scenario.tags]
+
+
+def class_of(rule: Rule, scenario: Scenario) -> ExpectationClass:
+    """Return whose expectation it is that a scenario holds of a rule.
+
+    The scenario's own class counts for the rules of pages alone: what no page says is the same for
+    all scenarios.
+    """
+    return (scenario.class_ or rule.class_) if rule.quote else rule.class_

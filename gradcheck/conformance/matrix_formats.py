@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from gradcheck.case.case import Case
-from gradcheck.conformance.behaviour import GRAVE, MEANING, NO_FAILURE, Behaviour
+from gradcheck.conformance.behaviour import GRAVE, MEANING, Behaviour
 from gradcheck.conformance.catalogue import load_catalogue
+from gradcheck.conformance.matrix_record import matrix_record
+from gradcheck.conformance.programs import read_programs
 from gradcheck.conformance.table import (
-    HELD,
+    HEADINGS,
     Note,
-    ReleaseChange,
     Row,
     RuleMatrix,
     build_matrix,
@@ -25,6 +26,7 @@ from gradcheck.report.markdown import text
 from gradcheck.report.page import templates
 from gradcheck.report.record import PagePart
 from gradcheck.result import Result
+from gradcheck.spec.model import CLASSES, ExpectationClass
 from gradcheck.support.escape import one_line
 
 TEXT_WIDTH = 120
@@ -33,23 +35,18 @@ LEAST_RULE_WIDTH = 24
 """Columns that the statement of a rule has at least."""
 GAP = 2
 """Columns between columns."""
-WORST = "Crashes and other gradients"
-HEADING = "What each release of Paddle does with each rule of the documents"
-
+HEADING = "What each release of Paddle does with its documents"
 INTRODUCTION = """\
-Each rule is a statement of Paddle's documents, or an observation where they are silent, and has \
-scenarios that
-assert it. `gradcheck matrix` runs them on each release (CPU) and on the bundled engine; what a \
-release does otherwise
-is pinned, and anything else fails. `crash 2/3` says that 2 of the 3 scenarios of a rule are as \
-documented, and the
-worst of the others a crash."""
+Each rule has scenarios that assert it, and a class that says whose statement it is. Only a \
+deviation from a sentence of Paddle's documents counts against a release. `crash 2/3` means that \
+2 of the 3 scenarios of a rule are as expected, and the worst of the others is a crash. Each \
+column is from a run."""
 
 
 def describe_note(note: Note, matrix: RuleMatrix) -> str:
-    """Describe a deviation: ``3.0.0 to 3.2.2: crash: why; mended in 3.3.1``."""
+    """Describe a deviation: ``3.0.0 to 3.2.2: crash: why; fixed in 3.3.1``."""
     where = describe_backends(note.backends, matrix.backends)
-    fixed = f"; mended in {note.fixed_in}" if note.fixed_in else ""
+    fixed = f"; fixed in {note.fixed_in}" if note.fixed_in else ""
     issue = f"; {note.issue}" if note.issue else ""
     return f"{where}: {note.behaviour}: {one_line(note.reason)}{fixed}{issue}"
 
@@ -60,34 +57,24 @@ def select_legend(matrix: RuleMatrix) -> list[tuple[Behaviour, str]]:
     return [(behaviour, meaning) for behaviour, meaning in MEANING.items() if behaviour in used]
 
 
-def list_changes(change: ReleaseChange) -> list[tuple[str, tuple[Row, ...]]]:
-    """Return the differences between two releases, each with its word."""
-    return [
-        ("mended", change.fixed),
-        ("broken", change.broken),
-        ("broken otherwise", change.otherwise),
-    ]
+def list_heading(class_: ExpectationClass) -> str:
+    """Return the heading of a class with what it means."""
+    return f"{HEADINGS[class_]}: {CLASSES[class_]}"
 
 
 # --------------------------------------------------------------------------- text
 def as_text(matrix: RuleMatrix, width: int = TEXT_WIDTH) -> str:
     """Return a table for a terminal: the rules with their deviations, a column per backend."""
     lines = [f"{behaviour}: {meaning}" for behaviour, meaning in select_legend(matrix)]
-    lines.append("")
-    if matrix.grave:
-        lines.append(WORST.upper())
-    for finding in matrix.grave:
-        lines += _note_lines(finding.note, matrix, width)
-
-    for heading, rows in matrix.sections():
-        lines += _section_lines(matrix, heading, rows, width)
+    for class_, rows in matrix.sections():
+        lines += _section_lines(matrix, HEADINGS[class_], rows, width)
     for change in matrix.changes():
         lines += ["", f"FROM {column_title(change.older)} TO {column_title(change.newer)}"]
-        for word, changed in list_changes(change):
-            rules = ", ".join(row.rule.id for row in changed)
+        for word, changed in change.by_word().items():
+            rules = ", ".join(row.anchor for row in changed)
             lines += _indent(f"{word}: {rules or 'none'}", width)
-    if matrix.made:
-        lines += ["", matrix.made]
+    held = sum(len(matrix.held(class_)) for class_ in HEADINGS)
+    lines += ["", f"{held} rules have no deviation. {matrix.made}".rstrip()]
     return "\n".join(lines) + "\n"
 
 
@@ -128,83 +115,32 @@ def _indent(line: str, width: int) -> list[str]:
     )
 
 
-# --------------------------------------------------------------------------- JSON
+# --------------------------------------------------------------------------- JSON and badges
 def as_json(matrix: RuleMatrix) -> str:
-    """Return an object for programs: each rule with its cells and notes; scenarios; the changes."""
-    scenarios = {}
-    for scenario, behaviours in matrix.scenarios.items():
-        scenarios[scenario] = {
-            backend: _word(behaviour) for backend, behaviour in behaviours.items()
-        }
-    changes = []
-    for change in matrix.changes():
-        by_word = {word: [row.rule.id for row in rows] for word, rows in list_changes(change)}
-        changes.append({"from": change.older, "to": change.newer, **by_word})
-    whole = {
-        "format": "gradcheck-matrix/2",
-        "made": matrix.made,
-        "backends": {backend: column_title(backend) for backend in matrix.backends},
-        "rules": [_row_object(row) for row in matrix.rows],
-        "scenarios": scenarios,
-        "changes": changes,
-    }
-    return json.dumps(whole, indent=1, ensure_ascii=False) + "\n"
+    """Return an object for programs, which ``schemas/matrix.json`` describes."""
+    record = matrix_record(matrix, read_programs())
+    return json.dumps(record.model_dump(mode="json"), indent=1, ensure_ascii=False) + "\n"
 
 
-def _row_object(row: Row) -> dict[str, Any]:
-    cells = {}
-    for backend, cell in row.cells.items():
-        cells[backend] = {"does": _word(cell.behaviour), "holds": cell.holds, "of": cell.of}
-    return {
-        "rule": row.rule.id,
-        "says": row.rule.says,
-        "kind": "observation" if row.document.is_observation else "document",
-        "document": row.document.document,
-        "section": row.rule.section,
-        "quote": row.rule.quote,
-        "cells": cells,
-        "notes": [_note_object(note) for note in row.notes],
-        "scenarios": list(row.scenarios),
-    }
-
-
-def _note_object(note: Note) -> dict[str, Any]:
-    return {
-        "does": note.behaviour,
-        "backends": list(note.backends),
-        "reason": note.reason,
-        "scenarios": list(note.scenarios),
-        "issue": note.issue,
-        "first_seen": note.first_seen,
-        "mended_in": note.fixed_in,
-        "reproduce": [f"gradcheck show {scenario} --reproduce" for scenario in note.scenarios],
-    }
-
-
-def _word(behaviour: Behaviour) -> str:
-    """Return a behaviour in letters."""
-    words = {Behaviour.HOLDS: "as documented", Behaviour.NOT_RUN: "not run"}
-    return words.get(behaviour, str(behaviour))
-
-
-# --------------------------------------------------------------------------- badges
 def as_badges(matrix: RuleMatrix, folder: Path) -> dict[Path, str]:
-    """Return a badge of shields.io (an endpoint) for each backend: how many rules it keeps.
+    """Return a badge of shields.io (an endpoint) for each backend: how many sentences it keeps.
 
-    Keys are files in a folder, such as ``paddle-3.3.1.json``.
+    Keys are files in a folder, such as ``paddle-3.3.1.json``. A backend that was not run has none.
     """
     badges = {}
-    _, rows = matrix.kinds()[0]
     for backend in matrix.backends:
-        cells = [row.cells[backend] for row in rows if row.cells[backend].of]
-        kept = sum(not cell.fails for cell in cells)
+        cells = [row.cells[backend] for row in matrix.of_class("sentence")]
+        cells = [cell for cell in cells if cell.of]
+        if not cells:
+            continue
+        kept = sum(not cell.deviates for cell in cells)
         color = "brightgreen"
         if kept < len(cells):
             color = "red" if any(cell.behaviour in GRAVE for cell in cells) else "orange"
         badge = {
             "schemaVersion": 1,
             "label": f"PyLayer, {backend.replace('@', ' ')}",
-            "message": f"{kept} of {len(cells)} rules",
+            "message": f"{kept} of {len(cells)} sentences",
             "color": color,
         }
         badges[folder / f"{backend.replace('@', '-')}.json"] = json.dumps(badge, indent=1) + "\n"
@@ -216,17 +152,17 @@ ROOM = "gradcheck.conformance"
 """The package that has the templates."""
 
 
-def as_markdown(matrix: RuleMatrix, programs: Mapping[str, str] | None = None) -> str:
-    """Return a page: counts, releases, tables with notes, an index, `programs` by scenario."""
+def as_markdown(matrix: RuleMatrix) -> str:
+    """Return a page: broken sentences with their programs, counts, changes, other classes."""
     page = templates(ROOM, escaped=False).get_template("matrix.md.jinja")
     markdown = {"introduction": INTRODUCTION, "text": text}
-    return page.render(_template_values(matrix, programs) | markdown)
+    return page.render(_template_values(matrix) | markdown)
 
 
-def as_html(matrix: RuleMatrix, programs: Mapping[str, str] | None = None) -> str:
-    """Return a page, readable without a network or JavaScript, with `programs` by scenario."""
+def as_html(matrix: RuleMatrix) -> str:
+    """Return a page, readable without a network or JavaScript."""
     page = templates(ROOM).get_template("matrix.html.jinja")
-    return page.render(_template_values(matrix, programs))
+    return page.render(_template_values(matrix))
 
 
 def make_page_part(cases: Sequence[Case], results: Sequence[Result]) -> PagePart | None:
@@ -236,32 +172,29 @@ def make_page_part(cases: Sequence[Case], results: Sequence[Result]) -> PagePart
     """
     if len({case.backend for case in cases}) < 2:
         return None
-    matrix = build_matrix(load_catalogue(), cases, results, "")
+    matrix = build_matrix(load_catalogue(), cases, results)
     if not matrix.rows:
         return None
     environment = templates(ROOM)
-    html = environment.get_template("matrix_part.html.jinja").render(_template_values(matrix, None))
+    html = environment.get_template("matrix_part.html.jinja").render(_template_values(matrix))
     return PagePart(html, environment.get_template("matrix.css").render())
 
 
-def _template_values(matrix: RuleMatrix, programs: Mapping[str, str] | None) -> dict[str, Any]:
-    def otherwise(row: Row) -> str:
-        return describe_backends(matrix.breaking(row), matrix.backends) or Behaviour.HOLDS
-
+def _template_values(matrix: RuleMatrix) -> dict[str, Any]:
+    newest = matrix.releases[-1] if matrix.releases else matrix.backends[-1]
     return {
-        "grave": WORST,
         "heading": HEADING,
         "introduction": INTRODUCTION.replace("`", ""),
         "matrix": matrix,
         "names": [column_title(backend) for backend in matrix.backends],
+        "newest": newest,
+        "broken": matrix.broken_by(newest),
         "legend": select_legend(matrix),
-        "holds": MEANING[Behaviour.HOLDS],
-        "usual": NO_FAILURE,
-        "held": HELD,
+        "headings": HEADINGS,
+        "classes": CLASSES,
+        "list_heading": list_heading,
         "span": describe_backends,
         "title": column_title,
-        "changed": list_changes,
-        "otherwise": otherwise,
         "one_line": one_line,
-        "programs": programs or {},
+        "programs": read_programs(),
     }

@@ -69,6 +69,8 @@ def _neither(documented: Result, last: Result, reason: str, expected: str) -> Re
         "status": last.status if last.status in (Status.CRASH, Status.TIMEOUT) else Status.FAIL,
         "message": f"{neither}: {expected}{last.message}",
         "details": (*last.details, *_details(documented)),
+        "signal": documented.signal,
+        "instead": documented.instead,
     }
     return last.model_copy(update=update)
 

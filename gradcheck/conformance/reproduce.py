@@ -17,6 +17,7 @@ import numpy as np
 
 from gradcheck.case.case import Case
 from gradcheck.conformance.behaviour import Behaviour, classify_deviation
+from gradcheck.conformance.releases import deviations_of, is_bundled
 from gradcheck.spec.model import BackendExpectation, Expect, Raises, Scenario
 from gradcheck.support.user_error import UserError
 
@@ -43,15 +44,17 @@ def write_program(case: Case) -> str:
             shows it.
     """
     scenario = case.scenario
-    entries = [entry for entry in scenario.entries_of("paddle") if entry.observed is not None]
+    known = known_deviations(scenario)
+    entries = [entry for entry, _ in known]
     if not entries:
         raise NoProgramError(f"{scenario.id}: every release does as documented, as far as is known")
-    entries = [entry for entry in entries if is_visible(scenario.expect, entry)]
+    known = [(entry, where) for entry, where in known if is_visible(scenario.expect, entry)]
+    entries = [entry for entry, _ in known]
     if not entries:
         raise NoProgramError(f"{scenario.id}: releases raise there as well, only in other words")
     lines = []
-    for entry in entries:
-        lines += comment(f"Paddle {entry.versions or 'in every release'}: {entry.why}")
+    for entry, where in known:
+        lines += comment(f"Paddle {where}: {entry.why}")
     title = scenario.title or scenario.id
     lines += comment(f"Asked for: {title[0].lower()}{title[1:]}")
     code = "\n".join(program_lines(case, entries))
@@ -59,6 +62,25 @@ def write_program(case: Case) -> str:
         if re.search(rf"\b{name}\b", code) and line not in code:
             lines.append(line)
     return "\n".join([*lines, "", code.strip("\n"), ""])
+
+
+def known_deviations(scenario: Scenario) -> list[tuple[BackendExpectation, str]]:
+    """Return what is known that Paddle does otherwise, and the releases that do it, in words."""
+    entries = [
+        (entry, entry.versions or "in every release")
+        for entry in scenario.entries_of("paddle")
+        if entry.observed is not None
+    ]
+    if entries or not is_bundled(scenario):
+        return entries
+    releases: dict[str, list[str]] = {}
+    first: dict[str, BackendExpectation] = {}
+    for release, entry in deviations_of(scenario.id).items():
+        if entry.observed is not None:
+            key = entry.observed.model_dump_json()
+            releases.setdefault(key, []).append(release)
+            first.setdefault(key, entry)
+    return [(entry, ", ".join(releases[key])) for key, entry in first.items()]
 
 
 def is_visible(documented: Expect, entry: BackendExpectation) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby, pairwise
 from typing import NamedTuple
@@ -10,19 +9,25 @@ from typing import NamedTuple
 from gradcheck.backends.base import kind_of, version_of
 from gradcheck.case.case import Case
 from gradcheck.conformance.behaviour import (
-    GRAVE,
-    NO_FAILURE,
     NOT_DEVIATING,
     ORDER,
     Behaviour,
     behaviour_of,
 )
-from gradcheck.conformance.catalogue import Document, Rule, iterate_rules
+from gradcheck.conformance.catalogue import Document, Rule, class_of, iterate_rules
 from gradcheck.result import Result
+from gradcheck.spec.model import ExpectationClass
 
-POLICY, HELD = "Where releases differ on purpose", "As documented everywhere"
-"""Headings of the sections of rules that no backend breaks."""
-NOTHING_RUN = "Nothing was run for this page: it is what the scenarios pin."
+HEADINGS: dict[ExpectationClass, str] = {
+    "sentence": "Sentences of the documents",
+    "precondition": "What misuse does",
+    "wording": "Which error, in which words",
+    "decided": "Decisions where documents contradict one another",
+    "recorded": "What Paddle 3.3.1 does where documents are silent",
+    "design": "What the engine does instead of Paddle 3.3.1",
+    "verdict": "What gradcheck finds",
+}
+"""The classes in the order of the page. Only deviations from sentences count against a release."""
 
 
 class Note(NamedTuple):
@@ -35,13 +40,13 @@ class Note(NamedTuple):
     issue: str = ""
     """The address where it is discussed, if it is known."""
     first_seen: str = ""
-    """The first release that deviates; empty if none does."""
+    """The first release that deviates, of those that were run; empty if none does."""
     fixed_in: str = ""
-    """The release behind the last one that deviates, if that one does as documented."""
+    """The release that was run after the last one that deviates, if it does as expected."""
 
 
 class Cell(NamedTuple):
-    """The behaviour of a backend for a rule: its worst scenario, and how many are as documented.
+    """The behaviour of a backend for a rule: its worst scenario, and how many are as expected.
 
     `of` is the number of scenarios that ran.
     """
@@ -51,62 +56,64 @@ class Cell(NamedTuple):
     of: int = 0
 
     def __str__(self) -> str:
-        return f"{self.behaviour} {self.holds}/{self.of}" if self.fails else str(self.behaviour)
+        return f"{self.behaviour} {self.holds}/{self.of}" if self.deviates else str(self.behaviour)
 
     @property
-    def fails(self) -> bool:
-        """Whether something is not as documented, and not so on purpose."""
-        return self.behaviour not in NO_FAILURE
+    def deviates(self) -> bool:
+        """Whether something is not as expected."""
+        return self.behaviour not in NOT_DEVIATING
 
     @property
-    def verdict(self) -> str:
-        """``broken``, ``kept`` (as documented, or otherwise on purpose), or ``not run``."""
-        if self.fails:
-            return "broken"
-        return "kept" if self.of else "not run"
+    def quality(self) -> tuple[int, float]:
+        """Larger is better: the worst behaviour, then the share that is as expected."""
+        if not self.deviates:
+            return len(ORDER), 1.0
+        return ORDER.index(self.behaviour), self.holds / max(self.of, 1)
 
 
 class Row(NamedTuple):
-    """A rule, the cell of each backend, and the deviations."""
+    """A rule and a class, the cell of each backend, and the deviations."""
 
     rule: Rule
     document: Document
+    class_: ExpectationClass
     cells: Mapping[str, Cell]
     notes: tuple[Note, ...]
     scenarios: tuple[str, ...]
-    """Ids of the scenarios that assert the rule."""
+    """Ids of the scenarios that hold a backend to the rule in this class."""
+
+    @property
+    def anchor(self) -> str:
+        """A name for links: the rule's id, with the class where that is not the rule's own."""
+        suffix = "" if self.class_ == self.rule.class_ else f"-{self.class_}"
+        return f"{self.rule.id}{suffix}"
 
     @property
     def is_broken(self) -> bool:
-        """Whether any backend does not keep the rule."""
-        return any(cell.fails for cell in self.cells.values())
+        """Whether any backend deviates."""
+        return any(cell.deviates for cell in self.cells.values())
 
     @property
     def severity(self) -> tuple[int, float]:
-        """The key to sort by: the worst behaviour, then the share that is as documented."""
-        worst = min(ORDER.index(cell.behaviour) for cell in self.cells.values())
-        ran = sum(cell.of for cell in self.cells.values())
-        held = sum(cell.holds for cell in self.cells.values())
-        return worst, held / max(ran, 1)
-
-
-class GraveFinding(NamedTuple):
-    """A deviation that is in `GRAVE`, once for all rules and backends with the same reason."""
-
-    note: Note
-    cells: Mapping[str, Behaviour]
-    """The behaviour of each backend in the first scenario of the note."""
+        """The key to sort by: the worst cell first."""
+        return min(cell.quality for cell in self.cells.values())
 
 
 class ReleaseChange(NamedTuple):
-    """The differences between a release and the next."""
+    """The differences between a release and the next that was run."""
 
     older: str
     newer: str
     fixed: tuple[Row, ...]
+    better: tuple[Row, ...]
+    """Rules that both deviate from, the newer release less gravely or in fewer scenarios."""
+    worse: tuple[Row, ...]
     broken: tuple[Row, ...]
-    otherwise: tuple[Row, ...]
-    """Rules that neither release keeps, each in its own way."""
+
+    def by_word(self) -> dict[str, tuple[Row, ...]]:
+        """Return the rows by the word for their change."""
+        words = ("fixed", "better", "worse", "broken")
+        return dict(zip(words, (self.fixed, self.better, self.worse, self.broken), strict=True))
 
 
 class RuleMatrix(NamedTuple):
@@ -114,11 +121,9 @@ class RuleMatrix(NamedTuple):
 
     backends: tuple[str, ...]
     rows: tuple[Row, ...]
-    grave: tuple[GraveFinding, ...]
-    """The worst first, and of these what is still so on the last backend."""
     scenarios: Mapping[str, Mapping[str, Behaviour]]
     """By scenario and backend, the worst of its cases."""
-    made: str = NOTHING_RUN
+    made: str
     """When and where it was run, in a sentence."""
 
     @property
@@ -126,68 +131,57 @@ class RuleMatrix(NamedTuple):
         """The columns of Paddle, in order."""
         return paddle_releases(self.backends)
 
-    def kinds(self) -> list[tuple[str, list[Row]]]:
-        """Return two tables: the rules of the documents, and observations that these lack."""
-        kinds = (
-            ("The rules of the documents", False),
-            ("Observations where documents are silent", True),
-        )
-        return [(h, [r for r in self.rows if r.document.is_observation is o]) for h, o in kinds]
+    def of_class(self, class_: ExpectationClass) -> list[Row]:
+        """Return the rows of a class."""
+        return [row for row in self.rows if row.class_ == class_]
 
-    def broken_by(self, backend: str) -> list[Row]:
-        """Return the rules that a backend does not keep, the worst first."""
-        return sorted(
-            (row for row in self.rows if row.cells[backend].fails), key=lambda row: row.severity
-        )
+    def broken_by(self, backend: str, class_: ExpectationClass = "sentence") -> list[Row]:
+        """Return the rows of a class that a backend deviates from, the worst first."""
+        broken = [row for row in self.of_class(class_) if row.cells[backend].deviates]
+        return sorted(broken, key=lambda row: row.cells[backend].quality)
 
-    def breaking(self, row: Row) -> list[str]:
-        """Return the backends that do not keep a rule."""
-        return [backend for backend in self.backends if row.cells[backend].fails]
+    def sections(self) -> list[tuple[ExpectationClass, list[Row]]]:
+        """Return by class the rows that some backend deviates from, the worst first."""
+        sections = []
+        for class_ in HEADINGS:
+            broken = [row for row in self.of_class(class_) if row.is_broken]
+            sections.append((class_, sorted(broken, key=lambda row: row.severity)))
+        return sections
 
-    def documents(self) -> list[tuple[Document, list[Row]]]:
-        """Return the documents, each with its rules in its order."""
-        _, rows = self.kinds()[0]
-        by_document = groupby(rows, key=lambda row: row.document)
-        return [(document, list(group)) for document, group in by_document]
+    def held(self, class_: ExpectationClass) -> list[Row]:
+        """Return the rows of a class that no backend deviates from."""
+        return [row for row in self.of_class(class_) if not row.is_broken]
 
     def changes(self) -> list[ReleaseChange]:
         """Return the differences between each release and the next."""
         return [self.compare_releases(older, newer) for older, newer in pairwise(self.releases)]
 
     def compare_releases(self, older: str, newer: str) -> ReleaseChange:
-        """Return the differences between two releases."""
-        changed: dict[tuple[str, str], list[Row]] = defaultdict(list)
+        """Return the differences between two releases, where a rule was run on both."""
+        changed: dict[str, list[Row]] = {"fixed": [], "better": [], "worse": [], "broken": []}
         for row in self.rows:
             before, after = row.cells[older], row.cells[newer]
-            if before != after:
-                changed[before.verdict, after.verdict].append(row)
-        return ReleaseChange(
-            older,
-            newer,
-            fixed=tuple(changed["broken", "kept"]),
-            broken=tuple(changed["kept", "broken"]),
-            otherwise=tuple(changed["broken", "broken"]),
-        )
+            if before.of == 0 or after.of == 0 or before.quality == after.quality:
+                continue
+            if after.quality > before.quality:
+                word = "better" if after.deviates else "fixed"
+            else:
+                word = "worse" if before.deviates else "broken"
+            changed[word].append(row)
+        return ReleaseChange(older, newer, **{word: tuple(rows) for word, rows in changed.items()})
 
-    def counts(self, rows: Sequence[Row]) -> list[tuple[Behaviour, list[int]]]:
-        """Count the rows by behaviour, as documented first: a number for each backend."""
-        by_backend = [Counter(row.cells[name].behaviour for row in rows) for name in self.backends]
-        used = sorted(set[Behaviour]().union(*by_backend), key=ORDER.index)
-        used.sort(key=lambda behaviour: behaviour is not Behaviour.HOLDS)
-        return [(behaviour, [tally[behaviour] for tally in by_backend]) for behaviour in used]
-
-    def sections(self) -> list[tuple[str, list[Row]]]:
-        """Return the rows by heading: broken ones by kind, the worst first; then the others."""
-        sections = []
-        for heading, rows in self.kinds():
-            broken = [row for row in rows if row.is_broken]
-            sections.append((heading, sorted(broken, key=lambda row: row.severity)))
-        policy, held = list[Row](), list[Row]()
-        for row in self.rows:
-            on_purpose = any(cell.behaviour is Behaviour.POLICY for cell in row.cells.values())
-            if not row.is_broken:
-                (policy if on_purpose else held).append(row)
-        return [*sections, (POLICY, policy), (HELD, held)]
+    def counts(self) -> list[tuple[ExpectationClass, list[tuple[int, int]]]]:
+        """Count by class: for each backend the rules that it keeps, and those that were run."""
+        counts = []
+        for class_ in HEADINGS:
+            numbers = []
+            for backend in self.backends:
+                cells = [row.cells[backend] for row in self.of_class(class_)]
+                ran = [cell for cell in cells if cell.of]
+                numbers.append((sum(not cell.deviates for cell in ran), len(ran)))
+            if self.of_class(class_):
+                counts.append((class_, numbers))
+        return counts
 
 
 # --------------------------------------------------------------------------- building the matrix
@@ -195,12 +189,11 @@ def build_matrix(
     documents: Iterable[Document],
     cases: Sequence[Case],
     results: Iterable[Result],
-    made: str | None = None,
+    made: str = "",
 ) -> RuleMatrix:
     """Build the matrix of the rules of some documents from the results of cases.
 
-    Rules that no case is about are left out. `made` says when and where it was run; None if nothing
-    was.
+    Rules that no case is about are left out. `made` says when and where it was run.
     """
     case_by_name = {case.name: case for case in cases}
     outcomes = []
@@ -210,11 +203,8 @@ def build_matrix(
     builder = MatrixBuilder(tuple(dict.fromkeys(case.backend for case in cases)), outcomes)
     rows = []
     for rule, document in iterate_rules(documents):
-        citing = [outcome for outcome in outcomes if rule.id in outcome.case.scenario.tags]
-        if citing:
-            rows.append(builder.make_row(rule, document, citing))
-    made = NOTHING_RUN if made is None else made
-    return RuleMatrix(builder.backends, tuple(rows), builder.find_grave(), builder.worst, made)
+        rows += builder.make_rows(rule, document)
+    return RuleMatrix(builder.backends, tuple(rows), builder.worst, made)
 
 
 class CaseBehaviour(NamedTuple):
@@ -237,27 +227,39 @@ class MatrixBuilder:
     """Makes the parts of a matrix from the outcomes of all cases."""
 
     def __init__(self, backends: tuple[str, ...], outcomes: Sequence[CaseBehaviour]) -> None:
-        self.backends, self.outcomes = backends, outcomes
+        self.backends = backends
         self.releases = paddle_releases(backends)
+        self.by_tag: dict[str, list[CaseBehaviour]] = {}
         self.worst: dict[str, dict[str, Behaviour]] = {}
         """By scenario and backend, the worst of its cases."""
-        for case, behaviour, _ in outcomes:
-            by_backend = self.worst.setdefault(case.scenario.id, {})
-            before = by_backend.get(case.backend, Behaviour.NOT_RUN)
-            by_backend[case.backend] = min(behaviour, before, key=ORDER.index)
+        for outcome in outcomes:
+            scenario, backend = outcome.case.scenario, outcome.case.backend
+            by_backend = self.worst.setdefault(scenario.id, {})
+            before = by_backend.get(backend, Behaviour.NOT_RUN)
+            by_backend[backend] = min(outcome.behaviour, before, key=ORDER.index)
+            for tag in scenario.tags:
+                self.by_tag.setdefault(tag, []).append(outcome)
 
-    def make_row(self, rule: Rule, document: Document, citing: Sequence[CaseBehaviour]) -> Row:
-        """Return the row of a rule, with the outcomes of the scenarios that cite it."""
-        scenarios = tuple(dict.fromkeys(outcome.case.scenario.id for outcome in citing))
-        cells = {backend: self.make_cell(scenarios, backend) for backend in self.backends}
-        return Row(rule, document, cells, self.make_notes(citing), scenarios)
+    def make_rows(self, rule: Rule, document: Document) -> list[Row]:
+        """Return the rows of a rule: one for each class in which scenarios hold it."""
+        by_class: dict[ExpectationClass, list[CaseBehaviour]] = {}
+        for outcome in self.by_tag.get(rule.id, ()):
+            by_class.setdefault(class_of(rule, outcome.case.scenario), []).append(outcome)
+        rows = []
+        for class_, outcomes in by_class.items():
+            scenarios = tuple(dict.fromkeys(outcome.case.scenario.id for outcome in outcomes))
+            holds = Behaviour.DECIDED if class_ == "decided" else Behaviour.HOLDS
+            cells = {name: self.make_cell(scenarios, name, holds) for name in self.backends}
+            rows.append(Row(rule, document, class_, cells, self.make_notes(outcomes), scenarios))
+        return rows
 
-    def make_cell(self, scenarios: Iterable[str], backend: str) -> Cell:
-        """Return what a backend does with some scenarios."""
+    def make_cell(self, scenarios: Iterable[str], backend: str, holds: Behaviour) -> Cell:
+        """Return what a backend does with some scenarios; `holds` if all are as expected."""
         done = [self.worst[scenario].get(backend, Behaviour.NOT_RUN) for scenario in scenarios]
         ran = [behaviour for behaviour in done if behaviour is not Behaviour.NOT_RUN]
         worst = min(ran, key=ORDER.index, default=Behaviour.NOT_RUN)
-        return Cell(worst, ran.count(Behaviour.HOLDS), len(ran))
+        number = ran.count(Behaviour.HOLDS)
+        return Cell(holds if worst is Behaviour.HOLDS else worst, number, len(ran))
 
     def make_notes(self, outcomes: Iterable[CaseBehaviour]) -> tuple[Note, ...]:
         """Return the deviations, the worst first.
@@ -293,20 +295,6 @@ class MatrixBuilder:
             if all(self.worst[s].get(release) is Behaviour.HOLDS for s in scenarios):
                 return first, column_title(release)
         return first, ""
-
-    def find_grave(self) -> tuple[GraveFinding, ...]:
-        """Return the deviations that are in `GRAVE`, first those still so on the last backend."""
-        findings = []
-        for note in self.make_notes(o for o in self.outcomes if o.behaviour in GRAVE):
-            behaviours = self.worst[note.scenarios[0]]
-            cells = {name: behaviours.get(name, Behaviour.NOT_RUN) for name in self.backends}
-            findings.append(GraveFinding(note, cells))
-
-        def severity(finding: GraveFinding) -> tuple[int, bool]:
-            is_over = self.backends[-1] not in finding.note.backends
-            return ORDER.index(finding.note.behaviour), is_over
-
-        return tuple(sorted(findings, key=severity))
 
 
 # --------------------------------------------------------------------------- names of columns

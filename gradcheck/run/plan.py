@@ -20,6 +20,7 @@ class CaseSettings(TypedDict, total=False):
     order: Literal[1, 2]
     effort: Literal["least", "usual", "full"]
     memory: int
+    recorded: bool
 
 
 def plan(

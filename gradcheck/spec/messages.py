@@ -70,7 +70,7 @@ def report_errors(error: ValidationError, root: Map, text: SpecText) -> None:
         elif detail["type"] == "missing" and isinstance(detail["loc"][-1], str):
             _report_missing_key(detail["loc"][-1], location, text)
         elif "class_name" in detail.get("ctx", {}):
-            kind: type[model.Format] = getattr(model, detail["ctx"]["class_name"])
+            kind = model.Format.named(detail["ctx"]["class_name"])
             message = f"{kind.noun} must be a mapping, not {describe(location.value)}"
             help = f"write {kind.example}; the keys are {listing(kind.keys(), 'and')}"
             text.report(location.mark.place, message, help)

@@ -149,6 +149,14 @@ class Format(BaseModel):
         }
 
     @classmethod
+    def named(cls, name: str) -> type[Format]:
+        """Return the part of the format whose class has a name. Raises StopIteration: none has."""
+        kinds = [cls]
+        for kind in kinds:  # grows while it is read
+            kinds += kind.__subclasses__()
+        return next(kind for kind in kinds if kind.__name__ == name)
+
+    @classmethod
     def unknown_key(cls, key: str) -> Violation:
         """The mistake that a key is not of the format."""
         help = f"the keys of {cls.noun} are {listing(cls.keys(), 'and')}"
@@ -916,6 +924,19 @@ class LayerOp(Format):
         return self.op.rpartition(".")[2]
 
 
+ExpectationClass = Literal[
+    "sentence", "decided", "precondition", "wording", "design", "recorded", "verdict"
+]
+CLASSES: dict[ExpectationClass, str] = {
+    "sentence": "a document says so; the only class that counts against a release",
+    "decided": "documents contradict one another, or we follow the release against the sentence",
+    "precondition": "what happens where the caller does what a document forbids",
+    "wording": "which error is raised, or in which words",
+    "design": "what the engine does where no document says anything and the release fails",
+    "recorded": "what Paddle 3.3.1 does where no document says anything",
+    "verdict": "what gradcheck itself finds",
+}
+"""Whose expectation it is, and so what a deviation from it means."""
 RuleName = Annotated[KebabName, forbid(value_rules.find_unknown_rule)]
 Citation = Annotated[
     Annotated[RuleName, Tag("(other)")]
@@ -988,6 +1009,8 @@ TagList = Annotated[tuple[Annotated[TagName, forbid(value_rules.find_selection_w
 
 
 class _Keys(Format):
+    # A case travels to its process by the names of fields, a file has their aliases.
+    model_config = ConfigDict(validate_by_name=True, validate_by_alias=True)
     noun = "a scenario"
     example = "{id: …, layer: …}"
 
@@ -1009,6 +1032,12 @@ class _Keys(Format):
         description="Rules of the catalogue that the scenario holds an implementation to, which "
         "become tags: a name, "
         "or {name: the passage of its document that is meant}.",
+    )
+    class_: ExpectationClass | None = Field(
+        alias="class",
+        default=None,
+        description="Whose expectation it is, where that is not the class of its rules: only a "
+        "deviation from a sentence counts against a release.",
     )
     tags: TagList = Field(default=(), description="Words to select by; added to the defaults'.")
     world: World | None = Field(

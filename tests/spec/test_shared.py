@@ -36,7 +36,7 @@ scenarios:
     inputs: {x: [2]}
     cases:
       - {expect: {gradient: matches}}
-      - {id: twice, expect: {order: 2}, rules: [observed-4, {observed-5: "a passage"}]}
+      - {id: twice, expect: {order: 2}, rules: [each-apply-has-its-own-context, {forward-records-nothing: "a passage"}]}
       - id: of-three
         inputs: {x: {values: [1.0, 2.0, 3.0]}}
         matrix: {dtype: [float32, float64]}
@@ -129,8 +129,8 @@ class TestCases:
     def test_rules_are_tags_too(self, accept):
         first, twice, _ = accept(CASES).scenarios
         assert first.tags == ("any-arguments",)
-        assert twice.tags == ("observed-4", "observed-5")
-        assert twice.rules[1] == {"observed-5": "a passage"}
+        assert twice.tags == ("each-apply-has-its-own-context", "forward-records-nothing")
+        assert twice.rules[1] == {"forward-records-nothing": "a passage"}
 
     def test_they_run(self, tmp_path):
         path = tmp_path / "t.grad.yaml"

@@ -51,7 +51,7 @@ def test_a_rule_that_is_cited_is_in_the_catalogue(scenario_mistakes, rules, mess
 
 
 def test_rules_that_are_there_are_taken(scenario_mistakes) -> None:
-    assert scenario_mistakes(f"rules: [any-arguments, {{observed-4: a passage}}]\n{TANH}{X}") == []
+    assert scenario_mistakes(f"rules: [any-arguments, {{each-apply-has-its-own-context: a passage}}]\n{TANH}{X}") == []
 
 
 # --------------------------------------------------------------------------- scenarios

@@ -22,12 +22,9 @@ from pathlib import Path
 
 import yaml
 
-from gradcheck.conformance.catalogue import iterate_rules, load_catalogue
+from gradcheck.conformance.catalogue import Document, load_catalogue
 from gradcheck.spec.model import SpecFile
 from gradcheck.spec.read import load
-
-SHORTEST = 12
-"""Letters from which a part of a quote is told from any sentence."""
 
 
 def digest(quotes: Iterable[str]) -> str:
@@ -51,40 +48,50 @@ def quotes_of(spec: SpecFile) -> list[str]:
     return list(quotes)
 
 
+def texts_of(document: Document) -> list[str]:
+    """What a document of the catalogue has verbatim: the quotes of its rules, and its sentences."""
+    quotes = [rule.quote for rule in document.rules if rule.quote]
+    return [*quotes, *(sentence.quote for sentence in document.sentences)]
+
+
 ASKS = re.compile(
-    r"\b(must|should|shall|can only|cannot|only|at most|at least|required|needs? to|ensure|equal)\b", re.IGNORECASE
+    r"\b(must|should|shall|will|is to be|expected|always|keep|can not|can only|cannot|only|at most|at least|required"
+    r"|needs? to|ensure|equal)\b"
+    r"|必须|只能|不能|不支持|不可|不会|至少|需要遵守|需要返回|等于|(?<!对)应(?=为|当|该)",
+    re.IGNORECASE,
 )
-"""What a sentence has that asks for something. The Chinese pages say what the English ones do."""
-ENDS = re.compile(r"(?<=[.;!])\s+|\n\s*\n")
-PROGRAM = re.compile(r"[#@]|ctx\.|assert |: 1\.$")
-"""What stands in examples alone, or introduces a list of what is asked for."""
+"""What a sentence has that asks for something, in both languages of the pages."""
+ENDS = re.compile(r"(?<=[.;!])\s+|(?<=。)|\n\s*\n|\n(?=\s*(?:\d+\.|•|--))")
+PROGRAM = re.compile(r"#|print\(|@\w+$|ctx\.|assert |: 1\.$")
+"""What only examples have, or what introduces a list of what is asked for."""
 
 
 def asking(page: str) -> list[str]:
     """The sentences of a page that ask for something, programs left out."""
     found = [" ".join(one.split()) for one in ENDS.split(page)]
-    return [one for one in found if ASKS.search(one) and not PROGRAM.search(one)]
+    return list(dict.fromkeys(one for one in found if ASKS.search(one) and not PROGRAM.search(one)))
+
+
+def known_sentences(document: Document) -> set[str]:
+    """The sentences that a document of the catalogue lists, without blanks."""
+    return {without_blanks(sentence.quote) for sentence in document.sentences}
 
 
 def unquoted(page: str) -> list[str]:
-    """Those of them that no rule of the documents quotes."""
-    parts = [
-        part for rule, document in iterate_rules(load_catalogue()) if document.url for part in rule.quote.split("[...]")
-    ]
-    known = [without_blanks(part) for part in parts if len(part) > SHORTEST]
-    bare = {one: without_blanks(one) for one in asking(page)}
-    return [one for one, text in bare.items() if not any(quote in text or text in quote for quote in known)]
+    """The sentences of a page that ask for something, and that no document of the catalogue lists."""
+    known = set[str]().union(*map(known_sentences, load_catalogue()))
+    return [sentence for sentence in asking(page) if without_blanks(sentence) not in known]
 
 
 def sentences(pages: list[Path]) -> int:
-    """Print what is asked for and quoted by no rule."""
+    """Print what is asked for and neither cited nor listed, and how many sentences there are."""
     missing = 0
     for file in pages:
         page = file.read_text(encoding="utf-8")
         left = unquoted(page)
         missing += len(left)
         asked = len(asking(page))
-        print(f"{file.name}: {asked - len(left)} of {asked} sentences that ask for something are quoted")
+        print(f"{file.name}: {asked - len(left)} of {asked} sentences that ask for something are cited or listed")
         print("".join(f"  {one}\n" for one in left), end="")
     return int(bool(missing))
 
@@ -94,7 +101,8 @@ def main(file: Path, texts: list[Path]) -> int:
     if file.name.endswith(".grad.yaml"):
         quotes = quotes_of(load([file])[0])
     else:
-        quotes = [rule["quote"] for rule in yaml.safe_load(file.read_text(encoding="utf-8"))["rules"]]
+        data = yaml.safe_load(file.read_text(encoding="utf-8"))
+        quotes = texts_of(Document.model_validate(data))
     known = [without_blanks(text.read_text(encoding="utf-8")) for text in texts]
     parts = {quote: [without_blanks(part) for part in quote.split("[...]")] for quote in quotes}
     missing = [quote for quote in quotes if not any(all(part in text for part in parts[quote]) for text in known)]

@@ -1,0 +1,49 @@
+"""Plain programs that show which sentences releases break: they need Paddle alone.
+
+``specs/programs/RULE.py`` shows the rule of that name. Comments at its end have what it prints, by
+release: ``# 3.3.1: None``. ``tests/specs/test_programs.py`` runs them.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+from gradcheck.support.resources import bundled_specs
+
+MOST_LINES = 12
+"""Lines of code of a program, so that it can be read at a glance and pasted into a report."""
+_PRINTED = re.compile(r"^# (documents|\d[\d.]*(?:, \d[\d.]*)*): (.*)$")
+
+
+class PlainProgram(NamedTuple):
+    """A program, and what it prints."""
+
+    path: Path
+    code: str
+    """Without the comments that say what it prints."""
+    asked: str
+    """What the documents let it print."""
+    prints: dict[str, str]
+    """Release → what it prints there; the signal's name where the process dies."""
+
+
+def read_programs() -> dict[str, PlainProgram]:
+    """Return the programs by rule."""
+    paths = sorted((bundled_specs() / "programs").glob("*.py"))
+    return {path.stem: read_program(path) for path in paths}
+
+
+def read_program(path: Path) -> PlainProgram:
+    """Read one program."""
+    code, prints, asked = [], {}, ""
+    for line in path.read_text(encoding="utf-8").splitlines():
+        printed = _PRINTED.match(line)
+        if printed is None:
+            code.append(line)
+        elif printed[1] == "documents":
+            asked = printed[2]
+        else:
+            prints.update(dict.fromkeys(printed[1].split(", "), printed[2]))
+    return PlainProgram(path, "\n".join(code).strip("\n"), asked, prints)

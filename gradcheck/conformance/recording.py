@@ -1,0 +1,160 @@
+"""Release files written from a run: which scenarios hold, and what the others do instead."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Sequence
+from datetime import date
+from pathlib import Path
+from platform import machine, system
+from typing import Any
+
+import yaml
+
+from gradcheck import __version__
+from gradcheck.backends.base import kind_of, version_of
+from gradcheck.case.case import Case
+from gradcheck.conformance.releases import (
+    RELEASE_FORMAT,
+    UNREAD,
+    Deviation,
+    is_bundled,
+    suite_digest,
+)
+from gradcheck.result import AS_DOCUMENTED, Result, Status
+from gradcheck.spec.model import BackendExpectation
+from gradcheck.spec.read import load
+from gradcheck.support.file_io import write_whole
+from gradcheck.support.resources import bundled_files
+from gradcheck.support.user_error import UserError
+
+WIDTH = 100
+HEAD = """\
+# What Paddle {release} does with the bundled suite, from a run of it:
+# `gradcheck run --bundled -b paddle@{release} --record {name}`. Reasons are written by hand.
+"""
+_UNKNOWN = (Status.SKIP, Status.UNSUPPORTED, Status.INCONCLUSIVE)
+"""Statuses that say nothing about a release."""
+
+
+def require_recordable(cases: Sequence[Case], path: str) -> None:
+    """Raise UserError: the cases are not those of the suite on one release of Paddle."""
+    backends = sorted({case.backend for case in cases})
+    if len(backends) != 1 or kind_of(backends[0]) != "paddle":
+        raise UserError(
+            f"--record {path}: a file is about one release of Paddle: add -b paddle, or a release "
+            f"such as -b paddle@3.3.1"
+        )
+    if not all(is_bundled(case.scenario) for case in cases):
+        raise UserError(f"--record {path}: it records the bundled suite: add --bundled")
+    if not Path(path).absolute().parent.is_dir():
+        raise UserError(f"--record {path}: there is no folder {Path(path).parent}")
+
+
+def write_release_file(path: Path, cases: Sequence[Case], results: Sequence[Result]) -> None:
+    """Write what the backend of some cases did.
+
+    Entries that the run confirmed stay as they are; what is new has a reason that begins with
+    `UNREAD`. Raises UserError: the file cannot be written.
+    """
+    by_name = {case.name: case for case in cases}
+    case_results: dict[str, list[tuple[Case, Result]]] = {}
+    for result in results:
+        case = by_name[result.cases[-1]]
+        case_results.setdefault(case.scenario.id, []).append((case, result))
+    deviates, holds = {}, []
+    for scenario, outcomes in sorted(case_results.items()):
+        entry = entry_of(outcomes)
+        if entry is not None:
+            deviates[scenario] = entry
+        elif any(result.status in (*AS_DOCUMENTED, Status.XPASS) for _, result in outcomes):
+            holds.append(scenario)
+    try:
+        write_whole(path, file_text(cases[0], path.name, deviates, holds))
+    except OSError as error:
+        raise UserError(f"--record {path}: {error.strerror or error}") from None
+
+
+def entry_of(outcomes: Sequence[tuple[Case, Result]]) -> dict[str, Any] | None:
+    """Return the entry of a scenario from its cases; None if it holds or says nothing."""
+    new: dict[str, Any] | None = None
+    for case, result in outcomes:
+        entry = case.entry
+        is_skipped = entry is not None and entry.skip is not None
+        if entry is not None and (result.status is Status.XFAIL or is_skipped):
+            return entry_data(entry)
+        if result.status.green or result.status in (Status.XPASS, *_UNKNOWN):
+            continue
+        new = new or new_entry(result)
+    return new
+
+
+def new_entry(result: Result) -> dict[str, Any]:
+    """Return what a case did, with a reason to be read."""
+    observed = result.instead
+    if result.status is Status.TIMEOUT:
+        observed = {"hang": True}
+    elif result.signal:
+        observed = {"crash": [result.signal]}
+    message = " ".join(result.message.split())
+    return {"reason": f"{UNREAD}{message[:300]}", "observed": observed}
+
+
+def entry_data(entry: BackendExpectation) -> dict[str, Any]:
+    """Return an entry as it is written in a file."""
+    data = entry.model_dump(mode="json", exclude_unset=True, exclude={"versions"})
+    observed = data.get("observed") or {}
+    if observed.get("gradient") == "unchecked":  # as it is if nothing is written
+        del observed["gradient"]
+    order = [key for key in Deviation.model_fields if data.get(key) is not None]
+    order.sort(key=lambda key: key not in ("reason", "policy", "issue"))
+    return {key: data[key] for key in order}
+
+
+# --------------------------------------------------------------------------- text
+def file_text(
+    case: Case, name: str, deviates: dict[str, dict[str, Any]], holds: Iterable[str]
+) -> str:
+    """Return the text of a release file."""
+    release = version_of(case.backend)
+    run = {
+        "date": str(date.today()),
+        "python": python_of(case),
+        "system": f"{system()} {machine()}",
+        "suite": f"gradcheck {__version__}, {suite_digest(load(bundled_files()))}",
+    }
+    fields = {"format": RELEASE_FORMAT, "backend": kind_of(case.backend), "release": release}
+    parts = [HEAD.format(release=release, name=name), dump({**fields, "run": run})]
+    parts.append("deviates:" + ("" if deviates else " {}") + "\n")
+    for scenario, entry in deviates.items():
+        parts.append(textwrap.indent(dump({scenario: entry}), "  "))
+    wrapped = textwrap.fill(
+        ", ".join(holds), WIDTH - 2, initial_indent="  ", subsequent_indent="  ",
+        break_on_hyphens=False, break_long_words=False,
+    )  # fmt: skip
+    parts.append(f"holds: [\n{wrapped}\n]\n" if wrapped else "holds: []\n")
+    return "".join(parts)
+
+
+def dump(data: dict[str, Any]) -> str:
+    """Return YAML in the subset that specs use."""
+    text: str = yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=WIDTH)
+    return text
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes mappings as blocks and lists in one line."""
+
+    def represent_sequence(self, tag: str, sequence: Any, flow_style: bool | None = None) -> Any:
+        return super().represent_sequence(tag, sequence, flow_style=True)
+
+
+def python_of(case: Case) -> str:
+    """The version of the interpreter that ran a case."""
+    from platform import python_version
+
+    from gradcheck.backends.environments import looked_at
+
+    return (
+        looked_at(case.backend, case.interpreter).python if case.interpreter else python_version()
+    )

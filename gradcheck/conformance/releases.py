@@ -1,0 +1,230 @@
+"""Results of releases, kept outside of the suite: one file per release that was run.
+
+``specs/releases/paddle-3.3.1.yaml`` has the scenarios that hold on 3.3.1, and for each other one
+what the release does instead and why. `gradcheck run --bundled -b paddle@3.3.1 --record FILE`
+writes it; reasons are written by hand. A run reads the file of its release: a recorded deviation is
+an XFAIL, a scenario that holds although a deviation is recorded an XPASS, anything else a FAIL.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from packaging.version import InvalidVersion, Version
+from pydantic import Field, ValidationError
+
+from gradcheck.backends.base import kind_of, version_of
+from gradcheck.case.case import Case
+from gradcheck.spec.document import parse
+from gradcheck.spec.messages import report_errors
+from gradcheck.spec.model import LAX, BackendExpectation, Format, Scenario, SpecFile
+from gradcheck.spec.scenario_rules import ScenarioRules
+from gradcheck.spec.text import read_text
+from gradcheck.support.resources import bundled_files, bundled_specs
+from gradcheck.support.user_error import UserError
+
+RELEASE_FORMAT = "gradcheck-release/1"
+UNREAD = "unread: "
+"""Begins a reason that `--record` wrote and that nobody has read yet."""
+
+
+class Deviation(BackendExpectation):
+    """What a release does in place of what a scenario expects, and why."""
+
+    noun = "a deviation"
+    example = "{reason: …, observed: …}"
+
+    versions: None = Field(default=None, description="The file is about one release alone.")
+
+
+class ReleaseRun(Format):
+    """The run that a release file has its facts from."""
+
+    noun = "run"
+    example = "{date: '2026-11-26', python: '3.11.7', system: Linux x86_64, suite: …}"
+
+    date: str = Field(pattern=r"^\d{4}-\d{2}-\d{2}$", description="The day of the run.")
+    python: str = Field(min_length=1, description="Version of the release's interpreter.")
+    system: str = Field(min_length=1, description="Operating system and processor.")
+    suite: str = Field(min_length=1, description="Version and digest of the suite that was run.")
+
+
+class ReleaseFile(Format):
+    """What one release was seen to do with the scenarios of the suite."""
+
+    noun = "a release file"
+
+    format: Literal["gradcheck-release/1"] = Field(description="The version of the format.")
+    backend: Literal["paddle"] = Field(description="The framework.")
+    release: str = Field(min_length=1, description="The release, such as '3.3.1'.")
+    run: ReleaseRun = Field(description="Where the facts are from.")
+    deviates: dict[str, Deviation] = Field(
+        default={}, description="Scenario → what the release does instead, and why."
+    )
+    holds: Annotated[tuple[str, ...], LAX] = Field(
+        default=(), description="Scenarios that ran and hold. What is in neither list was not run."
+    )
+
+    def has_run(self, scenario: str) -> bool:
+        """Whether the release was run on a scenario."""
+        return scenario in self.deviates or scenario in self.holds_set
+
+    @functools.cached_property
+    def holds_set(self) -> frozenset[str]:
+        """The scenarios that hold, to look up."""
+        return frozenset(self.holds)
+
+
+# --------------------------------------------------------------------------- files
+def release_folder() -> Path:
+    """The folder of the release files."""
+    return bundled_specs() / "releases"
+
+
+@functools.cache
+def release_paths() -> dict[str, Path]:
+    """Release → its file, the oldest first."""
+    paths = {}
+    for path in release_folder().glob("paddle-*.yaml"):
+        paths[path.stem.removeprefix("paddle-")] = path
+    return dict(sorted(paths.items(), key=lambda item: Version(item[0])))
+
+
+def file_of(release: str) -> Path:
+    """The file of a release, whether it exists or not."""
+    return release_folder() / f"paddle-{release}.yaml"
+
+
+@functools.cache
+def read_release(path: Path) -> ReleaseFile:
+    """Read a release file. Raises SpecError: it has mistakes."""
+    text = read_text(path, str(path))
+    document = parse(text)
+    try:
+        release = ReleaseFile.model_validate(document, context=ScenarioRules())
+    except ValidationError as error:
+        report_errors(error, document, text)
+    if text.mistakes:
+        raise text.error()
+    return release
+
+
+def find_release(version: str) -> str:
+    """Return the release whose file is read for a version: its own, or else the newest.
+
+    A develop build calls itself 0.0.0, and what has no file was not run: both are held against what
+    the newest release does. Empty if there are no files.
+    """
+    try:
+        wanted = Version(version).public
+    except InvalidVersion:
+        wanted = ""
+    releases = [*release_paths()]
+    return wanted if wanted in releases else (releases[-1] if releases else "")
+
+
+def require_recorded(release: str) -> str:
+    """Return a release that has a file. Raises UserError: it was not run."""
+    if release not in release_paths():
+        known = ", ".join(release_paths())
+        raise UserError(f"paddle {release} was not run; the releases that were run are {known}")
+    return release
+
+
+# --------------------------------------------------------------------------- cases
+def with_recorded_deviations(cases: Sequence[Case], as_version: str = "") -> list[Case]:
+    """Return cases whose bundled scenarios know what is recorded of their release.
+
+    `as_version` is the release whose file is read, in place of that of the version that runs.
+    """
+    if as_version:
+        require_recorded(as_version)
+    files: dict[str, ReleaseFile | None] = {}
+    known: dict[tuple[str, str], Scenario] = {}
+    changed = []
+    for case in cases:
+        backend = case.backend
+        if kind_of(backend) != "paddle" or not is_bundled(case.scenario):
+            changed.append(case)
+            continue
+        if backend not in files:
+            release = as_version or find_release(version_of(backend))
+            files[backend] = read_release(release_paths()[release]) if release else None
+        key = backend, case.scenario.id
+        if key not in known:
+            known[key] = with_deviation(case.scenario, files[backend])
+        changed.append(case.model_copy(update={"scenario": known[key]}))
+    return changed
+
+
+def with_deviation(scenario: Scenario, release: ReleaseFile | None) -> Scenario:
+    """Return a scenario with what a release does otherwise, if anything."""
+    entry = release.deviates.get(scenario.id) if release is not None else None
+    if entry is None:
+        return scenario
+    entries = (entry.complete(scenario.usual_gradient),)
+    return scenario.model_copy(update={"backends": {**scenario.backends, "paddle": entries}})
+
+
+def is_bundled(scenario: Scenario) -> bool:
+    """Whether a scenario is one of the suite's."""
+    return scenario.path in _bundled_names() or Path(scenario.path).resolve() in _bundled_paths()
+
+
+@functools.cache
+def _bundled_paths() -> frozenset[Path]:
+    return frozenset(path.resolve() for path in bundled_files())
+
+
+@functools.cache
+def _bundled_names() -> frozenset[str]:
+    return frozenset(map(str, bundled_files()))
+
+
+def deviations_of(scenario: str) -> dict[str, Deviation]:
+    """Return what releases do in place of what a scenario expects, by release, the oldest first."""
+    found = {}
+    for release, path in release_paths().items():
+        entry = read_release(path).deviates.get(scenario)
+        if entry is not None:
+            found[release] = entry
+    return found
+
+
+# --------------------------------------------------------------------------- the suite
+WHAT_RUNS: set[str] = {
+    "id",
+    "layer",
+    "script",
+    "call",
+    "inputs",
+    "outputs",
+    "sizes",
+    "matrix",
+    "world",
+    "random",
+} | {"expect", "seed", "rtol"}
+"""Keys of a scenario that say what runs and what must hold; titles, rules and files may change."""
+
+
+def suite_digest(specs: Iterable[SpecFile]) -> str:
+    """Twelve hexadecimal digits that stand for what scenarios run and expect."""
+    scenarios = [scenario for spec in specs for scenario in spec.scenarios]
+    whole = hashlib.sha256()
+    for scenario in sorted(scenarios, key=lambda scenario: scenario.id):
+        whole.update(scenario.model_dump_json(include=WHAT_RUNS, exclude_defaults=True).encode())
+    return whole.hexdigest()[:12]
+
+
+def release_schema() -> dict[str, Any]:
+    """The JSON Schema (draft 2020-12) of a release file."""
+    schema = ReleaseFile.model_json_schema(by_alias=True)
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **schema,
+        "title": RELEASE_FORMAT,
+    }

@@ -1,0 +1,157 @@
+"""Release files: what a release does in place of what the suite expects, from runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from cases import cases_of
+
+from gradcheck.case.execute import execute
+from gradcheck.conformance import recording
+from gradcheck.conformance.recording import UNREAD, entry_of, file_text, new_entry
+from gradcheck.conformance.releases import (
+    find_release,
+    read_release,
+    release_paths,
+    suite_digest,
+    with_recorded_deviations,
+)
+from gradcheck.result import Status
+from gradcheck.run.plan import plan
+from gradcheck.spec.diagnostic import SpecError
+from gradcheck.spec.read import load
+from gradcheck.support.resources import bundled_specs
+from gradcheck.support.user_error import UserError
+
+RELEASES = ["2.6.2", "3.0.0", "3.1.0", "3.1.1", "3.2.0", "3.2.1", "3.2.2", "3.3.0", "3.3.1"]
+
+
+@pytest.fixture(scope="module")
+def ids() -> set[str]:
+    return {scenario.id for spec in load([bundled_specs()]) for scenario in spec.scenarios}
+
+
+def test_there_is_a_file_for_each_release_of_the_index() -> None:
+    assert [*release_paths()] == RELEASES
+
+
+@pytest.mark.parametrize("release", RELEASES)
+class TestEachFile:
+    def test_it_is_about_its_release_and_from_a_run(self, release: str) -> None:
+        file = read_release(release_paths()[release])
+        assert file.release == release
+        assert file.run.suite.startswith("gradcheck ")
+
+    def test_it_is_about_scenarios_that_there_are_each_once(self, release: str, ids: set[str]) -> None:
+        file = read_release(release_paths()[release])
+        assert {*file.deviates, *file.holds} <= ids
+        assert file.holds_set.isdisjoint(file.deviates)
+        assert len(file.holds_set) == len(file.holds)
+
+    def test_somebody_has_read_every_reason(self, release: str) -> None:
+        entries = read_release(release_paths()[release]).deviates
+        assert [name for name, entry in entries.items() if entry.why.startswith(UNREAD.strip())] == []
+
+
+class TestWhichFileIsRead:
+    def test_a_version_has_its_own(self) -> None:
+        assert find_release("3.2.2") == "3.2.2"
+        assert find_release("3.2.2+cu118") == "3.2.2"
+
+    @pytest.mark.parametrize("version", ["0.0.0", "3.4.0", "", "develop"])
+    def test_a_develop_build_and_what_was_not_run_have_the_newest(self, version: str) -> None:
+        assert find_release(version) == RELEASES[-1]
+
+    def test_another_can_be_chosen(self) -> None:
+        cases = plan(load([bundled_specs() / "documents"]), ["paddle@3.3.1"])
+        named = {case.scenario.id: case for case in with_recorded_deviations(cases, "2.6.2")}
+        assert named["static-nested-structure"].entry is None or named["static-nested-structure"].entry.reason
+        with pytest.raises(UserError, match="paddle 9.9.9 was not run; the releases that were run are 2.6.2, "):
+            with_recorded_deviations(cases, "9.9.9")
+
+    def test_what_is_not_of_the_suite_is_left_alone(self) -> None:
+        [case] = cases_of("schema: gradcheck/v1\nscenarios: [{id: backward-rules-list-return, layer: {op: tanh}, inputs: {x: [2]}}]")
+        assert with_recorded_deviations([case.model_copy(update={"backend": "paddle@3.3.1"})])[0].entry is None
+
+
+class TestRecording:
+    SPEC = """
+schema: gradcheck/v1
+scenarios:
+  - id: one
+    title: t
+    source: {document: d}
+    script: |
+      x = paddle.to_tensor([1.0], stop_gradient=False)
+      (x * 2).backward()
+    expect: EXPECT
+"""
+
+    def outcome(self, expect: str):
+        [case] = cases_of(self.SPEC.replace("EXPECT", expect))
+        case = case.model_copy(update={"recorded": True})
+        return case, execute(case)
+
+    @pytest.mark.parametrize(
+        ("expect", "observed"),
+        [
+            ("{values: {x.grad: [3.0]}}", {"values": {"x.grad": [2.0]}}),
+            ("{raises: {type: ValueError}}", {"values": {"x.grad": [2.0]}}),
+            ("{values: {x.grad: [2.0]}, calls: {backward: 1}}", {"values": {"x.grad": [2.0]}, "calls": {"backward": 0}}),
+        ],
+    )
+    def test_what_is_seen_is_recorded_as_it_is_seen(self, expect: str, observed: dict[str, object]) -> None:
+        case, result = self.outcome(expect)
+        entry = entry_of([(case, result)])
+        assert entry is not None
+        assert entry["observed"] == observed
+        assert entry["reason"].startswith(UNREAD)
+
+    def test_an_exception_is_recorded_with_its_type_phase_and_text(self) -> None:
+        [case] = cases_of(self.SPEC.replace("(x * 2).backward()", "raise KeyError('gone')").replace("EXPECT", "{values: {'1': 1}}"))
+        case = case.model_copy(update={"recorded": True})
+        observed = new_entry(execute(case))["observed"]
+        assert observed == {"raises": {"type": "KeyError", "phase": "forward", "message": "'gone'"}}
+
+    def test_what_holds_has_no_entry(self) -> None:
+        assert entry_of([self.outcome("{values: {x.grad: [2.0]}}")]) is None
+
+    def test_a_crash_and_a_run_without_end_are_recorded_by_how_they_end(self) -> None:
+        case, _ = self.outcome("{values: {x.grad: [2.0]}}")
+        crash = case.result(Status.CRASH, "killed", signal="SIGSEGV")
+        assert new_entry(crash)["observed"] == {"crash": ["SIGSEGV"]}
+        assert new_entry(case.result(Status.TIMEOUT, "late"))["observed"] == {"hang": True}
+
+    def test_what_is_written_can_be_read(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(recording, "python_of", lambda case: "3.11.7")
+        case, result = self.outcome("{values: {x.grad: [3.0]}}")
+        case = case.model_copy(update={"backend": "paddle@3.3.1"})
+        path = tmp_path / "paddle-3.3.1.yaml"
+        path.write_text(file_text(case, path.name, {"one": new_entry(result)}, ["other", "third"]), encoding="utf-8")
+        file = read_release(path)
+        assert file.deviates["one"].observed is not None
+        assert file.holds == ("other", "third")
+
+    def test_an_entry_needs_a_reason(self, tmp_path: Path) -> None:
+        path = tmp_path / "paddle-3.3.1.yaml"
+        run = "{date: '2026-11-26', python: '3', system: s, suite: s}"
+        path.write_text(
+            "format: gradcheck-release/1\nbackend: paddle\nrelease: '3.3.1'\n"
+            f"run: {run}\ndeviates:\n  one:\n    observed: {{values: {{x: 1}}}}\n"
+        )
+        with pytest.raises(SpecError, match="'observed' needs a 'reason' beside it"):
+            read_release(path)
+
+
+def test_the_digest_of_the_suite_is_that_of_what_runs_and_must_hold() -> None:
+    specs = load([bundled_specs() / "documents"])
+    first = specs[0].scenarios[0]
+    retitled = first.model_copy(update={"title": "Other", "tags": ()})
+    rewritten = first.model_copy(update={"seed": 7})
+
+    def digest(scenario):
+        return suite_digest([specs[0].model_copy(update={"scenarios": (scenario, *specs[0].scenarios[1:])})])
+
+    assert digest(retitled) == digest(first)
+    assert digest(rewritten) != digest(first)
