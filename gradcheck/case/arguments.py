@@ -65,10 +65,12 @@ def tensor_function(
     inputs: Sequence[Any],
     world: WorldOf | None = None,
     anew: Callable[[], Any] | None = None,
+    keywords: Mapping[str, Any] = {},
 ) -> TensorFunction:
     """The call of a layer or function on inputs, its Tensors under the names of its parameters.
 
     Args:
+        keywords: further arguments by name; arrays among them are inputs as well.
         world: makes what is declared of the ranks that it runs on, of what the inputs stand for;
             None for no ranks.
         anew: gives a rank the function, from modules of its own; None where all have the same.
@@ -90,18 +92,25 @@ def tensor_function(
     is_layer = is_class and hasattr(function, "apply")
     names = parameter_names(function.forward if is_layer else function, len(inputs), int(is_layer))
     stands, given = dict[str, Stands](), dict(zip(names, inputs, strict=True))
+    if twice := [name for name in keywords if name in given]:
+        raise TypeError(f"kwargs: {twice[0]!r} is an argument as well")
+    given |= keywords
     if world is not None:
         given = {name: without_marks(name, value, stands) for name, value in given.items()}
-    for number, value in enumerate(given.values()):
-        check_argument(number, value)
+    for number, (name, value) in enumerate(given.items()):
+        check_argument(repr(name) if name in keywords else f"argument {number}", value)
     arrays, stopped = argument_arrays(backend, given)
     dtypes = {name: array.dtype.name for name, array in arrays.items()}
 
     def call_of(function: Any) -> Call:
         apply: Callable[..., Any] = function.apply if is_layer else function
-        return lambda tensors: apply(
-            *[filled(name, value, tensors) for name, value in given.items()]
-        )
+
+        def call(tensors: Mapping[str, Any]) -> Any:
+            values = {name: filled(name, value, tensors) for name, value in given.items()}
+            by_name = {name: values.pop(name) for name in keywords}
+            return apply(*values.values(), **by_name)
+
+        return call
 
     call = call_of(function)
     if world is None:
@@ -143,16 +152,16 @@ def argument_arrays(
     return arrays, stopped
 
 
-def check_argument(number: int, value: Any) -> None:
+def check_argument(called: str, value: Any) -> None:
     """Raise TypeError if an argument is meant as an array and is none."""
-    refuse_array(f"argument {number}", value)
+    refuse_array(called, value)
     if not isinstance(value, (list, tuple)) or any(isinstance(item, dict) for item in value):
         return
     numbers = [*flat_names("", value).values()]
     is_numbers = all(isinstance(item, (int, float)) for item in numbers)
     if is_numbers and any(isinstance(item, float) for item in numbers):
         raise TypeError(
-            f"argument {number} is a {type(value).__name__} of numbers, which gets no gradient: "
+            f"{called} is a {type(value).__name__} of numbers, which gets no gradient: "
             "pass np.asarray(x, float)"
         )
 

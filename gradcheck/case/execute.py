@@ -26,10 +26,13 @@ from gradcheck.case.gradient_check import (
 from gradcheck.case.input_arrays import NoInputError
 from gradcheck.case.layer import ScenarioLayer, WrongCotangent
 from gradcheck.case.layer_calls import LayerCalls
+from gradcheck.case.layer_signature import CANNOT_CHECK
+from gradcheck.case.naming import is_file
 from gradcheck.case.never_ran import refuse_foreign_layers
 from gradcheck.case.static_layer import EagerStaticLayer, StaticLayer
 from gradcheck.case.user_code import (
     Namespace,
+    NoLayerError,
     compile_expression,
     new_namespace,
     phase_of,
@@ -74,6 +77,10 @@ def execute(case: Case) -> Result:
             findings, gradient = run.findings()
         except ForeignFrameworkError as error:
             return case.result(Status.ERROR, error.what, details=(error.recipe,))
+        except NoLayerError as error:
+            place = f" (line {scenario.line_of('layer')} of the spec)"
+            where = place if is_file(scenario.path) else ""
+            return case.result(Status.ERROR, f"{CANNOT_CHECK}{error}{where}")
         except NoInputError as error:
             text = f"{error} (line {scenario.line_of('inputs')} of the spec)"
             findings = [Finding(Status.ERROR, text)]
@@ -92,7 +99,7 @@ def execute(case: Case) -> Result:
     findings.sort(key=lambda finding: SEVERITY.index(finding.status))
     status = findings[0].status if findings else Status.PASS
     status, messages = with_known_failure(case, status, [f.message for f in findings])
-    return case.result(
+    result = case.result(
         status,
         messages[0] if messages else "",
         details=tuple(messages[1:]),
@@ -100,6 +107,8 @@ def execute(case: Case) -> Result:
         values=run.values,
         seconds=perf_counter() - started,
     )
+    line = 0 if is_file(scenario.path) else run.defined_line
+    return result.model_copy(update={"line": line}) if line else result
 
 
 def with_known_failure(case: Case, status: Status, messages: list[str]) -> tuple[Status, list[str]]:
@@ -133,6 +142,8 @@ class Run:
         """Outputs and gradients of the documented run, where they are wanted."""
         self.calls = LayerCalls(backend.paddle.autograd.PyLayer)
         """The layers of the documented run."""
+        self.defined_line = 0
+        """The line of the layer in its module, once it is imported; 0 if it is not known."""
         self.namespace: Namespace = {**new_namespace(backend.paddle), **case.variables}
         self.given = dict(self.namespace)
         """What the code finds."""
@@ -147,6 +158,7 @@ class Run:
                 found = self.run_script(self.scenario.script)
             else:
                 layer = self.make_layer(self.backend, self.namespace)
+                self.defined_line = layer.defined_line
                 # Gradients that backward returns are read as releases do where they are looked at,
                 # otherwise as the documents do.
                 of_gradients = self.expect.gradient != "unchecked" or self.expect.grads

@@ -21,7 +21,7 @@ from gradcheck.case.function import Call, NamespaceCall, TensorFunction, map_pre
 from gradcheck.case.gradient_check import checked
 from gradcheck.case.layer import ScenarioLayer
 from gradcheck.case.layer_calls import LayerCalls
-from gradcheck.case.user_code import import_anew, import_reference
+from gradcheck.case.user_code import module_anew, module_of_reference
 from gradcheck.case.world import Declared, OnRank, WorldOutput
 from gradcheck.causes.between_ranks import WorldGradient, backward_of, between_ranks
 from gradcheck.causes.entries import far_off
@@ -537,7 +537,7 @@ class WorldLayer(FunctionOfWorld, ScenarioLayer):
     in which its expressions are evaluated, has the inputs and the output of the world.
     """
 
-    imported = staticmethod(import_anew)
+    import_module = staticmethod(module_anew)
 
     def load_call(self, case: Case) -> tuple[Call, list[NamespaceCall]]:
         """The call of the world.
@@ -547,7 +547,7 @@ class WorldLayer(FunctionOfWorld, ScenarioLayer):
         scenario, world = self.scenario, self.scenario.world_at(case.parameters)
         assert world is not None
         if isinstance(scenario.layer, LayerRef):  # outside of the world, as any program's imports
-            import_reference(scenario.layer.ref, self.folder)
+            module_of_reference(scenario.layer.ref, self.folder)
         declared = Declared(
             size_of(world),
             {name: input.ranks for name, input in scenario.inputs.items()},

@@ -10,7 +10,7 @@ import sys
 import time
 import traceback
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -65,6 +65,8 @@ class RunSettings:
     """Gets each new result at once."""
     baseline: Baseline = NO_BASELINE
     """Its failures count as expected."""
+    require: Callable[[Result], object] = bool
+    """Raises UserError for a result that shows that the command was not meant so."""
 
 
 USUAL_SETTINGS = RunSettings()
@@ -111,6 +113,7 @@ def run_all(
     with stopped_by_signals(executor), shown, executor:
         ordered = executor.results(cases, settings.known, on_done)
         for plain_result in side_by_side.beside(ordered):
+            settings.require(plain_result)
             result = settings.baseline.judged(plain_result)
             results.append(result)
             screen.show(result)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -274,33 +273,14 @@ def nested_tuples(value: Any) -> Any:
     return tuple(map(nested_tuples, value)) if isinstance(value, list) else value
 
 
-def input_text(spec: Input, values: NumpyArray) -> str:
-    """Return an input of an example on one line, as a scenario has it."""
-    parts = [f"layout: {{aliased: {spec.alias_of}}}"]
+def example_input(spec: Input, values: NumpyArray) -> dict[str, Any]:
+    """Return an input of an example as a scenario has it."""
+    written: dict[str, Any] = {"layout": {"aliased": spec.alias_of}}
     if not spec.alias_of:
-        elements = f"values: {json.dumps(values.tolist())}"
-        parts = [elements if values.size else f"shape: {list(values.shape)}"]
-        if spec.dtype != "float64":
-            parts.append(f"dtype: {spec.dtype}")
-        if spec.layout != "contiguous":
-            parts.append(f"layout: {spec.layout}")
+        written = {"values": values.tolist()} if values.size else {"shape": list(values.shape)}
+        usual = {"dtype": "float64", "layout": "contiguous"}
+        given = {"dtype": str(spec.dtype), "layout": str(spec.layout)}
+        written |= {key: value for key, value in given.items() if value != usual[key]}
     if spec.stop_gradient:
-        parts.append("stop_gradient: true")
-    return f"{{{', '.join(parts)}}}"
-
-
-def scenario_text(example: Example, reference: str, identity: str, call: str, title: str) -> str:
-    """Return a spec file with one scenario, that of a named layer at an example."""
-    lines = [
-        "schema: gradcheck/v1",
-        "scenarios:",
-        f"  - id: {identity}",
-        f"    title: {json.dumps(title, ensure_ascii=False)}",
-        f"    layer: {{ref: {reference!r}}}",
-    ]
-    if call:
-        lines.append(f"    call: {json.dumps(call, ensure_ascii=False)}")
-    lines.append("    inputs:")
-    for name, spec in example.inputs.items():
-        lines.append(f"      {name}: {input_text(spec, example.values[name])}")
-    return "\n".join(lines) + "\n"
+        written["stop_gradient"] = True
+    return written

@@ -1036,6 +1036,11 @@ class _Keys(Format):
         "inputs in order, for an op paddle.<op> with them, for forward_fn static_pylayer with a "
         "list of them.",
     )
+    kwargs: dict[Variable, YamlValue] = Field(
+        default={},
+        description="Keyword → plain value that the layer is called with besides its inputs, such "
+        "as {axis: -1}.",
+    )
     sizes: dict[Variable, Length] = Field(
         default={},
         description="Name → the length that it stands for in shapes; a name in the code, too.",

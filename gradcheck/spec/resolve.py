@@ -18,12 +18,14 @@ from gradcheck.spec.literals import ELEMENT_TYPES
 from gradcheck.spec.model import KEBAB, Input, Scenario
 from gradcheck.spec.text import SpecText
 
-_OF_LAYER = {"call", "inputs", "sizes", "world", "outputs", "random"}
+_OF_LAYER = {"call", "inputs", "kwargs", "sizes", "world", "outputs", "random"}
 _REASONS = {"reason", "policy", "issue"}
 # A key of one's own -> inherited keys that it rules out, and which therefore fall away.
 _REPLACES = {
     "layer": {"script"},
     "script": {"layer", *_OF_LAYER},
+    "call": {"kwargs"},
+    "kwargs": {"call"},
     "raises": {"gradient", "differs", "grads", "cotangent", "order"},
     "gradient": {"raises", "differs"},
     "differs": {"raises", "gradient"},
@@ -38,7 +40,7 @@ _REPLACES = {
 # A program that is a case of a scenario runs behind the scenario's layer.
 _REPLACES_IN_CASE = {**_REPLACES, "script": _OF_LAYER, "layer": set[str]()}
 # Keys whose mappings are completed from inherited ones, name by name or by the rules above.
-_JOINED = ("inputs", "matrix", "sizes")
+_JOINED = ("inputs", "kwargs", "matrix", "sizes")
 _MERGED = ("expect", "calls", "backends", "numpy", "cupy", "paddle")
 _OWN = ("id", "extends", "cases")
 _DEFAULTS = ("seed", "timeout", "rtol", "source", "tags", "matrix", "backends")

@@ -67,14 +67,17 @@ class _Subject:
 
     def _wrong_argument_count(self) -> Iterator[Violation]:
         """Yield that a layer which is called with all inputs in order takes more, or fewer."""
-        layer, count = self.scenario.layer, len(variables(self.inputs))
+        layer, keywords = self.scenario.layer, self.scenario.kwargs
+        count = len(variables(self.inputs))
         forward = self.forward_fn or self._forward_method()
         inside = None
         if isinstance(layer, LayerOp):
             what, (least, most) = f"'{layer.op}'", OPERATIONS.get(layer.op, (0, inf))
+            count += len(keywords)
         elif forward is not None:
             what, (least, most) = forward.name, _argument_range(forward)
             inside = _place_of(forward)
+            count += sum(argument.arg in keywords for argument in forward.args.args)
         else:
             return
         if not least <= count <= most:
