@@ -34,6 +34,8 @@ from gradcheck.case.user_code import (
     Namespace,
     NoLayerError,
     compile_expression,
+    frames_of,
+    innermost_place,
     new_namespace,
     phase_of,
     raised_by_scenario,
@@ -67,6 +69,7 @@ def execute(case: Case) -> Result:
     started = perf_counter()
     findings: list[Finding] = []
     gradient: GradientSummary | None = None
+    raised_at = ""
     with np.errstate(all="ignore"):
         try:
             backend = load_backend(case.backend)
@@ -88,6 +91,7 @@ def execute(case: Case) -> Result:
             if not raised_by_scenario(scenario.path, error):
                 raise
             leave_out_own_place(error)
+            raised_at = innermost_place(frames_of(error), scenario.path)
             name = backend.lacks(error)
             what = f"{name} is not part of the bundled engine" if name else described(error)
             what = with_place(what, error, scenario.path, scenario.line)
@@ -105,6 +109,7 @@ def execute(case: Case) -> Result:
         details=tuple(messages[1:]),
         gradient=gradient,
         values=run.values,
+        raised_at=raised_at,
         seconds=perf_counter() - started,
     )
     line = 0 if is_file(scenario.path) else run.defined_line

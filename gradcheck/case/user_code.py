@@ -229,6 +229,19 @@ def frames_of(error: BaseException) -> list[Frame]:
     return [*here, *getattr(error, "frames_of_rank", ())]
 
 
+def users_frames(frames: Iterable[Frame], spec: str) -> list[Frame]:
+    """The frames among `frames` that are the user's; `spec` is the file of the scenario."""
+    return [
+        (file, line) for file, line in frames if (is_file(spec) if file == spec else is_users(file))
+    ]
+
+
+def innermost_place(frames: Iterable[Frame], spec: str) -> str:
+    """``file:line`` of the innermost of the user's frames; empty if none is."""
+    own = users_frames(frames, spec)
+    return f"{own[-1][0]}:{own[-1][1]}" if own else ""
+
+
 def place_of_frames(frames: Iterable[Frame], spec: str) -> str:
     """The user's frames among `frames`, which come outermost first: ``line 3 of layers.py, called
     from line 7 of …``.
@@ -236,9 +249,7 @@ def place_of_frames(frames: Iterable[Frame], spec: str) -> str:
     Of the frames in the file `spec` only the innermost is told, if there is such a file. Empty if
     none is the user's.
     """
-    own = [
-        (file, line) for file, line in frames if (is_file(spec) if file == spec else is_users(file))
-    ]
+    own = users_frames(frames, spec)
     last = max((at for at, (file, _) in enumerate(own) if file == spec), default=0)
     here = f"{Path.cwd()}{os.sep}"
     told = [

@@ -23,7 +23,7 @@ from gradcheck.commands import shared_options as options
 from gradcheck.commands.backends import chosen_backends
 from gradcheck.commands.errors import USAGE
 from gradcheck.commands.init import MODELINE, SCHEMA_FILE
-from gradcheck.commands.report_options import report_files, report_option
+from gradcheck.commands.report_options import report_files, report_option, results_shown
 from gradcheck.commands.run_cases import (
     Beginning,
     RunSettings,
@@ -181,8 +181,10 @@ def check(named: LayerWords, world: InWorld, backends: tuple[str, ...], **asked:
     files = report_files(reports)
     again = shlex.join(["gradcheck", *sys.argv[1:]])
     began = Beginning.now()
-    screen, settings = make_screen(screen_options, again), RunSettings(require=require_layer)
-    results, interrupted = run_all(cases, make_executor(), screen, settings)
+    settings = RunSettings(require=require_layer)
+    with results_shown(files):
+        screen = make_screen(screen_options, again)
+        results, interrupted = run_all(cases, make_executor(), screen, settings)
     write_reports(files, cases, results, began, again)
     if any(result.message.startswith(REFUSAL) for result in results):
         raise SystemExit(USAGE)

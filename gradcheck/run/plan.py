@@ -20,6 +20,7 @@ class CaseSettings(TypedDict, total=False):
     order: Literal[1, 2]
     effort: Literal["usual", "full"]
     memory: int
+    reruns: int
 
 
 def plan(

@@ -1,6 +1,4 @@
-"""Python code that is compiled and looked at, never run; within limits, for what Python makes of it
-may be endless.
-"""
+"""Python code in specs: compiled within limits and inspected, never run; calls written as code."""
 
 from __future__ import annotations
 

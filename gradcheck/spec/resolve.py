@@ -1,5 +1,4 @@
-"""What scenarios take from elsewhere, worked out on the document, so that every value keeps its
-mark.
+"""``extends``, ``cases``, ``layers`` and ``defaults``: scenarios completed, each value with its mark.
 
 A scenario takes keys from the scenario that it extends, from the one that it is a case of, and from
 the file's layers and defaults.

@@ -1,5 +1,4 @@
-"""What a scenario with a layer checks: that there is something, and that it can be, as far as its
-code shows.
+"""Layers of which nothing can be checked: no backward, a wrong number of inputs, nothing expected.
 
 What is reported here would end in an ERROR, in an INCONCLUSIVE, or, worse, in a PASS of a run that
 has checked nothing. These rules apply to scenarios without other mistakes.

@@ -1,4 +1,4 @@
-"""What cannot be done as the user asks for it."""
+"""The exception for what the user has to change: a message and an exit code, no traceback."""
 
 
 class UserError(Exception):
