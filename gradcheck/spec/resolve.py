@@ -1,4 +1,4 @@
-"""``extends``, ``cases``, ``layers`` and ``defaults``: scenarios completed, each value with its mark.
+"""``extends``, ``cases``, ``layers``, ``defaults``: completes scenarios; values keep their marks.
 
 A scenario takes keys from the scenario that it extends, from the one that it is a case of, and from
 the file's layers and defaults.

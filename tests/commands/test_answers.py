@@ -94,6 +94,16 @@ def test_a_file_of_an_input_that_is_not_there_is_a_mistake(gradcheck, spec, fold
     assert gradcheck("validate", "a.grad.yaml").code == 0
 
 
+def test_two_checkouts_in_one_folder_are_one_mistake_for_two_files(gradcheck, spec):
+    names = ("first/a.grad.yaml", "second/a.grad.yaml")
+    for name in names:
+        spec(TWO, TWO.replace("one", "three").replace("two", "four"), name=name)
+    done = gradcheck("validate", "first", "second")
+    assert done.out.count("error: ") == 2
+    for name, other in (names, names[::-1]):
+        assert f"{name}:3:5: error: id 'one' is also used in {other}:3, and 3 more ids of this file" in done.out
+
+
 # --------------------------------------------------------------------------------- stdin and stdout
 def test_a_spec_is_run_from_stdin(cli_with_stdin):
     text = f"schema: gradcheck/v1\nscenarios:\n{TWO}"
@@ -117,7 +127,8 @@ def test_a_report_to_stdout_is_alone_there(spec, cli):
 
 
 def test_completing_a_command_imports_none():
-    code = "from gradcheck.commands import main; import click, sys; items = main.shell_complete(click.Context(main), 're')"
+    code = "from gradcheck.commands import main; import click, sys"
+    code += "; items = main.shell_complete(click.Context(main), 're')"
     code += "; print([item.value for item in items], 'gradcheck.commands.replay' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "['replay'] False\n"
