@@ -42,7 +42,7 @@ from gradcheck.exploring.example_search import Search, SearchSettings, nothing_c
 from gradcheck.exploring.examples import Example
 from gradcheck.report.check_result import CheckResult
 from gradcheck.result import MOST_LISTED, Status
-from gradcheck.spec.literals import MOST_RANKS, OutputStands, Stands
+from gradcheck.spec.literals import MOST_RANKS, OutputPlacement, Placement
 from gradcheck.spec.model import Axis, Random
 from gradcheck.strategies import arrays_of, inputs_from
 from gradcheck.support.display_paths import count
@@ -57,7 +57,7 @@ WORDS = {
     "effort": get_args(Effort),
     "precision": get_args(Precision),
     "each of dtypes": tuple(DTYPES),
-    "outputs": get_args(OutputStands),
+    "outputs": get_args(OutputPlacement),
     "random": get_args(Random),
     "each axis of world": get_args(Axis),
 }
@@ -159,7 +159,7 @@ def declared_world(
     require_words("outputs", words, "outputs", "the words 'split' and 'replicated', or one of them")
     require_word("random", random)
     if world is None:
-        marked = dict[str, Stands]()
+        marked = dict[str, Placement]()
         without_marks("", list(inputs), marked)
         if marked or outputs != "split" or random != "by-rank":
             raise TypeError(

@@ -21,9 +21,9 @@ from gradcheck.case.reachable import reachable, unused_name
 from gradcheck.case.world import Declared, without_marks
 from gradcheck.case.world_call import FunctionOfWorld, WorldCall
 from gradcheck.spec.containers import filled, flat_names
-from gradcheck.spec.literals import Stands
+from gradcheck.spec.literals import Placement
 
-WorldOf = Callable[[Mapping[str, Stands]], Declared]
+WorldOf = Callable[[Mapping[str, Placement]], Declared]
 
 
 def backend_of(function: Any, inputs: Sequence[Any]) -> Backend:
@@ -91,7 +91,7 @@ def tensor_function(
         )
     is_layer = is_class and hasattr(function, "apply")
     names = parameter_names(function.forward if is_layer else function, len(inputs), int(is_layer))
-    stands, given = dict[str, Stands](), dict(zip(names, inputs, strict=True))
+    stands, given = dict[str, Placement](), dict(zip(names, inputs, strict=True))
     if twice := [name for name in keywords if name in given]:
         raise TypeError(f"kwargs: {twice[0]!r} is an argument as well")
     given |= keywords

@@ -551,7 +551,7 @@ class WorldLayer(FunctionOfWorld, ScenarioLayer):
         declared = Declared(
             size_of(world),
             {name: input.ranks for name, input in scenario.inputs.items()},
-            scenario.output_stands,
+            scenario.output_placements,
             {} if isinstance(world, int) else {str(axis): n for axis, n in world.items()},
             scenario.random == "same",
         )

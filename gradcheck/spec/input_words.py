@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, get_args
 
 from gradcheck.spec.containers import inside, variable
-from gradcheck.spec.literals import MAX_DIMENSIONS, DType, Stands
+from gradcheck.spec.literals import MAX_DIMENSIONS, DType, Placement
 from gradcheck.spec.model import Input
 from gradcheck.support.suggest import hint
 from gradcheck.support.user_error import UserError
@@ -33,7 +33,7 @@ _SHAPE = re.compile(r"(?:\d+|[A-Z])(?:x(?:\d+|[A-Z]))*")
 _RANGE = re.compile(rf"({NUMBER})\.\.({NUMBER})")
 _FLAGS: dict[str, dict[str, Any]] = {
     **{dtype: {"dtype": dtype} for dtype in get_args(DType)},
-    **{stands: {"ranks": stands} for stands in get_args(Stands)},
+    **{stands: {"ranks": stands} for stands in get_args(Placement)},
     "stopped": {"stop_gradient": True},
 }
 
