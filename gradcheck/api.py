@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from math import inf, nextafter, prod
 from numbers import Integral, Real
-from typing import Any, TypedDict, Unpack, get_args
+from typing import Any, Never, TypedDict, Unpack, get_args
 
 import numpy as np
 
@@ -43,11 +43,12 @@ from gradcheck.exploring.example_search import Search, SearchSettings, nothing_c
 from gradcheck.exploring.examples import Example
 from gradcheck.report.check_result import CheckResult
 from gradcheck.result import MOST_LISTED, Status
-from gradcheck.spec.literals import MOST_RANKS, OutputStands, Stands
+from gradcheck.spec.literals import MOST_RANKS, OutputPlacement, Placement
 from gradcheck.spec.model import Axis, Random
 from gradcheck.strategies import arrays_of, inputs_from
 from gradcheck.support.display_paths import count
 from gradcheck.support.foreign import described
+from gradcheck.support.suggest import hint
 from pylayer.layer.py_layer import as_releases
 
 MOST_SEED = 2**32 - 1
@@ -57,7 +58,7 @@ WORDS = {
     "effort": get_args(Effort),
     "precision": get_args(Precision),
     "each of dtypes": tuple(DTYPES),
-    "outputs": get_args(OutputStands),
+    "outputs": get_args(OutputPlacement),
     "random": get_args(Random),
     "each axis of world": get_args(Axis),
 }
@@ -104,6 +105,48 @@ def require_dtypes(dtypes: Any) -> None:
     require_words("dtypes", dtypes, "each of dtypes", example)
 
 
+NO_STEP = "steps are chosen for every entry, each with a bound of its error"
+OTHERS_OPTIONS = {
+    **dict.fromkeys(("eps", "epsilon", "delta", "h", "step"), f"{NO_STEP}: leave it out"),
+    **dict.fromkeys(
+        ("atol", "tol", "tolerance"),
+        "no absolute tolerance decides; rtol=1e-3 widens the bounds relative to the largest entry",
+    ),
+    **dict.fromkeys(
+        ("grad", "grads", "gradient", "vjp", "jac"),
+        "backward= takes the gradients that are written by hand for a function of NumPy arrays",
+    ),
+    "raise_exception": "assert_gradients raises, check returns the result",
+    "fast_mode": 'mode="probe" compares projections alone',
+    "dtype": 'dtypes=["float32"] checks in other dtypes than the inputs\'',
+}
+"""Options that other checkers have, and what to use here."""
+
+
+def refuse_unknown(options: Mapping[str, Any]) -> None:
+    """Raise TypeError for an option that there is not, with what to use in its place."""
+    for name in options:
+        if name in OTHERS_OPTIONS:
+            raise TypeError(f"there is no option {name!r}: {OTHERS_OPTIONS[name]}")
+        known = list(Options.__annotations__)
+        near = hint(name, known, f"the options are {', '.join(known)}")
+        raise TypeError(
+            f"there is no option {name!r}; {near} "
+            f"(an argument of the layer is passed as kwargs={{{name!r}: …}})"
+        )
+
+
+def require_keywords(kwargs: Any, backward: Any) -> Mapping[str, Any]:
+    """Return the keywords of a call. Raises TypeError: they are not a dict, or cannot be passed."""
+    if kwargs is None:
+        return {}
+    if not isinstance(kwargs, Mapping) or not all(isinstance(name, str) for name in kwargs):
+        raise TypeError(f"kwargs must be a dict such as {{'axis': -1}}, not {kwargs!r}")
+    if kwargs and backward is not None:
+        raise TypeError("kwargs are for layers: with backward=, pass all arguments in order")
+    return kwargs
+
+
 def declared_world(
     world: Any, outputs: Any, random: Any, order: int, inputs: Sequence[Any]
 ) -> WorldOf | None:
@@ -117,7 +160,7 @@ def declared_world(
     require_words("outputs", words, "outputs", "the words 'split' and 'replicated', or one of them")
     require_word("random", random)
     if world is None:
-        marked = dict[str, Stands]()
+        marked = dict[str, Placement]()
         without_marks("", list(inputs), marked)
         if marked or outputs != "split" or random != "by-rank":
             raise TypeError(
@@ -155,6 +198,7 @@ class GradientMismatch(AssertionError):  # noqa: N818 - a finding, not an error 
 def check(
     layer_or_function: Any,
     *inputs: Any,
+    kwargs: Mapping[str, Any] | None = None,
     backward: Callable[..., Any] | None = None,
     order: int = 1,
     mode: Mode = "auto",
@@ -168,6 +212,7 @@ def check(
     world: int | Mapping[str, int] | None = None,
     outputs: str | Sequence[str] = "split",
     random: str = "by-rank",
+    **unknown: Never,
 ) -> CheckResult:
     """The verdict on the gradients of a layer or function.
 
@@ -183,6 +228,8 @@ def check(
             that need a gradient; Tensors keep their stop_gradient; so do those in lists, tuples and
             dicts, each with a name such as ``s[0]``. Anything else, such as a plain number, is
             passed on as it is.
+        kwargs: arguments by name, such as ``{"residual": r, "axis": -1}``; arrays among them are
+            inputs, under these names.
         backward: the gradients written by hand, where `layer_or_function` is a function of NumPy
             arrays: ``backward(*arrays, *output_gradients)`` returns a gradient per array, None for
             none.
@@ -225,6 +272,8 @@ def check(
         ValueError: an option has a value that it cannot have.
         Exception: whatever the layer raises, except for gradients that Paddle cannot take (GC137).
     """
+    refuse_unknown(unknown)
+    keywords = require_keywords(kwargs, backward)
     require_integer("order", order, "1 or 2", 1, 2)
     require_seed(seed)
     require_integer("points", points, "a whole number of at least 1", 1)
@@ -235,13 +284,14 @@ def check(
     words = {"mode": mode, "expect": expect, "effort": effort, "precision": precision}
     for name, word in words.items():
         require_word(name, word)
-    declared = declared_world(world, outputs, random, order, inputs)
+    arguments = [*inputs, *keywords.values()]
+    declared = declared_world(world, outputs, random, order, arguments)
     anew = None
     if isinstance(layer_or_function, str):
         anew = functools.partial(imported, layer_or_function, import_anew)
         layer_or_function = imported(layer_or_function, import_reference)
     if backward is None:
-        backend = backend_of(layer_or_function, inputs)
+        backend = backend_of(layer_or_function, arguments)
         layer_or_function = adapted(backend, layer_or_function)
     else:
         backend = backend_of(None, ())
@@ -253,12 +303,12 @@ def check(
             # A Paddle layer is computed again on the engine, which has a separate mode.
             for paddle in filter(None, (backend.paddle, import_module("pylayer.paddle"))):
                 stack.enter_context(in_mode(paddle, static=False))
-            function = tensor_function(backend, layer_or_function, inputs, declared, anew)
+            function = tensor_function(backend, layer_or_function, inputs, declared, anew, keywords)
             stack.enter_context(closing(function))
             if expect in ("straight-through", "zero"):  # claims about the inputs alone
                 function.close_over({})
             if backend.translates:
-                function.twin = twin_of(function, layer_or_function, inputs, declared)
+                function.twin = twin_of(function, layer_or_function, inputs, declared, keywords)
             stack.enter_context(np.errstate(all="ignore"))
             stack.enter_context(as_releases())
             found = worst(
@@ -314,6 +364,7 @@ def imported(reference: str, how: Callable[[str], Any]) -> Any:
 class Options(TypedDict, total=False):
     """Options of `check`."""
 
+    kwargs: Mapping[str, Any] | None
     backward: Callable[..., Any] | None
     order: int
     mode: Mode

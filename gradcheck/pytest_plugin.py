@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from gradcheck.result import Result
     from gradcheck.run.runner import Runner
 
+FIXTURE = "assert_gradients"
 _runner = pytest.StashKey["Runner"]()
 _places = pytest.StashKey[dict[tuple[str, str], "BackendPlace"]]()
 _tags = pytest.StashKey["Tags"]()
@@ -83,7 +84,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[Any]) -> 
     """Leave the frames of gradcheck and its engine out where a test of a layer shows an error,
     unless it is ours.
     """
-    if call.excinfo is not None and gradcheck_fixture.name in getattr(item, "fixturenames", ()):
+    if call.excinfo is not None and FIXTURE in getattr(item, "fixturenames", ()):
         for name, module in list(sys.modules.items()):
             if name.partition(".")[0] in ("gradcheck", "pylayer"):
                 vars(module)["__tracebackhide__"] = is_no_bug
@@ -244,8 +245,8 @@ def runner_of(config: pytest.Config) -> Runner:
     return config.stash[_runner]
 
 
-@pytest.fixture(name="gradcheck")
-def gradcheck_fixture() -> Iterator[Callable[..., Any]]:
+@pytest.fixture(name=FIXTURE)
+def assert_gradients_fixture() -> Iterator[Callable[..., Any]]:
     """`gradcheck.assert_gradients`; in the test ``import paddle`` finds the engine if no Paddle is
     installed.
     """
@@ -254,3 +255,9 @@ def gradcheck_fixture() -> Iterator[Callable[..., Any]]:
 
     with engine():
         yield assert_gradients
+
+
+@pytest.fixture(name="gradcheck")
+def gradcheck_fixture(assert_gradients: Callable[..., Any]) -> Callable[..., Any]:
+    """The same, by the name of the package, for tests that do not import that."""
+    return assert_gradients

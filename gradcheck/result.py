@@ -315,6 +315,8 @@ class Result(_Record):
     gradient: GradientSummary | None = None
     output: str = ""
     """The end of what the case printed, for a panel."""
+    raised_at: str = ""
+    """``file:line`` of the user's code that raised, crashed or did not end; empty if unknown."""
     signal: str = ""
     """The signal that killed the process, such as ``SIGSEGV``; empty if none did."""
     values: tuple[Value, ...] = ()

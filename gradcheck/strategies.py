@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from gradcheck.exploring.examples import Example, drawn
-from gradcheck.exploring.input_parsing import inputs_of_words
+from gradcheck.spec.input_words import inputs_of_words
 from gradcheck.spec.model import Input
 from gradcheck.support.suggest import hint
 

@@ -294,6 +294,45 @@ def test_an_option_that_cannot_be_says_what_is_allowed(options: Any, message: st
         gradcheck.check(Tanh, X, **options)
 
 
+class Residual(PyLayer):
+    """x * scale + residual, whose keywords are a Tensor and a number."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any, *, residual: Any = None, scale: float = 1.0) -> Any:
+        ctx.scale, ctx.count = scale, 1 + (residual is not None)
+        return x * scale if residual is None else x * scale + residual
+
+    @staticmethod
+    def backward(ctx: Any, dy: Any) -> Any:
+        return (dy * ctx.scale, 2 * dy)[: ctx.count]
+
+
+def test_keywords_are_passed_by_name_and_arrays_among_them_are_inputs() -> None:
+    x, r = np.ones(3), np.ones(3)
+    assert gradcheck.check(Residual, x, kwargs={"scale": 3.0})
+    result = gradcheck.check(Residual, x, kwargs={"residual": r, "scale": 3.0})
+    assert result.verdict is Status.FAIL
+    assert {entry.input for entry in result.wrong} == {"residual"}
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"eps": 1e-3}, "there is no option 'eps': steps are chosen for every entry"),
+        ({"atol": 1e-3}, "there is no option 'atol': no absolute tolerance decides; rtol="),
+        ({"grad": abs}, "there is no option 'grad': backward= takes"),
+        ({"ordr": 2}, "there is no option 'ordr'; did you mean order?"),
+        ({"scale": 2.0}, "kwargs={'scale': …}"),
+        ({"kwargs": {"x": np.ones(3)}}, "kwargs: 'x' is an argument as well"),
+        ({"kwargs": 3}, "kwargs must be a dict"),
+        ({"kwargs": {"axis": 1}, "backward": abs}, "kwargs are for layers"),
+    ],
+)
+def test_an_option_that_there_is_not_is_answered_with_what_to_use(options: Any, said: str) -> None:
+    with pytest.raises(TypeError, match=re.escape(said)):
+        gradcheck.check(Residual, np.ones(3), **options)
+
+
 def test_options_at_the_edge_of_what_is_allowed() -> None:
     assert gradcheck.check(Tanh, X, rtol=0, seed=np.int64(2**32 - 1), order=np.int64(1)).verdict is Status.PASS
 

@@ -41,7 +41,7 @@ def last_step_of_the_action(folder: Path, specs: str, arguments: str) -> subproc
     """The step that runs gradcheck, as a runner starts it in a checkout at `folder`."""
     (folder / "gradcheck").write_text(f'#!/bin/sh\nexec "{sys.executable}" "{ROOT / "cli.py"}" "$@"\n')
     (folder / "gradcheck").chmod(0o755)
-    step = ACTION["runs"]["steps"][-1]
+    step = next(step for step in ACTION["runs"]["steps"] if step.get("name") == "Run")
     environment = {**os.environ, "PATH": f"{folder}{os.pathsep}{os.environ['PATH']}", "SPECS": specs}
     environment |= {"ARGUMENTS": arguments, "REPORT": "r.html", "GRADCHECK_ALLOW_CODE": "1"}
     return subprocess.run(

@@ -30,9 +30,9 @@ from gradcheck.case.reachable import reachable, unused_name
 from gradcheck.case.world import Declared, without_marks
 from gradcheck.case.world_call import FunctionOfWorld, WorldCall
 from gradcheck.spec.containers import filled, flat_names
-from gradcheck.spec.literals import Stands
+from gradcheck.spec.literals import Placement
 
-WorldOf = Callable[[Mapping[str, Stands]], Declared]
+WorldOf = Callable[[Mapping[str, Placement]], Declared]
 
 
 def backend_of(function: Any, inputs: Sequence[Any]) -> Backend:
@@ -98,10 +98,12 @@ def tensor_function(
     inputs: Sequence[Any],
     world: WorldOf | None = None,
     anew: Callable[[], Any] | None = None,
+    keywords: Mapping[str, Any] = {},
 ) -> TensorFunction:
     """The call of a layer or function on inputs, its Tensors under the names of its parameters.
 
     Args:
+        keywords: further arguments by name; arrays among them are inputs as well.
         world: makes what is declared of the ranks that it runs on, of what the inputs stand for;
             None for no ranks.
         anew: gives a rank the function, from modules of its own; None where all have the same.
@@ -124,19 +126,26 @@ def tensor_function(
     is_layer = is_class and hasattr(function, "apply")
     skipped = int(is_layer and backend.takes_context(function))
     names = parameter_names(function.forward if is_layer else function, len(inputs), skipped)
-    stands, given = dict[str, Stands](), dict(zip(names, inputs, strict=True))
+    stands, given = dict[str, Placement](), dict(zip(names, inputs, strict=True))
+    if twice := [name for name in keywords if name in given]:
+        raise TypeError(f"kwargs: {twice[0]!r} is an argument as well")
+    given |= keywords
     if world is not None:
         given = {name: without_marks(name, value, stands) for name, value in given.items()}
-    for number, value in enumerate(given.values()):
-        check_argument(backend, number, value)
+    for number, (name, value) in enumerate(given.items()):
+        check_argument(backend, repr(name) if name in keywords else f"argument {number}", value)
     arrays, stopped = argument_arrays(backend, given)
     dtypes = {name: array.dtype.name for name, array in arrays.items()}
 
     def call_of(function: Any) -> Call:
         apply: Callable[..., Any] = function.apply if is_layer else function
-        return lambda tensors: apply(
-            *[filled(name, value, tensors) for name, value in given.items()]
-        )
+
+        def call(tensors: Mapping[str, Any]) -> Any:
+            values = {name: filled(name, value, tensors) for name, value in given.items()}
+            by_name = {name: values.pop(name) for name in keywords}
+            return apply(*values.values(), **by_name)
+
+        return call
 
     call = call_of(function)
     if world is None:
@@ -178,16 +187,16 @@ def argument_arrays(
     return arrays, stopped
 
 
-def check_argument(backend: Backend, number: int, value: Any) -> None:
+def check_argument(backend: Backend, called: str, value: Any) -> None:
     """Raise TypeError if an argument is meant as an array and is none."""
-    refuse_array(f"argument {number}", value, backend.packages)
+    refuse_array(called, value, backend.packages)
     if not isinstance(value, (list, tuple)) or any(isinstance(item, dict) for item in value):
         return
     numbers = [*flat_names("", value).values()]
     is_numbers = all(isinstance(item, (int, float)) for item in numbers)
     if is_numbers and any(isinstance(item, float) for item in numbers):
         raise TypeError(
-            f"argument {number} is a {type(value).__name__} of numbers, which gets no gradient: "
+            f"{called} is a {type(value).__name__} of numbers, which gets no gradient: "
             "pass np.asarray(x, float)"
         )
 

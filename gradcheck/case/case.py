@@ -35,6 +35,8 @@ class Case(BaseModel):
     """How much is spent on naming what is wrong about a gradient."""
     timeout: float = TIMEOUT
     """Wall-clock limit in seconds."""
+    reruns: int = 0
+    """How often it is run again while it is not as expected."""
     compared: bool = False
     """Whether its outputs and gradients are wanted, to be compared with those of other backends."""
     memory: int = MEMORY

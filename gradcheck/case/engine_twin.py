@@ -33,14 +33,21 @@ class NoTwin(Exception):  # noqa: N818 - an answer, not an error
 
 
 def twin_of(
-    original: TensorFunction, function: Any, inputs: Sequence[Any], world: WorldOf | None = None
+    original: TensorFunction,
+    function: Any,
+    inputs: Sequence[Any],
+    world: WorldOf | None = None,
+    keywords: Mapping[str, Any] = {},
 ) -> TensorFunction | None:
     """The call of `function` on `inputs`, of which `original` was made, on the engine; None if
     there is none."""
 
     def make(engine: Backend) -> TensorFunction:
-        function_, *inputs_ = Translation(original.backend, engine).whole([function, *inputs])
-        return tensor_function(engine, function_, inputs_, world)
+        translated = Translation(original.backend, engine).whole(
+            [dict(keywords), function, *inputs]
+        )
+        keywords_, function_, *inputs_ = translated
+        return tensor_function(engine, function_, inputs_, world, keywords=keywords_)
 
     return speaking_for(original, make)
 

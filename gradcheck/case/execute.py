@@ -27,12 +27,17 @@ from gradcheck.case.input_arrays import NoInputError
 from gradcheck.case.instead import Instead
 from gradcheck.case.layer import ScenarioLayer, WrongCotangent
 from gradcheck.case.layer_calls import LayerCalls
+from gradcheck.case.layer_signature import CANNOT_CHECK
+from gradcheck.case.naming import is_file
 from gradcheck.case.never_ran import refuse_foreign_layers
 from gradcheck.case.of_arrays import without_backward
 from gradcheck.case.static_layer import EagerStaticLayer, StaticLayer
 from gradcheck.case.user_code import (
     Namespace,
+    NoLayerError,
     compile_expression,
+    frames_of,
+    innermost_place,
     new_namespace,
     phase_of,
     raised_by_scenario,
@@ -66,6 +71,7 @@ def execute(case: Case) -> Result:
     started = perf_counter()
     findings: list[Finding] = []
     gradient: GradientSummary | None = None
+    raised_at = ""
     with np.errstate(all="ignore"):
         try:
             backend = load_backend(case.backend)
@@ -77,6 +83,10 @@ def execute(case: Case) -> Result:
             findings, gradient = run.findings()
         except ForeignFrameworkError as error:
             return case.result(Status.ERROR, error.what, details=(error.recipe,))
+        except NoLayerError as error:
+            place = f" (line {scenario.line_of('layer')} of the spec)"
+            where = place if is_file(scenario.path) else ""
+            return case.result(Status.ERROR, f"{CANNOT_CHECK}{error}{where}")
         except NoInputError as error:
             text = f"{error} (line {scenario.line_of('inputs')} of the spec)"
             findings = [Finding(Status.ERROR, text)]
@@ -86,6 +96,7 @@ def execute(case: Case) -> Result:
             leave_out_own_place(error)
             if hint := without_backward(text_of(error)):
                 error.add_note(hint)
+            raised_at = innermost_place(frames_of(error), scenario.path)
             name = backend.lacks(error)
             what = f"{name} is not part of the bundled engine" if name else described(error)
             what = with_place(what, error, scenario.path, scenario.line)
@@ -97,15 +108,18 @@ def execute(case: Case) -> Result:
     findings.sort(key=lambda finding: SEVERITY.index(finding.status))
     status = findings[0].status if findings else Status.PASS
     status, messages = with_known_failure(case, status, [f.message for f in findings])
-    return case.result(
+    result = case.result(
         status,
         messages[0] if messages else "",
         details=tuple(messages[1:]),
         gradient=gradient,
         values=run.values,
         instead=run.instead(gradient) if case.recorded and not status.green else {},
+        raised_at=raised_at,
         seconds=perf_counter() - started,
     )
+    line = 0 if is_file(scenario.path) else run.defined_line
+    return result.model_copy(update={"line": line}) if line else result
 
 
 def with_known_failure(case: Case, status: Status, messages: list[str]) -> tuple[Status, list[str]]:
@@ -144,6 +158,8 @@ class Run:
         self.gradients: dict[str, Any] = {}
         """The gradients that it gave, by input."""
         self.namespace: Namespace = {**new_namespace(backend), **case.variables}
+        self.defined_line = 0
+        """The line of the layer in its module, once it is imported; 0 if it is not known."""
         self.given = dict(self.namespace)
         """What the code finds."""
         backend.seed(case.seed)
@@ -157,6 +173,7 @@ class Run:
                 found = self.run_script(self.scenario.script)
             else:
                 layer = self.make_layer(self.backend, self.namespace)
+                self.defined_line = layer.defined_line
                 # Gradients that backward returns are read as releases do where they are looked at,
                 # otherwise as the documents do.
                 of_gradients = self.expect.gradient != "unchecked" or self.expect.grads

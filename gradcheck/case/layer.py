@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import builtins
 import inspect
 from collections.abc import Callable, Sequence
 from math import prod
 from pathlib import Path
+from types import CodeType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,12 +16,24 @@ from gradcheck.backends.base import Array, Backend, Tensor
 from gradcheck.case.foreign_frameworks import refuse_layer
 from gradcheck.case.function import Call, NamespaceCall, TensorFunction
 from gradcheck.case.input_arrays import make_input
+from gradcheck.case.layer_signature import first_line, instance_of, signature_of
+from gradcheck.case.names_in_code import names_in
+from gradcheck.case.naming import is_file
 from gradcheck.case.of_arrays import adapted, function_of_arrays
-from gradcheck.case.user_code import Namespace, compile_expression, import_reference, run_source
+from gradcheck.case.user_code import (
+    Namespace,
+    NoLayerError,
+    compile_expression,
+    module_of_reference,
+    named_in,
+    run_source,
+)
 from gradcheck.checking.precision import NumpyArray
 from gradcheck.spec.containers import in_variables, variables
 from gradcheck.spec.model import OPERATIONS, Input, LayerOp, LayerRef
+from gradcheck.spec.python import written_arguments
 from gradcheck.support.entry_points import installed_operations
+from gradcheck.support.suggest import hint
 
 if TYPE_CHECKING:
     from gradcheck.case.case import Case
@@ -39,9 +53,14 @@ def fitting_cotangent(cotangent: Any, shape: Sequence[int]) -> NumpyArray:
     return given
 
 
-def is_of(value: Any, cls: Any) -> bool:
-    """Whether a value is an object or a subclass of a class."""
-    return issubclass(value, cls) if inspect.isclass(value) else isinstance(value, cls)
+def require_functions(layer: LayerRef, function: Any, gradient: Any) -> None:
+    """Require that a function of arrays and its backward are functions. Raises NoLayerError."""
+    for reference, value in ((layer.ref, function), (f"backward {layer.backward}", gradient)):
+        if inspect.isclass(value):
+            raise NoLayerError(
+                f"{reference} is a class: a backward is given for a function of NumPy arrays; "
+                "check a class without it"
+            )
 
 
 class ScenarioLayer(TensorFunction):
@@ -66,6 +85,8 @@ class ScenarioLayer(TensorFunction):
         self.scenario = scenario = case.scenario
         self.inputs = {name: scenario.input_at(name, case.parameters) for name in scenario.inputs}
         self.folder = Path(scenario.path).parent
+        self.defined_line = 0
+        """The line of an imported layer in its module; 0 if it is not known."""
         self.latest_leaves: dict[str, tuple[Array, Tensor]] = {}
         """The inputs of the latest call, with their values: an alias has the memory of another."""
         self.documented_outputs: Sequence[Any] = ()
@@ -93,7 +114,7 @@ class ScenarioLayer(TensorFunction):
     def load(self, namespace: Namespace) -> NamespaceCall:
         """The call, in a namespace in which the layer's source was run, or that has its import."""
         scenario, layer = self.scenario, self.scenario.layer
-        arguments = ", ".join(variables(self.inputs))
+        arguments = written_arguments(variables(self.inputs), scenario.kwargs)
         if isinstance(layer, str):
             default = self.default_call.format(inputs=arguments)
             before, base = set(namespace), self.backend.layer_type
@@ -102,38 +123,71 @@ class ScenarioLayer(TensorFunction):
                 if name not in before and inspect.isclass(value) and issubclass(value, base):
                     default = f"{name}.apply({arguments})"  # of the last class
         elif isinstance(layer, LayerRef):
-            namespace[layer.name] = target = self.import_layer(layer)
-            is_module = is_of(target, self.backend.module_type)
-            if is_module and inspect.isclass(target):
-                namespace[layer.name] = target()
-            is_applied = hasattr(target, "apply") and not is_module
-            default = f"{layer.name}{'.apply' if is_applied else ''}({arguments})"
+            default = self.load_reference(layer, namespace)
         elif isinstance(layer, LayerOp) and layer.op in OPERATIONS:
             default = f"paddle.{layer.op}({arguments})"
         elif isinstance(layer, LayerOp) and (place := installed_operations().get(layer.op)):
             name = layer.op.rpartition(".")[2]
-            namespace[name] = self.imported(place)
+            namespace[name] = named_in(self.import_module(place), place)
             default = f"{name}({arguments})"
         else:  # no spec file gets here
             raise ValueError(f"not a layer, nor an operation that may be named: {layer!r}")
-        line = scenario.line_of("call" if scenario.call else "layer")
-        code = compile_expression(scenario.call or default, scenario.path, line)
+        code = self.compile_call(scenario.call or default)
         for name in code.co_names:
             if callable(value := namespace.get(name)):
                 namespace[name] = target = adapted(self.backend, value)
                 refuse_layer(target, self.backend.packages)
         return NamespaceCall(namespace, code)
 
-    def import_layer(self, layer: LayerRef) -> Any:
-        """What a layer refers to, for this backend."""
-        target = self.imported(layer.ref, self.folder)
-        if layer.backward is None:
-            return self.counterpart(target) if self.counterpart else target
-        # a function of NumPy arrays is the same on every backend
-        return function_of_arrays(self.backend, target, self.imported(layer.backward, self.folder))
+    import_module = staticmethod(module_of_reference)
+    """Gives the module of what a layer refers to."""
 
-    imported = staticmethod(import_reference)
-    """Gives what a layer refers to."""
+    def load_reference(self, layer: LayerRef, namespace: Namespace) -> str:
+        """Import a layer, with the names of its module that the call uses; return its usual call.
+
+        Raises NoLayerError: it is not there, or cannot be called with the inputs.
+        """
+        scenario = self.scenario
+        module = self.import_module(layer.ref, self.folder)
+        target = instance_of(named_in(module, layer.ref), self.backend)
+        wanted = {layer.name: target}
+        if scenario.call:
+            own = {*namespace, *variables(self.inputs), layer.name}
+            wanted |= self.names_from_module(scenario.call, module, own)
+        self.defined_line = first_line(target)
+        for name, value in wanted.items():
+            namespace[name] = self.counterpart(value) if self.counterpart else value
+        if layer.backward is not None:  # a function of NumPy arrays is the same on every backend
+            gradient = self.import_module(layer.backward, self.folder)
+            pull = named_in(gradient, layer.backward)
+            require_functions(layer, target, pull)
+            namespace[layer.name] = function_of_arrays(self.backend, target, pull)
+        if scenario.call:
+            return scenario.call
+        refuse_layer(adapted(self.backend, target), self.backend.packages)
+        signature = signature_of(target, layer.name, self.backend)
+        if not is_file(scenario.path):  # named on the command line, with inputs by name
+            signature.require_call(self.inputs, scenario.kwargs)
+        return signature.call_of(self.inputs, scenario.kwargs)
+
+    def names_from_module(self, call: str, module: ModuleType, known: set[str]) -> dict[str, Any]:
+        """Return what a call reads of a module, by name; `known` are the names from elsewhere.
+
+        Raises NoLayerError: there is no such name anywhere.
+        """
+        found = {}
+        for name in sorted(names_in(self.compile_call(call)).variables - known):
+            if hasattr(module, name):
+                found[name] = getattr(module, name)
+            elif not hasattr(builtins, name):
+                near = hint(name, [*known, *vars(module)], f"{module.__name__} has none")
+                raise NoLayerError(f"call: there is no {name!r}; {near}")
+        return found
+
+    def compile_call(self, call: str) -> CodeType:
+        """Compile the call, at its line in the spec."""
+        line = self.scenario.line_of("call" if self.scenario.call else "layer")
+        return compile_expression(call, self.scenario.path, line)
 
     def tensor(self, name: str, array: Array, dtype: str | None, stop_gradient: bool) -> Tensor:
         """One input as a leaf Tensor, in the memory that its layout asks for."""

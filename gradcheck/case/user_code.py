@@ -20,31 +20,63 @@ from gradcheck.backends.base import FRAMEWORK_PACKAGES, Backend
 from gradcheck.case.naming import is_file
 from gradcheck.support.pyproject import roots
 from gradcheck.support.suggest import hint
+from gradcheck.support.user_error import UserError
+
+
+class NoLayerError(UserError, ImportError):
+    """There is no layer of a name, or it cannot be called as asked; the message says what to do."""
 
 
 def import_reference(reference: str, folder: Path | None = None) -> Any:
-    """The object that ``package.module:name`` names.
-
-    It is looked for along `roots`.
+    """The object that ``package.module:name`` names, looked for along `roots`.
 
     Raises:
-        ImportError: there is no such module or name, or the reference is not of this form.
+        NoLayerError: there is no such module or name, or the reference is not of this form.
     """
+    return named_in(module_of_reference(reference, folder), reference)
+
+
+def module_of_reference(reference: str, folder: Path | None = None) -> ModuleType:
+    """The module of ``package.module:name``. Raises NoLayerError: there is none."""
+    name = reference.partition(":")[0]
     if not all(reference.partition(":")):
-        raise ImportError(
+        raise NoLayerError(
             f"{reference!r} names nothing: write package.module:name, as layers.mine:Tanh"
         )
-    sys.path[:0] = [str(root) for root in roots(folder) if str(root) not in sys.path]
-    module_name, _, name = reference.partition(":")
-    module = import_module(module_name)
+    places = roots(folder)
+    sys.path[:0] = [str(root) for root in places if str(root) not in sys.path]
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        if not f"{name}.".startswith(f"{error.name}."):
+            raise  # a module that this one imports
+        *package, _ = name.split(".")
+        files = [file.stem for root in places for file in root.joinpath(*package).glob("*.py")]
+        near = hint(name, [".".join([*package, stem]) for stem in files], "name one of yours")
+        where = ", ".join(map(str, places))
+        raise NoLayerError(f"there is no module {name} below {where}; {near}") from error
+    except SyntaxError as error:
+        place = f"{error.filename}:{error.lineno or 1}:{error.offset or 1}"
+        raise NoLayerError(f"{place}: {error.msg}: this is no Python") from error
+
+
+def named_in(module: ModuleType, reference: str) -> Any:
+    """What a reference names in its module. Raises NoLayerError: nothing."""
+    name = reference.partition(":")[2]
     try:
         return attrgetter(name)(module)
     except AttributeError as error:
         names = [known for known in dir(error.obj) if not known.startswith("_")]
-        near = hint(error.name or name, names, "")
-        raise ImportError(
-            f"module {module_name!r} has no {name!r}" + (near and f"; {near}")
+        own = [known for known in names if is_defined_in(module, getattr(error.obj, known, None))]
+        near = hint(error.name or name, names, f"there is {', '.join(own)}" if own else "")
+        raise NoLayerError(
+            f"module {module.__name__!r} has no {name!r}" + (near and f"; {near}")
         ) from error
+
+
+def is_defined_in(module: ModuleType, value: Any) -> bool:
+    """Whether a value is a class or function that a module defines."""
+    return callable(value) and getattr(value, "__module__", "") == module.__name__
 
 
 under_way: set[str] = set()
@@ -52,8 +84,13 @@ under_way: set[str] = set()
 
 
 def import_anew(reference: str, folder: Path | None = None) -> Any:
-    """As `import_reference`, from modules of its own: what the user's code keeps in modules is as
-    in a new process.
+    """As `import_reference`, from modules of its own, see `module_anew`."""
+    return named_in(module_anew(reference, folder), reference)
+
+
+def module_anew(reference: str, folder: Path | None = None) -> ModuleType:
+    """As `module_of_reference`, from modules of its own: what the user's code keeps in modules is
+    as in a new process.
 
     `sys.modules` then has again what it had.
 
@@ -75,7 +112,7 @@ def import_anew(reference: str, folder: Path | None = None) -> Any:
         del sys.modules[name]
     under_way.add(reference)
     try:
-        return import_reference(reference, folder)
+        return module_of_reference(reference, folder)
     finally:
         under_way.clear()
         sys.modules.update(own)
@@ -91,13 +128,14 @@ def is_projects(name: str, module: Any, package: str, places: Sequence[Path]) ->
 
 
 @contextmanager
-def engine() -> Iterator[None]:
-    """A block in which ``import paddle`` gives the bundled engine, if no Paddle is installed.
+def engine(*, always: bool = False) -> Iterator[None]:
+    """A block in which ``import paddle`` gives the bundled engine, if no Paddle is installed, or
+    `always` unless one has been imported.
 
     What is imported in the block keeps the engine afterwards; ``import paddle`` itself is as
     before.
     """
-    if "paddle" in sys.modules or find_spec("paddle") is not None:
+    if "paddle" in sys.modules or (not always and find_spec("paddle") is not None):
         yield
         return
     import pylayer
@@ -191,6 +229,19 @@ def frames_of(error: BaseException) -> list[Frame]:
     return [*here, *getattr(error, "frames_of_rank", ())]
 
 
+def users_frames(frames: Iterable[Frame], spec: str) -> list[Frame]:
+    """The frames among `frames` that are the user's; `spec` is the file of the scenario."""
+    return [
+        (file, line) for file, line in frames if (is_file(spec) if file == spec else is_users(file))
+    ]
+
+
+def innermost_place(frames: Iterable[Frame], spec: str) -> str:
+    """``file:line`` of the innermost of the user's frames; empty if none is."""
+    own = users_frames(frames, spec)
+    return f"{own[-1][0]}:{own[-1][1]}" if own else ""
+
+
 def place_of_frames(frames: Iterable[Frame], spec: str) -> str:
     """The user's frames among `frames`, which come outermost first: ``line 3 of layers.py, called
     from line 7 of …``.
@@ -198,9 +249,7 @@ def place_of_frames(frames: Iterable[Frame], spec: str) -> str:
     Of the frames in the file `spec` only the innermost is told, if there is such a file. Empty if
     none is the user's.
     """
-    own = [
-        (file, line) for file, line in frames if (is_file(spec) if file == spec else is_users(file))
-    ]
+    own = users_frames(frames, spec)
     last = max((at for at, (file, _) in enumerate(own) if file == spec), default=0)
     here = f"{Path.cwd()}{os.sep}"
     told = [

@@ -21,7 +21,7 @@ from gradcheck.case.function import Call, gradients_of, map_present, output_name
 from gradcheck.case.layer_calls import LayerCalls, Way
 from gradcheck.case.observe import starts_for, tensors_in
 from gradcheck.spec.containers import inside
-from gradcheck.spec.literals import Stands
+from gradcheck.spec.literals import Placement
 from pylayer.distributed.rank import current
 
 
@@ -29,7 +29,7 @@ class WorldArgument(NamedTuple):
     """An argument, and what it stands for in a world."""
 
     value: Any
-    stands: Stands
+    stands: Placement
 
 
 def replicated(value: Any) -> WorldArgument:
@@ -48,7 +48,9 @@ def partial(value: Any) -> WorldArgument:
     return WorldArgument(value, "partial")
 
 
-def without_marks(name: str, value: Any, stands: dict[str, Stands], mark: Stands = "split") -> Any:
+def without_marks(
+    name: str, value: Any, stands: dict[str, Placement], mark: Placement = "split"
+) -> Any:
     """An argument as the layer gets it, lists and dicts included.
 
     What arrays in it are marked to stand for is added to `stands`, by their names.
@@ -68,7 +70,7 @@ def without_marks(name: str, value: Any, stands: dict[str, Stands], mark: Stands
     return value
 
 
-OTHER_WORDS: Mapping[Stands, Sequence[Stands]] = {
+OTHER_WORDS: Mapping[Placement, Sequence[Placement]] = {
     "split": ("replicated",),
     "replicated": ("partial", "split"),
     "partial": ("replicated",),
@@ -90,16 +92,16 @@ class Declared:
     """
 
     size: int
-    inputs: Mapping[str, Stands] = field(default_factory=dict)
-    outputs: Sequence[Stands] = ("split",)
+    inputs: Mapping[str, Placement] = field(default_factory=dict)
+    outputs: Sequence[Placement] = ("split",)
     degrees: Mapping[str, int] = field(default_factory=dict)
     same_random: bool = False
 
-    def of_input(self, name: str) -> Stands:
+    def of_input(self, name: str) -> Placement:
         """What an input stands for."""
         return self.inputs.get(name, "split")
 
-    def of_outputs(self, count: int) -> list[Stands]:
+    def of_outputs(self, count: int) -> list[Placement]:
         """What each of the outputs stands for.
 
         Raises:
@@ -215,7 +217,7 @@ def rank_ends(shapes: Sequence[tuple[int, ...]]) -> np.ndarray[Any, Any]:
 class WorldOutput:
     """An output of a world, of those of the ranks."""
 
-    stands: Stands
+    stands: Placement
     shapes: list[tuple[int, ...]]
     """Per rank."""
 

@@ -21,7 +21,7 @@ from gradcheck.case.function import Call, NamespaceCall, TensorFunction, map_pre
 from gradcheck.case.gradient_check import checked
 from gradcheck.case.layer import ScenarioLayer
 from gradcheck.case.layer_calls import LayerCalls
-from gradcheck.case.user_code import import_anew, import_reference
+from gradcheck.case.user_code import module_anew, module_of_reference
 from gradcheck.case.world import Declared, OnRank, WorldOutput
 from gradcheck.causes.between_ranks import WorldGradient, backward_of, between_ranks
 from gradcheck.causes.entries import far_off
@@ -537,7 +537,7 @@ class WorldLayer(FunctionOfWorld, ScenarioLayer):
     in which its expressions are evaluated, has the inputs and the output of the world.
     """
 
-    imported = staticmethod(import_anew)
+    import_module = staticmethod(module_anew)
 
     def load_call(self, case: Case) -> tuple[Call, list[NamespaceCall]]:
         """The call of the world.
@@ -548,11 +548,11 @@ class WorldLayer(FunctionOfWorld, ScenarioLayer):
         assert world is not None
         if isinstance(scenario.layer, LayerRef):  # outside of the world, as any program's imports
             for reference in scenario.layer.references:
-                import_reference(reference, self.folder)
+                module_of_reference(reference, self.folder)
         declared = Declared(
             size_of(world),
             {name: input.ranks for name, input in scenario.inputs.items()},
-            scenario.output_stands,
+            scenario.output_placements,
             {} if isinstance(world, int) else {str(axis): n for axis, n in world.items()},
             scenario.random == "same",
         )

@@ -8,7 +8,7 @@ import os
 import sys
 from contextlib import suppress
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -24,6 +24,9 @@ from gradcheck.commands.errors import (
 from gradcheck.support.escape import WithoutCommands, safe
 from gradcheck.support.suggest import nearest
 from gradcheck.support.user_error import UserError
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 COMMANDS = {
     "run": ("run:run", "Run scenarios and check their gradients (default: the project's)."),
@@ -62,6 +65,15 @@ class LazyGroup(click.Group):
     def list_commands(self, context: click.Context) -> list[str]:
         """The names, in the order of the table."""
         return [*COMMANDS]  # not `list`: that is the module of the command here, once it is loaded
+
+    def shell_complete(self, context: click.Context, incomplete: str) -> list[CompletionItem]:
+        """The names with their lines of help; no command is imported for it."""
+        from click.shell_completion import CompletionItem  # slow to import
+
+        items = [CompletionItem(name, help=text) for name, (_, text) in COMMANDS.items()]
+        if incomplete.startswith("-"):
+            return super().shell_complete(context, incomplete)
+        return [item for item in items if item.value.startswith(incomplete)]
 
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
         """The command of that name."""

@@ -4,28 +4,36 @@ to begin with.
 
 from __future__ import annotations
 
-import json
+import ast
+import re
 import shlex
 import sys
 import textwrap
 from collections.abc import Mapping
+from contextlib import redirect_stdout
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
-import yaml
 
-from gradcheck.backends.base import BACKENDS, backend_of_packages
-from gradcheck.backends.environments import BackendPlace
-from gradcheck.case.case import Case
+from gradcheck.backends.base import BACKENDS, Backend
+from gradcheck.case.arguments import backend_of
 from gradcheck.case.foreign_frameworks import REFUSAL
+from gradcheck.case.layer_signature import (
+    CANNOT_CHECK,
+    LayerSignature,
+    instance_of,
+    signature_of,
+)
+from gradcheck.case.user_code import NoLayerError, engine, import_anew, with_place
 from gradcheck.commands import shared_options as options
 from gradcheck.commands.backends import chosen_backends
 from gradcheck.commands.errors import USAGE
 from gradcheck.commands.init import MODELINE, SCHEMA_FILE
-from gradcheck.commands.report_options import report_files, report_option
+from gradcheck.commands.report_options import report_files, report_option, results_shown
 from gradcheck.commands.run_cases import (
     Beginning,
+    RunSettings,
     exit_code,
     make_executor,
     make_screen,
@@ -33,27 +41,68 @@ from gradcheck.commands.run_cases import (
     write_reports,
 )
 from gradcheck.commands.specs import new_spec, write_spec
-from gradcheck.exploring.input_parsing import inputs_of_words
+from gradcheck.result import Result
 from gradcheck.run.plan import plan
-from gradcheck.spec.diagnostic import SpecError
-from gradcheck.spec.draft import InWorld, Signature, draft, identity_of, layer_of, signature_of
-from gradcheck.spec.input_words import FORM, InputWordError, input_words
-from gradcheck.spec.model import READER_FIELDS, Input
-from gradcheck.spec.read import read_bytes
+from gradcheck.spec.draft import (
+    InWorld,
+    file_of_module,
+    qualified_reference,
+    read_draft,
+    scenario_keys,
+    spec_text,
+)
+from gradcheck.spec.input_words import FORM, InputWordError, inputs_of_words
+from gradcheck.spec.model import Input
+from gradcheck.support.foreign import described
+from gradcheck.support.pyproject import roots
 from gradcheck.support.user_error import UserError
 
-layer_options = options.all_of(
+NO_WORLD = InWorld()
+
+
+class LayerWords(NamedTuple):
+    """A layer that the command line names, and how it is called."""
+
+    reference: str
+    inputs: tuple[str, ...] = ()
+    call: str = ""
+    kwargs: tuple[str, ...] = ()
+    backward: str | None = None
+
+    def keywords(self) -> dict[str, Any]:
+        """Return the values of ``--kwarg``: Python literals, otherwise text. Raises UserError."""
+        keywords: dict[str, Any] = {}
+        for text in self.kwargs:
+            name, sign, value = text.partition("=")
+            if not sign or not name.isidentifier():
+                raise UserError(f"--kwarg {text}: write NAME=VALUE, such as --kwarg axis=-1")
+            try:
+                keywords[name] = ast.literal_eval(value)
+            except (ValueError, SyntaxError):
+                keywords[name] = value
+        if keywords and self.call:
+            raise UserError("--kwarg and --call exclude each other: write the keywords in the call")
+        return keywords
+
+
+layer_options = options.as_one(
+    "named", LayerWords,
     click.argument("reference", metavar="PACKAGE.MODULE:LAYER"),
     click.option(
         "-i", "--input", "inputs", multiple=True, metavar=FORM,
-        help="An input: a shape and what else is said of it, such as x=2x3, x=5:float32~0.1..3 "
-        "or k=4:below=5; repeatable.",
+        help="An input: a shape and what else is said of it, such as x=2x3, x=5:float32~0.1..3, "
+        "k=4:below=5 or, for a list, xs=[2x3,2x3]; repeatable.",
+    ),
+    click.option(
+        "--kwarg", "kwargs", multiple=True, metavar="NAME=VALUE",
+        help="A plain value that the layer is called with, such as axis=-1; repeatable.",
     ),
     click.option(
         "--call",
         default="",
         metavar="CODE",
-        help="The expression that calls the layer, such as 'Own.apply(x, 3)'.",
+        help="The expression that calls the layer, such as 'Own.apply(x, SCALE)'; it may use the "
+        "names of the layer's module.",
     ),
     click.option(
         "--backward", metavar="PACKAGE.MODULE:FUNCTION",
@@ -79,73 +128,65 @@ world_options = options.as_one(
 
 
 def scenario_of_layer(
-    signature: Signature,
-    inputs: Mapping[str, Input],
-    *,
-    backward: str | None = None,
-    call: str = "",
-    world: InWorld = InWorld(),  # noqa: B008 - it does not change
-    order: int = 1,
+    reference: str, inputs: Mapping[str, Input], named: LayerWords, world: InWorld = NO_WORLD
 ) -> dict[str, Any]:
-    """Return the scenario of a named layer as a spec file has it.
+    """Return the scenario of a named layer, with values as YAML has them.
 
-    Raises:
-        DraftError: `backward` names no function, or the layer is not a function.
+    Raises DraftError: something is meant for a world of ranks, and there is none.
     """
-    return {
-        "id": identity_of(signature.reference),
-        "layer": layer_of(signature, backward),
-        "inputs": {name: written_input(spec) for name, spec in inputs.items()},
-        **({"call": call} if call else {}),
-        **({"expect": {"order": order}} if order > 1 else {}),
-        **(yaml.safe_load("\n".join(world.lines())) or {}),
-    }
+    keys = scenario_keys(reference, inputs, named.call, named.keywords())
+    if named.backward is not None:
+        keys["layer"]["backward"] = qualified_reference(named.backward)
+    return keys | world.keys(inputs)
 
 
-def written_input(spec: Input) -> dict[str, Any]:
-    """Return an input as a spec file has it."""
-    return spec.model_dump(
-        mode="json", by_alias=True, exclude_defaults=True, exclude=set(READER_FIELDS)
-    )
+def import_signature(reference: str) -> LayerSignature:
+    """Import a layer, and return how it is called. Raises UserError: it is not there."""
+    target, backend = import_layer(reference)
+    name = reference.replace(":", ".").rpartition(".")[2]
+    return signature_of(instance_of(target, backend), name, backend)
 
 
-def cases_of_layer(
-    signature: Signature,
-    scenario: Mapping[str, Any],
-    places: Mapping[str, BackendPlace],
-    **settings: Any,
-) -> list[Case]:
-    """Return the cases of a named layer, in the place of the layer; `settings` are those of `plan`.
+def import_layer(reference: str) -> tuple[Any, Backend]:
+    """Import a layer, and return it with its backend: naming it is permission to run its module.
 
-    Raises UserError: the layer cannot be checked with what is given.
+    What the module prints goes to stderr. Raises UserError: there is no such layer, its module
+    cannot be imported, or it is of a framework that has no backend.
     """
-    text = json.dumps({"schema": "gradcheck/v1", "scenarios": [scenario]}, ensure_ascii=False)
-    path = str(Path.cwd() / signature.reference)  # modules are looked for from there
     try:
-        spec = read_bytes(text.encode(), path)
-    except SpecError as error:
-        mistakes = [part for one in error.diagnostics for part in (one.message, one.help) if part]
-        raise UserError(f"{signature.reference}: {'; '.join(mistakes)}") from None
-    place = {"line": signature.line, "column": 1, "begins": signature.line, "positions": {}}
-    scenarios = (spec.scenarios[0].model_copy(update=place),)
-    spec = spec.model_copy(update={"scenarios": scenarios})
-    return plan([spec], list(places), places, **settings)
+        with engine(always=True), redirect_stdout(sys.stderr):
+            target = import_anew(reference)
+            return target, backend_of(target, ())
+    except NoLayerError:
+        raise
+    except (Exception, SystemExit) as error:
+        what = with_place(described(error), error, str(Path.cwd() / reference))
+        raise UserError(f"{reference} {CANNOT_CHECK}{what}") from None
 
 
-def own_backend(signature: Signature) -> tuple[str, ...]:
-    """Return the backend of the framework that a layer's code uses; none for the usual one."""
-    name = backend_of_packages(signature.packages)
-    return (name,) if name else ()
+FRAMEWORK_NAMES = re.compile(r"\b(torch|jax)\b")
 
 
-def require_world(inputs: Mapping[str, Input], world: InWorld) -> None:
-    """Raise UserError: an input is for a world of ranks that is not given."""
-    for name, spec in inputs.items():
-        if spec.ranks != "split" and not world.world:
-            raise UserError(
-                f"--input {name}=…:{spec.ranks} is for a world of ranks: say how many there are, "
-                "such as --world 4"
-            )
+def usual_backends(reference: str, named: LayerWords) -> tuple[str, ...]:
+    """Return the backend of a layer's framework; none for the usual one.
+
+    The layer is imported for that if the text of its module names a framework other than Paddle.
+    """
+    module = reference.partition(":")[0]
+    files = (file_of_module(module, root) for root in roots())
+    file = next(filter(None, files), None)
+    if named.backward is not None or file is None:
+        return ()
+    if not FRAMEWORK_NAMES.search(file.read_text(encoding="utf-8", errors="replace")):
+        return ()
+    name = import_layer(reference)[1].name
+    return () if name == "numpy" else (name,)
+
+
+def require_layer(result: Result) -> None:
+    """Raise UserError: there is no such layer, or it cannot be called with the inputs."""
+    if result.message.startswith(CANNOT_CHECK):
+        raise UserError(result.message.removeprefix(CANNOT_CHECK))
 
 
 @click.command()
@@ -161,31 +202,34 @@ def require_world(inputs: Mapping[str, Input], world: InWorld) -> None:
 )
 @report_option
 @options.screen_options
-def check(reference: str, world: InWorld, backends: tuple[str, ...], **asked: Any) -> None:
+def check(named: LayerWords, world: InWorld, backends: tuple[str, ...], **asked: Any) -> None:
     """Check the gradient of one layer of a module of yours; no spec file is needed.
 
     The module is looked for from the current folder and from the project's root. It is imported and
-    run: naming it here is leave enough. Exit codes are those of `gradcheck run`.
+    run: naming it here is permission. Inputs are passed by the names of the layer's arguments; a
+    list of Tensors is written xs=[2x3,2x3]. Exit codes are those of `gradcheck run`.
     """
-    signature, inputs = signature_of(reference), inputs_of_words(asked.pop("inputs"))
-    backward, call, order = asked.pop("backward"), asked.pop("call"), asked.pop("order")
+    reference = qualified_reference(named.reference)
+    inputs = inputs_of_words(named.inputs)
+    if not inputs and not named.call:
+        import_signature(reference).require_call(())
+    keys = scenario_of_layer(reference, inputs, named, world)
+    if (order := asked.pop("order")) > 1:
+        keys["expect"] = {"order": order}
     reports, screen_options = asked.pop("reports"), asked.pop("screen")
-    if not call:
-        signature.require(inputs)
     for name, spec in inputs.items():
         if spec.from_ is not None and not Path(spec.from_).is_file():
             raise InputWordError(f"--input {name}=@{spec.from_}: there is no such file")
-    require_world(inputs, world)
-    scenario = scenario_of_layer(
-        signature, inputs, backward=backward, call=call, world=world, order=order
-    )
-    usual = () if backward else own_backend(signature)
-    places = chosen_backends(backends or usual)
-    cases = cases_of_layer(signature, scenario, places, **asked)
+    spec_file = read_draft(spec_text(keys), reference)
+    places = chosen_backends(backends or usual_backends(reference, named))
+    cases = plan([spec_file], list(places), places, **asked)
     files = report_files(reports)
     again = shlex.join(["gradcheck", *sys.argv[1:]])
     began = Beginning.now()
-    results, interrupted = run_all(cases, make_executor(), make_screen(screen_options, again))
+    settings = RunSettings(require=require_layer)
+    with results_shown(files):
+        screen = make_screen(screen_options, again)
+        results, interrupted = run_all(cases, make_executor(), screen, settings)
     write_reports(files, cases, results, began, again)
     if any(result.message.startswith(REFUSAL) for result in results):
         raise SystemExit(USAGE)
@@ -204,23 +248,25 @@ def check(reference: str, world: InWorld, backends: tuple[str, ...], **asked: An
 @click.option(
     "--derive", is_flag=True, help="Derive the backward; the scenario has the code of the class."
 )
-def new(
-    reference: str,
-    inputs: tuple[str, ...],
-    call: str,
-    backward: str | None,
-    world: InWorld,
-    output: str | None,
-    derive: bool,
-) -> None:
+def new(named: LayerWords, world: InWorld, output: str | None, derive: bool) -> None:
     """Write a commented scenario for a layer of a module of yours, from its signature.
 
-    Nothing is imported, unless a backward is derived.
+    The module is imported, as by `gradcheck check`.
     """
-    words = input_words(inputs)
-    text = draft(signature_of(reference), words, backward=backward, call=call, world=world)
+    reference = qualified_reference(named.reference)
+    inputs, note = inputs_of_words(named.inputs), ""
+    if named.call:
+        import_layer(reference)
+    else:
+        signature = import_signature(reference)
+        inputs = inputs or inputs_of_words(signature.usual_inputs())
+        signature.require_names(inputs, named.keywords())
+        note = signature.call_to_complete(inputs, named.keywords())
+    keys = scenario_of_layer(reference, inputs, named, world)
+    text = spec_text(keys, notes=True, call_note=note)
     if derive:
-        text = with_derived_layer(text, reference, inputs, call)
+        text = with_derived_layer(text, reference, named.inputs, named.call)
+    read_draft(text, reference)
     if output is None:
         click.echo(text, nl=False)
         return
@@ -231,7 +277,7 @@ def new(
 def with_derived_layer(text: str, reference: str, inputs: tuple[str, ...], call: str) -> str:
     """The text of a scenario with the class of a derived backward as its layer.
 
-    Raises UserError: there is no such backward.
+    Raises UserError: no backward could be derived.
     """
     from gradcheck.commands.derive import derived_from
 

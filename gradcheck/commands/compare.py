@@ -78,5 +78,7 @@ def results_in(path: str) -> dict[str, Result]:
     except (OSError, FileTooLargeError) as error:
         raise UserError(f"{path}: {getattr(error, 'strerror', error)}") from None
     except (ValueError, RecursionError):
-        raise UserError(f"{path}: this is no report; {writes}") from None
+        raise UserError(
+            f"{path}: this is not a report, as `gradcheck run --report json:results.json` writes it"
+        ) from None
     return {result.name: result for result in report.results}

@@ -24,10 +24,9 @@ from gradcheck.commands.specs import parse_target, read_specs
 from gradcheck.config import load_project
 from gradcheck.deriving.derived import Derived
 from gradcheck.deriving.source import SourceText, source_of_file
-from gradcheck.exploring.input_parsing import inputs_of_words
 from gradcheck.run.plan import plan
 from gradcheck.run.select import select_ids
-from gradcheck.spec.input_words import FORM
+from gradcheck.spec.input_words import FORM, inputs_of_words
 from gradcheck.support.display_paths import shown_path
 from gradcheck.support.escape import safe
 from gradcheck.support.pyproject import root_of

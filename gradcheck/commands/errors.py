@@ -1,4 +1,4 @@
-"""How a command ends badly: a wrong call, or a refusal of the system; and the exit codes."""
+"""Usage errors and exit codes: advice on unknown options, and what the system refuses."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import click
 
 from gradcheck.support.ascii_fallback import HANDLER
 from gradcheck.support.escape import one_line
+from gradcheck.support.suggest import edit_distance, nearest
 
 USAGE, BUG, NOTHING_SELECTED, INTERRUPTED = 2, 3, 5, 130
 """A wrong call or file; a bug of ours; nothing to do; Ctrl-C. Those of `gradcheck run` are in its
@@ -39,20 +40,51 @@ def advised(error: click.ClickException) -> click.ClickException:
     if not isinstance(error, click.UsageError):
         return error
     message = one_line(error.format_message())  # it may quote characters that steer a terminal
-    if isinstance(error, click.NoSuchOption) and is_option_of_run(error):
-        message += f" Options stand behind their command: gradcheck run {error.option_name}"
+    if isinstance(error, click.NoSuchOption):
+        message = f"No such option {error.option_name!r}{meant_option(error)}"
     for pattern, better in ADVICE:
         message = re.sub(pattern, better, message, flags=re.DOTALL)
     return click.UsageError(message, error.ctx)
 
 
-def is_option_of_run(error: click.NoSuchOption) -> bool:
-    """Whether an unknown option of the group is one of `gradcheck run`."""
-    context = error.ctx
-    if context is None or not isinstance(context.command, click.Group):
-        return False
-    run = context.command.get_command(context, "run")
-    return run is not None and any(error.option_name in option.opts for option in run.params)
+NO_TOLERANCE = "every estimate has a bound of its error; `rtol: 1e-3` in a scenario widens it"
+OTHERS_OPTIONS = {
+    **dict.fromkeys(("--rtol", "--atol", "--tol", "--tolerance"), NO_TOLERANCE),
+    **dict.fromkeys(
+        ("--eps", "--epsilon", "--delta", "--step"),
+        "steps are chosen for every entry, each with a bound of its error",
+    ),
+    "--dtype": "write -i x=2x3:float32, or `dtype: float32` at an input of a scenario",
+    "--shape": "write -i x=2x3",
+    "--numprocesses": "write -j N",
+    "--workers": "write -j N",
+    "--verbosity": "write -v",
+    "--fail-fast": "write -x",
+}
+"""Options of other tools, and what to write here."""
+
+
+def meant_option(error: click.NoSuchOption) -> str:
+    """Return what to write in place of an unknown option, as the end of a sentence."""
+    context, name = error.ctx, error.option_name
+    if context is None:
+        return "."
+    known = [option for parameter in context.command.params for option in parameter.opts]
+    near = nearest(name, [option for option in known if option.startswith("--")])
+    if isinstance(context.command, click.Group):
+        run = context.command.get_command(context, "run")
+        if run is not None and any(name in option.opts for option in run.params):
+            return f": options stand behind their command, gradcheck run {name}"
+    elif near and similar(name, near):
+        return f"; did you mean {near}?"
+    return f": {OTHERS_OPTIONS[name]}." if name in OTHERS_OPTIONS else "."
+
+
+def similar(name: str, other: str) -> bool:
+    """Whether one option is the other with a slip of the pen, or its beginning."""
+    if other.startswith(name) or sorted(other) == sorted(name):
+        return True
+    return edit_distance(name, other) <= max(1, len(name) // 4)
 
 
 # ------------------------------------------------------------------------- what the system refuses

@@ -13,11 +13,11 @@ from rich.console import Console
 from gradcheck.case.case import Case
 from gradcheck.commands.backends import chosen_backends
 from gradcheck.commands.check import (
-    cases_of_layer,
+    LayerWords,
+    import_signature,
     layer_options,
-    own_backend,
-    require_world,
     scenario_of_layer,
+    usual_backends,
 )
 from gradcheck.commands.errors import NOTHING_SELECTED
 from gradcheck.commands.permission import permission_of, require_permission
@@ -35,18 +35,17 @@ from gradcheck.exploring.example_search import (
 from gradcheck.exploring.examples import (
     Example,
     case_of_example,
-    input_text,
+    example_input,
     inputs_of,
     is_drawn,
     letters_of,
-    scenario_text,
 )
-from gradcheck.exploring.input_parsing import inputs_of_words
 from gradcheck.result import Status
 from gradcheck.run.plan import plan
 from gradcheck.run.select import select_ids
-from gradcheck.spec.draft import InWorld, Signature, signature_of
-from gradcheck.spec.input_words import InputWordError
+from gradcheck.spec.containers import in_variables
+from gradcheck.spec.draft import flow_yaml, qualified_reference, read_draft, spec_text
+from gradcheck.spec.input_words import InputWordError, inputs_of_words
 from gradcheck.spec.literals import DType
 from gradcheck.spec.model import Scenario
 from gradcheck.support.display_paths import count
@@ -61,11 +60,8 @@ HOLDS_AT_INPUTS = {"grads", "values", "calls", "warns", "raises", "differs", "co
 class ExploreOptions:
     """The options of `gradcheck explore`."""
 
-    reference: str
+    named: LayerWords
     scenario: str | None
-    inputs: tuple[str, ...]
-    call: str
-    backward: str | None
     backend: str
     seconds: float
     examples: int
@@ -123,20 +119,27 @@ def explore(**given: Any) -> None:
     that do not say what they are.
     """
     asked = ExploreOptions(**given)
-    if asked.scenario is not None or parse_target(asked.reference).is_place:
+    if asked.scenario is not None or parse_target(asked.named.reference).is_place:
         case = case_in_file(asked)
         smallest = explored_case(asked, case)
         for name, spec in smallest.inputs.items():
             if is_drawn(spec):
-                click.echo(safe(f"  {name}: {input_text(spec, smallest.values[name])}"))
+                written = flow_yaml(example_input(spec, smallest.values[name]))
+                click.echo(safe(f"  {name}: {written}"))
         raise SystemExit(show_case(asked, case_of_example(case, smallest)))
-    signature = signature_of(asked.reference)
+    reference = qualified_reference(asked.named.reference)
     file = None if asked.save is None else new_spec("--save", asked.save)
-    case = case_of_layer(asked, signature)
+    keys = scenario_to_explore(asked.named, reference)
+    names = (asked.backend,) if asked.backend else usual_backends(reference, asked.named)
+    places = chosen_backends(names)
+    spec_file = read_draft(spec_text(keys), reference)
+    case = plan([spec_file], list(places), places, seed=asked.seed)[0]
     smallest = explored_case(asked, case)
     status = show_case(asked, case_of_example(case, smallest))
+    del keys["sizes"]
+    inputs = {n: example_input(spec, smallest.values[n]) for n, spec in smallest.inputs.items()}
     title = f"Found by gradcheck explore, seed {asked.seed}: {smallest}"
-    text = scenario_text(smallest, case.scenario, title)
+    text = spec_text({"id": keys["id"], "title": title, **keys, "inputs": in_variables(inputs)})
     if file is None:
         click.echo(safe(text), nl=False)
     else:
@@ -144,33 +147,31 @@ def explore(**given: Any) -> None:
     raise SystemExit(status)
 
 
-def case_of_layer(asked: ExploreOptions, signature: Signature) -> Case:
-    """Return the case of a named layer at sizes of 2.
+def scenario_to_explore(named: LayerWords, reference: str) -> dict[str, Any]:
+    """Return the scenario of a named layer, with sizes of 2 for the free ones.
 
-    Raises UserError: its inputs cannot be drawn.
+    Raises UserError: the layer cannot be called with the inputs, or these cannot be drawn.
     """
-    inputs = inputs_of_words(asked.inputs, letters=True)
-    if not asked.call:
-        signature.require(inputs)
-    if not inputs:
-        wanted = " ".join(f"-i {name}=BxC" for name in signature.needed)
-        raise InputWordError(f"give the inputs: {wanted}")
+    inputs = inputs_of_words(named.inputs, letters=True)
+    if not named.call:
+        signature = import_signature(reference)
+        if not inputs:
+            wanted = " ".join(f"--input {name}=BxC" for name in signature.needed)
+            raise InputWordError(f"give the inputs: {wanted}")
+        signature.require_call(inputs, named.keywords())
     for name, spec in inputs.items():
         if spec.dtype.startswith("complex"):
-            command = f"gradcheck check {asked.reference} -i …"
+            command = f"gradcheck check {named.reference} -i …"
             raise InputWordError(
                 f"--input {name}: explore draws no complex numbers; check it at one point: "
                 f"{command}"
             )
         if spec.from_ is not None:
             raise InputWordError(f"--input {name}: explore draws its values: write a shape")
-    require_world(inputs, InWorld())
-    scenario = scenario_of_layer(signature, inputs, backward=asked.backward, call=asked.call)
-    scenario["id"] = f"{scenario['id']}-explored"
-    scenario["sizes"] = dict.fromkeys(letters_of(inputs), 2)
-    usual = () if asked.backward else own_backend(signature)
-    names = (asked.backend,) if asked.backend else usual
-    return cases_of_layer(signature, scenario, chosen_backends(names), seed=asked.seed)[0]
+    keys = scenario_of_layer(reference, inputs, named)
+    keys["id"] += "-explored"
+    keys["sizes"] = dict.fromkeys(letters_of(inputs), 2)
+    return keys
 
 
 def case_in_file(asked: ExploreOptions) -> Case:
@@ -178,13 +179,14 @@ def case_in_file(asked: ExploreOptions) -> Case:
 
     Raises UserError: there is no such scenario, it cannot be explored, or its code may not run.
     """
-    if asked.inputs or asked.call or asked.backward or asked.save or asked.dtypes:
+    if any(asked.named[1:]) or asked.save or asked.dtypes:
         raise UserError(
-            "-i, --call, --backward, --dtype and --save are for a layer: the scenario has its own"
+            "-i, --kwarg, --call, --backward, --dtype and --save are for a layer: the scenario has "
+            "its own inputs"
         )
-    name = asked.reference
+    name = asked.named.reference
     if asked.scenario is not None:
-        name = f"{asked.reference}::{asked.scenario}"
+        name = f"{name}::{asked.scenario}"
     permission = permission_of(load_project(), asked.allow_code)
     specs, ids = read_specs([name])
     names = (asked.backend,) if asked.backend else ("numpy",)

@@ -1,4 +1,4 @@
-"""``gradcheck matrix``."""
+"""``gradcheck matrix``: what each release of Paddle does with each rule of the documents."""
 
 from __future__ import annotations
 

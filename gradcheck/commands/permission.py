@@ -31,8 +31,8 @@ class Permission(NamedTuple):
 
     def covers(self, path: Path) -> bool:
         """Whether code of a spec file may run: a project speaks for the files inside it."""
-        if self.for_all:
-            return True
+        if self.for_all or str(path) == "-":
+            return self.for_all  # what comes from stdin is not in the project
         file = self.project.file
         if file is None or not self.project.config.allow_code:
             return False

@@ -1,4 +1,4 @@
-"""``gradcheck replay``."""
+"""``gradcheck replay``: a case of the last run again, with its seed and limits, in full detail."""
 
 from __future__ import annotations
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext, redirect_stdout
 from pathlib import Path
 
 import click
@@ -12,6 +14,9 @@ from gradcheck.commands.shared_options import begun
 from gradcheck.report.files import FORMATS, list_formats
 from gradcheck.support.suggest import hint
 from gradcheck.support.user_error import UserError
+
+STDOUT = Path("/dev/stdout")
+"""Where the report ``FORMAT:-`` goes; what is shown of the run then goes to stderr."""
 
 
 def complete_reports(
@@ -46,6 +51,12 @@ def report_files(
     return [(name, path) for path, name in files.items()]
 
 
+def results_shown(files: Sequence[tuple[str, Path]]) -> AbstractContextManager[object]:
+    """Return a block in which results are shown: on stderr if a report goes to stdout."""
+    is_taken = any(path == STDOUT for _, path in files)
+    return redirect_stdout(sys.stderr) if is_taken else nullcontext()
+
+
 def report_file(text: str, formats: Sequence[str], in_folder: str) -> tuple[str, Path]:
     """Return the format and the path of a ``FORMAT:PATH``."""
     name, _, path = text.partition(":")
@@ -53,7 +64,7 @@ def report_file(text: str, formats: Sequence[str], in_folder: str) -> tuple[str,
         raise UserError(f"--report {text}: {meant_report(text, formats)}")
     file = Path(path)
     if path == "-":
-        raise UserError(f"--report {text}: name a file; stdout is /dev/stdout")
+        return name, STDOUT
     if file.is_dir() and name != in_folder:
         raise UserError(f"--report {text}: {path} is a folder: name a file in it")
     folder = file if name == in_folder else file.parent

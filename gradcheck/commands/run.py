@@ -18,7 +18,7 @@ from gradcheck.commands import shared_options as options
 from gradcheck.commands.backends import chosen_backends
 from gradcheck.commands.errors import NOTHING_SELECTED
 from gradcheck.commands.permission import permission_of, require_permission
-from gradcheck.commands.report_options import report_files, report_option
+from gradcheck.commands.report_options import report_files, report_option, results_shown
 from gradcheck.commands.run_cases import (
     Beginning,
     RunSettings,
@@ -99,6 +99,18 @@ def read_shard(context: click.Context, parameter: click.Parameter, text: str) ->
     callback=read_size,
     help=f"Memory limit of a case, such as 512M or 2G (default: {shown_size(MEMORY)}).",
 )
+@click.option(
+    "--reruns",
+    type=click.IntRange(0, 100),
+    default=0,
+    metavar="N",
+    help="Run a case that fails up to N times more; one that then passes is shown as flaky.",
+)
+@click.option(
+    "--shuffle",
+    is_flag=True,
+    help="Run the cases in a random order, the same for one --seed; reports keep their order.",
+)
 @click.option("--lf", is_flag=True, help="Only the cases that failed in the last run.")
 @click.option(
     "--watch",
@@ -161,10 +173,10 @@ def read_shard(context: click.Context, parameter: click.Parameter, text: str) ->
 def run(watch: bool, **asked: Any) -> None:
     """Run scenarios and check their gradients.
 
-    A PATH is a spec file or a folder of them, or one scenario of a file (FILE::ID, FILE:LINE); an
-    ID is a scenario or a case (ID@BACKEND) in those files. Without a PATH, the files of the project
-    are run: what [tool.gradcheck] names, or else all *.grad.yaml files below its root; an ID that
-    these have not may be one of gradcheck's own.
+    A PATH is a spec file or a folder of them, - for one from stdin, or one scenario of a file
+    (FILE::ID, FILE:LINE); an ID is a scenario or a case (ID@BACKEND) in those files. Without a
+    PATH, the files of the project are run: what [tool.gradcheck] names, or else all *.grad.yaml
+    files below its root; an ID that these have not may be one of gradcheck's own.
 
     Exit code: 0 all as expected, 1 something failed, 2 usage or an invalid spec, 3 a bug in
     gradcheck, 5 nothing selected, 130 interrupted.
@@ -194,6 +206,8 @@ class RunOptions:
     seed: int | None
     timeout: float | None
     memory: int
+    reruns: int
+    shuffle: bool
     lf: bool
     resume: bool
     part: tuple[int, int]
@@ -264,7 +278,6 @@ def run_scenarios(asked: RunOptions) -> NoReturn:
     if asked.resume:
         there = f"{len(known)} of {len(cases)} results are there from the last run"
         click.echo(f"gradcheck: {there}", err=True)
-    screen = make_screen(asked.screen, asked.again())
     record = journal.open_journal(go_on=asked.lf or asked.resume)
     runner = make_executor(asked.executor, min(slots, len(cases)), asked.jobs is not None)
     settings = RunSettings(
@@ -273,11 +286,14 @@ def run_scenarios(asked: RunOptions) -> NoReturn:
         known=known,
         record=record,
         baseline=baseline,
+        shuffle=(asked.seed or 0) if asked.shuffle else None,
     )
     began = Beginning.now()
     kept = "what had finished is kept: add --resume to go on"
     try:
-        results, interrupted = run_all(cases, runner, screen, settings)
+        with results_shown(files):
+            screen = make_screen(asked.screen, asked.again())
+            results, interrupted = run_all(cases, runner, screen, settings)
     except RunnerError as error:
         raise UserError(f"{error}; {record.problem or kept}") from None
     for line in slowest(results, asked.durations):
@@ -306,7 +322,7 @@ def selected_cases(asked: RunOptions, project: Project, failed: Mapping[str, str
     everything = plan(
         specs, list(places), places, seed=asked.seed, mode=asked.mode, order=asked.order,
         effort=asked.effort, timeout=asked.timeout, default_timeout=config.timeout or TIMEOUT,
-        memory=asked.memory, recorded=bool(asked.record),
+        memory=asked.memory, recorded=bool(asked.record), reruns=asked.reruns,
     )  # fmt: skip
     cases = shard(select(everything, ids, asked.keywords, asked.tags), *asked.part)
     if asked.lf and not failed:

@@ -1,6 +1,4 @@
-"""Conducts a run: its executor, its screen, its record, the signals that end it, its reports and
-its exit code.
-"""
+"""Conducts a run: executor, screen, record, signals that end it, reports, exit code."""
 
 from __future__ import annotations
 
@@ -10,7 +8,7 @@ import sys
 import time
 import traceback
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -65,6 +63,10 @@ class RunSettings:
     """Gets each new result at once."""
     baseline: Baseline = NO_BASELINE
     """Its failures count as expected."""
+    shuffle: int | None = None
+    """The seed of the order in which cases run; None for that of the files."""
+    require: Callable[[Result], object] = bool
+    """Raises UserError for a result that shows that the command was not meant so."""
 
 
 USUAL_SETTINGS = RunSettings()
@@ -109,8 +111,9 @@ def run_all(
     side_by_side, heading = SideBySide(), header(cases, executor.slots)
     shown = screen.running(heading, len(cases), settings.shown, executor.at_work)
     with stopped_by_signals(executor), shown, executor:
-        ordered = executor.results(cases, settings.known, on_done)
+        ordered = executor.results(cases, settings.known, on_done, settings.shuffle)
         for plain_result in side_by_side.beside(ordered):
+            settings.require(plain_result)
             result = settings.baseline.judged(plain_result)
             results.append(result)
             screen.show(result)

@@ -75,6 +75,8 @@ def as_one(argument: str, made: Any, *options: Decorator) -> Decorator:
         @functools.wraps(command)
         def with_one(**values: Any) -> Any:
             one = made(**{name: values.pop(name) for name in made._fields})
+            if getattr(one, "verbose", False) and getattr(one, "quiet", False):
+                raise UserError("-v and -q exclude each other: remove one of the two")
             return command(**{argument: one}, **values)
 
         return all_of(*options)(with_one)

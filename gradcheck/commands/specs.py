@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import os
 import re
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +18,9 @@ from gradcheck.case.naming import LAYER_REFERENCE
 from gradcheck.commands.errors import NOTHING_SELECTED, USAGE
 from gradcheck.spec.diagnostic import Diagnostic, SpecError
 from gradcheck.spec.folders import find
+from gradcheck.spec.text import read_text
 from gradcheck.support.display_paths import count
+from gradcheck.support.escape import WithoutCommands, safe
 from gradcheck.support.pyproject import root_of
 from gradcheck.support.resources import bundled_files, bundled_specs
 from gradcheck.support.suggest import hint
@@ -47,10 +50,10 @@ _PLACE = re.compile(r"(.*\.ya?ml)(?:::(.+)|:(\d{1,9}))")
 
 
 def parse_target(word: str) -> Target:
-    """Return what a word means: a path if it exists or looks like one, ``FILE::ID``, ``FILE:LINE``
-    or an id.
+    """Return what a word means: a path if it exists or looks like one, ``-`` for stdin,
+    ``FILE::ID``, ``FILE:LINE`` or an id.
     """
-    if Path(word).exists():
+    if word == "-" or Path(word).exists():
         return Target(word)
     if place := _PLACE.fullmatch(word):
         return Target(place[1], place[2] or "", int(place[3] or 0))
@@ -82,7 +85,8 @@ def read_specs(
     selecting = [target for target in targets if target.id or target.line]
     if not files and not mistakes and not selecting:
         raise nothing_found(command)
-    specs = read_or_exit(files, mistakes)
+    specs = read_around_mistakes(files, selecting) if not paths else []
+    specs = specs or read_or_exit(files, mistakes)
     ids = [id_of(target, specs) for target in selecting]
     known = {scenario.id for spec in specs for scenario in spec.scenarios}
     unknown = [name for name in ids if scenario_of(name) not in known]
@@ -95,6 +99,29 @@ def read_specs(
     if unknown and not paths and not bundled:
         specs += [without(spec, known) for spec in read_bundled()]
     return specs, ids
+
+
+def read_around_mistakes(files: Sequence[Path], selecting: Sequence[Target]) -> list[SpecFile]:
+    """Return the files without mistakes, if they have all that is selected; otherwise none.
+
+    Files with mistakes are reported: what is wrong elsewhere does not keep one scenario from being
+    run.
+    """
+    from gradcheck.spec.read import read
+
+    specs, mistakes = [], list[Diagnostic]()
+    for file in files if selecting else ():
+        try:
+            specs.append(read(file))
+        except SpecError as error:
+            mistakes += error.diagnostics
+    known = {scenario.id for spec in specs for scenario in spec.scenarios}
+    if not mistakes or not all(scenario_of(target.id) in known for target in selecting):
+        return []
+    wrong = ", ".join(dict.fromkeys(mistake.path for mistake in mistakes))
+    number = count(len(mistakes), "mistake")
+    click.echo(f"gradcheck: {number} in {safe(wrong)}; `gradcheck validate` shows them", err=True)
+    return specs
 
 
 SPEC_SUFFIXES = (".yaml", ".yml", ".json", "")
@@ -135,6 +162,9 @@ def id_of(target: Target, specs: Sequence[SpecFile]) -> str:
 def id_at_line(target: Target, scenarios: Sequence[Scenario]) -> str:
     """Return the id of the scenario on a line of a file. Raises UserError: there is none."""
     in_order = sorted(scenarios, key=lambda one: one.begins)
+    lines = len(read_text(located(target.path), target.path).lines)
+    if target.line > lines:
+        raise UserError(f"{target.path}:{target.line}: the file has {count(lines, 'line')}")
     before = [one for one in in_order if one.begins <= target.line]
     if not before:
         place, first = f"{target.path}:{target.line}", in_order[0].begins
@@ -175,10 +205,21 @@ def read_or_exit(files: Sequence[Path], mistakes: Sequence[Diagnostic]) -> list[
     except SpecError as error:
         for diagnostic in error.diagnostics:
             click.echo(diagnostic.render(), err=True)
+        if os.environ.get("GITHUB_ACTIONS"):
+            annotate(error.diagnostics)
         click.echo(
             f"{count(len(error.diagnostics), 'mistake')} in spec files; nothing was run", err=True
         )
         raise SystemExit(USAGE) from None
+
+
+def annotate(mistakes: Iterable[Diagnostic]) -> None:
+    """Print an annotation for GitHub for each mistake, past the stream that leaves commands out."""
+    from gradcheck.report.github import mistake_annotations  # rarely needed
+
+    stream = sys.__stdout__ if isinstance(sys.stdout, WithoutCommands) else sys.stdout
+    for line in mistake_annotations(mistakes):
+        print(line, file=stream)
 
 
 def find_specs(

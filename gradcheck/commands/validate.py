@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 
 import click
 
 from gradcheck.commands.errors import USAGE
 from gradcheck.commands.shared_options import bundled_option
-from gradcheck.commands.specs import find_specs, nothing_found
+from gradcheck.commands.specs import annotate, find_specs, nothing_found
 from gradcheck.spec.diagnostic import Diagnostic, SpecError
-from gradcheck.spec.read import Given, given_in, interpret, shared_ids
-from gradcheck.spec.text import MAX_BYTES, SpecText, decode, read_text
+from gradcheck.spec.read import Given, given_in, read, shared_ids
 from gradcheck.support.display_paths import count
-from gradcheck.support.escape import WithoutCommands, escape
+from gradcheck.support.escape import escape
 
 _MOST_SHOWN = 100
 
@@ -59,22 +58,17 @@ def validate(context: click.Context, paths: tuple[str, ...], bundled: bool, layo
         reports[mistake.path].mistakes.append(mistake)
     show = {"text": show_text, "json": show_json, "github": show_github}[layout]
     show(list(reports.values()), context)
+    if os.environ.get("GITHUB_ACTIONS") and layout == "text":
+        show_github(list(reports.values()), context)
     context.exit(USAGE if any(report.mistakes for report in reports.values()) else 0)
 
 
 def checked_file(name: str) -> FileReport:
     """Return what is in a file, or for ``-`` in stdin."""
     try:
-        return FileReport(name, given=given_in(interpret(read_named(name))))
+        return FileReport(name, given=given_in(read(name)))
     except SpecError as error:
         return FileReport(name, mistakes=error.diagnostics)
-
-
-def read_named(name: str) -> SpecText:
-    """Return the text of a file, or for ``-`` of stdin. Raises SpecError."""
-    if name == "-":
-        return decode(sys.stdin.buffer.read(MAX_BYTES + 1), "-")
-    return read_text(Path(name), name)
 
 
 def show_text(reports: Sequence[FileReport], context: click.Context) -> None:
@@ -113,11 +107,5 @@ def show_json(reports: Sequence[FileReport], context: click.Context) -> None:
 
 
 def show_github(reports: Sequence[FileReport], context: click.Context) -> None:
-    """Print an annotation for each mistake, past the stream that leaves commands out."""
-    from gradcheck.report.github import command
-
-    stream = sys.__stdout__ if isinstance(sys.stdout, WithoutCommands) else sys.stdout
-    for mistake in (mistake for report in reports for mistake in report.mistakes):
-        text = f"{mistake.message} ({mistake.help})" if mistake.help else mistake.message
-        line, column = max(mistake.line, 1), max(mistake.column, 1)
-        print(command(mistake.path, line, column, "gradcheck validate", text), file=stream)
+    """Print an annotation for each mistake."""
+    annotate(mistake for report in reports for mistake in report.mistakes)

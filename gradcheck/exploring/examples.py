@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,7 +13,7 @@ import numpy as np
 from gradcheck.case.input_arrays import make_input
 from gradcheck.checking.precision import SMALLEST, NumpyArray
 from gradcheck.spec.literals import Layout
-from gradcheck.spec.model import Aliased, Input, LayerRef, Scenario
+from gradcheck.spec.model import Aliased, Input
 
 if TYPE_CHECKING:
     from gradcheck.case.case import Case
@@ -26,7 +25,7 @@ Inputs = Mapping[str, Input]
 
 @dataclass(frozen=True)
 class Recipe:
-    """The choices that make an example."""
+    """What an example is made of."""
 
     sizes: Mapping[str, int]
     dtype: str = "float64"
@@ -43,7 +42,7 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Example:
-    """Inputs with which a layer is tried."""
+    """What a layer is tried with."""
 
     recipe: Recipe
     inputs: Inputs
@@ -142,7 +141,7 @@ def values_of(spec: Input, kind: str, random: RandomGenerator) -> NumpyArray:
 
 # --------------------------------------------------------------------------- examples
 MOST_NUMBERS = 4096
-"""Elements of one input: larger examples are made smaller."""
+"""Of one input: larger examples are made smaller."""
 
 
 def letters_of(inputs: Inputs) -> list[str]:
@@ -180,7 +179,7 @@ def build(inputs: Inputs, recipe: Recipe) -> Example:
 
 
 SIZES = (1, 2, 3, 4, 5, 1, 2, 3, 4, 0, 7, 8, 9, 16, 17, 33)
-"""Sizes from which a free size is drawn: mostly small ones, 0, and sizes around powers of two,
+"""What a free size is drawn from: small ones mostly, none at all, and those around powers of two,
 where blocks end.
 """
 
@@ -231,7 +230,7 @@ def inputs_of(case: Case) -> dict[str, Input]:
     """Return the inputs of a case that have sizes or values to draw, or may have.
 
     Sizes that ``sizes`` names with a capital letter are free. An input in the memory of another one
-    has its values, one that is read from a file has all its values.
+    has its values, one that is read from a file has all of its own.
     """
     sizes = case.scenario.sizes
     fixed = {name: size for name, size in sizes.items() if not FREE_SIZE.fullmatch(name)}
@@ -274,36 +273,14 @@ def nested_tuples(value: Any) -> Any:
     return tuple(map(nested_tuples, value)) if isinstance(value, list) else value
 
 
-def input_text(spec: Input, values: NumpyArray) -> str:
-    """Return an input of an example on one line, as a scenario has it."""
-    parts = [f"layout: {{aliased: {spec.alias_of}}}"]
+def example_input(spec: Input, values: NumpyArray) -> dict[str, Any]:
+    """Return an input of an example as a scenario has it."""
+    written: dict[str, Any] = {"layout": {"aliased": spec.alias_of}}
     if not spec.alias_of:
-        elements = f"values: {json.dumps(values.tolist())}"
-        parts = [elements if values.size else f"shape: {list(values.shape)}"]
-        if spec.dtype != "float64":
-            parts.append(f"dtype: {spec.dtype}")
-        if spec.layout != "contiguous":
-            parts.append(f"layout: {spec.layout}")
+        written = {"values": values.tolist()} if values.size else {"shape": list(values.shape)}
+        usual = {"dtype": "float64", "layout": "contiguous"}
+        given = {"dtype": str(spec.dtype), "layout": str(spec.layout)}
+        written |= {key: value for key, value in given.items() if value != usual[key]}
     if spec.stop_gradient:
-        parts.append("stop_gradient: true")
-    return f"{{{', '.join(parts)}}}"
-
-
-def scenario_text(example: Example, scenario: Scenario, title: str) -> str:
-    """Return a spec file with one scenario, that of a named layer at an example."""
-    assert isinstance(scenario.layer, LayerRef)
-    layer = scenario.layer.model_dump(exclude_none=True)
-    words = ", ".join(f"{key}: {reference!r}" for key, reference in layer.items())
-    lines = [
-        "schema: gradcheck/v1",
-        "scenarios:",
-        f"  - id: {scenario.id}",
-        f"    title: {json.dumps(title, ensure_ascii=False)}",
-        f"    layer: {{{words}}}",
-    ]
-    if scenario.call:
-        lines.append(f"    call: {json.dumps(scenario.call, ensure_ascii=False)}")
-    lines.append("    inputs:")
-    for name, spec in example.inputs.items():
-        lines.append(f"      {name}: {input_text(spec, example.values[name])}")
-    return "\n".join(lines) + "\n"
+        written["stop_gradient"] = True
+    return written

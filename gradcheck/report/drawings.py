@@ -1,4 +1,4 @@
-"""The drawings of a page: wrong entries of a Jacobian, and the error of one against the step."""
+"""Plots of the HTML report: wrong entries of a Jacobian, and the error of one against the step."""
 
 from __future__ import annotations
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from gradcheck.report.record import Report
 from gradcheck.report.result_text import (
     by_cause,
     cause_with_line,
     failure_block,
+    file_and_line,
     line_of,
     place,
 )
 from gradcheck.result import Result
+from gradcheck.spec.diagnostic import Diagnostic
 from gradcheck.support.display_paths import shown_path
 from gradcheck.support.escape import escape, safe, without_commands
 
@@ -40,7 +42,8 @@ def error_of(result: Result) -> float:
 
 
 def annotation(result: Result, again: str, others: Sequence[Result]) -> str:
-    """A workflow command at the line of the layer if that is known, otherwise of the scenario.
+    """A workflow command at the line of the layer that is wrong, raised or crashed, if that is
+    known, otherwise of the scenario.
 
     It names `others` of the same cause.
     """
@@ -49,9 +52,20 @@ def annotation(result: Result, again: str, others: Sequence[Result]) -> str:
     if cause := cause_with_line(result):
         path, line = line_of(cause) or (path, line)
         column = cause.column + 1
+    elif raised := file_and_line(result.raised_at):
+        (path, line), column = raised, 1
+    if (path, line) != (result.path, result.line):
         lines.append(f"scenario: {place(result)}")
     title = f"{result.status} {result.name}"
     return command(shown_path(path), line, column, title, "\n".join(lines))
+
+
+def mistake_annotations(mistakes: Iterable[Diagnostic]) -> Iterator[str]:
+    """Yield a workflow command for each mistake in a spec file."""
+    for mistake in mistakes:
+        text = f"{mistake.message} ({mistake.help})" if mistake.help else mistake.message
+        line, column = max(mistake.line, 1), max(mistake.column, 1)
+        yield command(mistake.path, line, column, "gradcheck validate", text)
 
 
 def command(path: str, line: int, column: int, title: str, said: str) -> str:

@@ -111,8 +111,10 @@ def card(result: Result, options: str, case: Case | None) -> dict[str, Any]:
     if result.status.green:
         return found
     said = [result.message, *result.details]
+    what, where = heading(result)
     found |= {
-        "where": heading(result)[1],
+        "where": where,
+        "cause": what if what != one_line(result.message) else "",
         "causes": [],
         "wrong": [],
         "maps": [],

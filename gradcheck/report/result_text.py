@@ -294,7 +294,12 @@ all of a page."""
 
 def line_of(cause: Diagnosis) -> tuple[str, int] | None:
     """The file and the line that a cause names, if it does."""
-    match = re.fullmatch(r"(.+):([0-9]{1,9})", cause.line)
+    return file_and_line(cause.line)
+
+
+def file_and_line(place: str) -> tuple[str, int] | None:
+    """The two parts of ``file:line``; None if a text is not of this form."""
+    match = re.fullmatch(r"(.+):([0-9]{1,9})", place)
     return (match[1], int(match[2])) if match else None
 
 

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from gradcheck.codes import CODES
 from gradcheck.report.record import Report
-from gradcheck.report.result_text import by_cause, diagnoses, failure_block, line_of
+from gradcheck.report.result_text import by_cause, diagnoses, failure_block, file_and_line, line_of
 from gradcheck.result import Result
 from gradcheck.support.display_paths import shown_path
 from gradcheck.support.escape import safe
@@ -69,6 +69,8 @@ def result(group: list[Result], rules: list[str], again: str) -> dict[str, Any]:
         if line := line_of(cause):
             text = safe(cause.detail or cause.text)
             places.append({**location(*line, cause.column + 1), "message": {"text": text}})
+    if not places and (raised := file_and_line(first.raised_at)):
+        places.append({**location(*raised, 1), "message": {"text": safe(first.message)}})
     scenario = location(first.path, first.line, first.column)
     places.append({**scenario, "message": {"text": "the scenario"}})
     main, *related = places

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from pydantic_core import to_json
 
 from gradcheck.case.case import Case
-from gradcheck.case.user_code import place_of_frames
+from gradcheck.case.user_code import Frame, innermost_place, place_of_frames
 from gradcheck.result import Result, Status
 from gradcheck.run.limits import shown_size
 
@@ -96,7 +96,7 @@ def cut(text: str, most: int) -> str:
 # ------------------------------------------------------------------ from the end of its process
 def result_of(case: Case, outcome: Outcome) -> Result:
     """Return what the process of a case answered; without an answer, CRASH or TIMEOUT."""
-    printed, place = cut_trace(outcome.printed, case.scenario.path)
+    printed, frames = cut_trace(outcome.printed, case.scenario.path)
     output = printed[-OUTPUT_SHOWN:]
     if outcome.answer and not outcome.stopped and outcome.exit_code == 0:
         try:
@@ -115,9 +115,16 @@ def result_of(case: Case, outcome: Outcome) -> Result:
         message = f"used more than {shown_size(case.memory)} of memory and was stopped"
     else:
         signal_name = signal_of(outcome.exit_code)
-    if place:
+    if place := place_of_frames(frames, case.scenario.path):
         message = f"{message}, at {place}"
-    return case.result(status, message, output=output, seconds=outcome.seconds, signal=signal_name)
+    return case.result(
+        status,
+        message,
+        output=output,
+        seconds=outcome.seconds,
+        signal=signal_name,
+        raised_at=innermost_place(frames, case.scenario.path),
+    )
 
 
 def how_it_ended(exit_code: int) -> str:
@@ -139,19 +146,19 @@ def signal_of(exit_code: int) -> str:
         return f"signal {-exit_code}"
 
 
-def cut_trace(printed: str, path: str) -> tuple[str, str]:
-    """`printed` with the trace that faulthandler left in it cut to the user's frames, and where
-    they were.
+def cut_trace(printed: str, path: str) -> tuple[str, list[Frame]]:
+    """`printed` with the trace that faulthandler left in it cut to the user's frames, and its
+    frames, the outermost first.
 
-    The place is empty if no frame in the trace is the user's.
+    `path` is the file of the scenario.
     """
     *before, trace = re.split(r"^Fatal Python error: .*\n\n?", printed, flags=re.MULTILINE)
     if not before:
-        return printed, ""
+        return printed, []
     package = re.escape(str(Path(__file__).parent.parent))
     for ours in (rf'  File "(?:{package}/.*|<string>)".*', "Extension modules: .*"):
         trace = re.sub(rf"^{ours}\n?", "", trace, flags=re.MULTILINE)
     shown_path = path.encode("ascii", "backslashreplace").decode()  # as faulthandler writes it
     frames = re.findall(r'^  File "(.*)", line (\d+) in ', trace, re.MULTILINE)[::-1]
-    at = place_of_frames([(file, int(line)) for file, line in frames], shown_path)
-    return "".join(before) + trace.rstrip("\n"), at
+    named = [(path if file == shown_path else file, int(line)) for file, line in frames]
+    return "".join(before) + trace.rstrip("\n"), named

@@ -17,7 +17,12 @@ import numpy as np
 
 from gradcheck.backends.base import backend_row
 from gradcheck.case.case import Case
-from gradcheck.case.user_code import raised_by_scenario, with_place
+from gradcheck.case.user_code import (
+    frames_of,
+    innermost_place,
+    raised_by_scenario,
+    with_place,
+)
 from gradcheck.result import Result, Status
 from gradcheck.run.answer import answer_line
 from gradcheck.run.limits import limit_own_memory, shown_size
@@ -100,6 +105,8 @@ def execute_safely(execute: Execute, case: Case) -> Result:
             report = "".join(traceback.format_exception(error))
             return case.result(Status.ERROR, f"bug in gradcheck: {message}", internal_error=report)
         message = with_place(message, error, case.scenario.path)
+        place = innermost_place(frames_of(error), case.scenario.path)
+        return case.result(Status.ERROR, message, raised_at=place)
     return case.result(Status.ERROR, message)
 
 

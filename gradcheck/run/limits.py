@@ -1,4 +1,4 @@
-"""The memory limit of a case: how sizes are written, and the limit that the system holds."""
+"""The memory limit of a case: how sizes are written, how the system holds it (`case.defaults`)."""
 
 from __future__ import annotations
 

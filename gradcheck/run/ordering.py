@@ -1,7 +1,8 @@
-"""What runs cases, and their results in the order of the cases."""
+"""What executors share: cases run side by side or shuffled, results come in the order of cases."""
 
 from __future__ import annotations
 
+import random
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, as_completed
@@ -31,16 +32,24 @@ class Executor(ABC):
         self.stopped = True
 
     def results(
-        self, cases: Sequence[Case], known: Mapping[str, Result], on_done: OnDone
+        self,
+        cases: Sequence[Case],
+        known: Mapping[str, Result],
+        on_done: OnDone,
+        shuffle: int | None = None,
     ) -> Iterator[Result]:
         """Yield the results in the order of `cases`, each once it and all before it are there.
 
         Results that are `known` by name are taken over. After `stop`: those that had finished.
+        Cases run in their order, or in one drawn with the seed `shuffle`.
 
         Raises RunnerError: the executor cannot run cases.
         """
         finished: dict[int, Result] = {}
-        for position, case in enumerate(cases):
+        numbered = list(enumerate(cases))
+        if shuffle is not None:
+            random.Random(shuffle).shuffle(numbered)
+        for position, case in numbered:
             if case.name in known:
                 finished[position] = known[case.name]
                 on_done(case, known[case.name], True)

@@ -21,6 +21,7 @@ class CaseSettings(TypedDict, total=False):
     effort: Literal["least", "usual", "full"]
     memory: int
     recorded: bool
+    reruns: int
 
 
 def plan(

@@ -1,4 +1,4 @@
-"""The results of a run: kept small, compared across backends, and with known failures."""
+"""The results of a run: kept small, compared across backends, held against a ``--baseline``."""
 
 from __future__ import annotations
 

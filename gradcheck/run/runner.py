@@ -1,4 +1,4 @@
-"""Runs cases side by side, each in a fresh process, within limits of time and memory."""
+"""Runs cases side by side, each in a fresh process: time and memory limits, ``--reruns``."""
 
 from __future__ import annotations
 
@@ -228,6 +228,19 @@ class Runner(Executor):
         """Return the result of `case`: SKIP if it is not run, otherwise as documented or pinned."""
         if skipped := case.not_run():
             return skipped
+        first = result = self.result_once(case)
+        for number in range(1, case.reruns + 1):
+            if result.status.green or self.stopped:
+                break
+            result = self.result_once(case)
+            if result.status.green:
+                seen = f"{first.status} before: {first.message}"
+                message = f"flaky: {result.status} at rerun {number} of {case.reruns}, {seen}"
+                return result.model_copy(update={"message": message})
+        return result
+
+    def result_once(self, case: Case) -> Result:
+        """As `result`, of one run."""
         if case.entry is None or case.entry.observed is None:
             return self.run(case)
 

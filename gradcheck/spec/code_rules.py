@@ -11,7 +11,7 @@ from collections.abc import Container, Iterator
 from gradcheck.spec.containers import variables
 from gradcheck.spec.diagnostic import listing, quote, suggest
 from gradcheck.spec.input_rules import length_parameters
-from gradcheck.spec.model import LayerRef, Scenario
+from gradcheck.spec.model import LayerRef, Scenario, is_static
 from gradcheck.spec.python import (
     CompileMode,
     PythonCode,
@@ -147,6 +147,7 @@ class CodeRules:
             yield from self._find_script_mistakes(scenario)
             return
         yield from below(("call",), self.find_mistakes(call, "call"))
+        yield from _find_keyword_mistakes(scenario)
         layer_code, call_code = self.find_code(source, "the layer"), self.find_code(call, "call")
         if call_code is not None:
             yield from _find_unknown_name(scenario, call_code, layer_code)
@@ -161,7 +162,7 @@ class CodeRules:
             message = "a script beside a layer that has no source here"
             yield Violation(("script",), message, help, at_key=True)
             return
-        for key in sorted({"inputs", "call"} & scenario.written):
+        for key in sorted({"inputs", "call", "kwargs"} & scenario.written):
             help = "remove it, or keep a 'layer' alone to check its gradient"
             yield Violation((key,), f"a script has no use for {quote(key)}", help, at_key=True)
 
@@ -280,18 +281,33 @@ def _find_ambiguous_layer(code: PythonCode) -> Iterator[Violation]:
     yield Violation(("layer",), message, help, inside=inside)
 
 
+def _find_keyword_mistakes(scenario: Scenario) -> Iterator[Violation]:
+    """Yield that ``kwargs`` cannot be passed, or that an input has the name of one."""
+    if not scenario.kwargs:
+        return
+    if scenario.call is not None:
+        help = "write the keywords in the call"
+        yield Violation(("kwargs",), "'call' and 'kwargs' exclude each other", help, at_key=True)
+    elif is_static(scenario.layer):
+        help = "write them into forward_fn"
+        yield Violation(("kwargs",), "forward_fn takes no keywords", help, at_key=True)
+    for name in scenario.kwargs.keys() & {*variables(scenario.inputs)}:
+        message = f"{quote(name)} is an input as well as a keyword"
+        yield Violation(("kwargs", name), message, "remove one of the two", at_key=True)
+
+
 def _find_unknown_name(
     scenario: Scenario, call: PythonCode, layer: PythonCode | None
 ) -> Iterator[Violation]:
     """Yield the first name in ``call`` that neither the inputs, the matrix nor the layer's source
     give.
     """
+    if isinstance(scenario.layer, LayerRef):
+        return  # the names of its module may be used, and it is not imported here
     own = [*variables(scenario.inputs), *length_parameters(scenario)]
     read, bound = read_and_bound(call.tree)
     known = {*own, *GIVEN, *bound}
-    if isinstance(scenario.layer, LayerRef):
-        known.add(scenario.layer.name)
-    elif layer is not None:
+    if layer is not None:
         known |= layer.words
     missing = [name for name in read if name not in known and not hasattr(builtins, name)]
     if missing and "*" not in known:

@@ -1,5 +1,6 @@
-"""Values of a document, and where they are written. The parser is elsewhere: the model, which
-servers in other environments load, needs none.
+"""Values of a document with their lines and columns, without the parser.
+
+The model, which servers in other environments load, needs no parser.
 """
 
 from __future__ import annotations

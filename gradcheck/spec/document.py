@@ -23,7 +23,7 @@ from gradcheck.spec.text import SpecText, place_of
 MAX_DEPTH = 40
 MAX_NODES = 50_000
 
-NULL_ALLOWED = frozenset({"values", "grads"})
+NULL_ALLOWED = frozenset({"values", "grads", "kwargs"})
 """Keys below which null is a value like any other."""
 
 CONSTANTS: dict[str, float | bool | None] = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import inf
+from pathlib import Path
 from typing import Any
 
 from gradcheck.spec import model
@@ -20,6 +21,9 @@ MAX_INPUT_BYTES = 2**30
 def find_input_mistakes(name: str, scenario: Scenario) -> Iterator[Violation]:
     """Yield what is wrong with an input of a scenario."""
     input = scenario.inputs[name]
+    if input.from_ is not None and not (Path(scenario.path).parent / input.from_).is_file():
+        message = f"there is no file {quote(input.from_)} in the spec's folder"
+        yield Violation(("inputs", name, "from"), message, "name an .npy or .npz file below it")
     if input.values is not None:
         mistakes = find_unfit_numbers(input.values, scenario.dtypes_of(input))
         yield from below(("inputs", name, "values"), mistakes)

@@ -1,35 +1,40 @@
-"""An input in one word, as the command line takes it: ``x=3x4:float32``, ``k=4:int64:below=5``,
-``x=5~0.1..3``.
+"""An input in one word, as ``-i`` and `gradcheck.explore` take it: ``x=3x4:float32~0.1..3``.
 
     NAME=[SHAPE][:DTYPE][:below=N][:stopped][:replicated|:partial][~LOW..HIGH][@NUMBER|@FILE[#KEY]]
 
 A shape is sizes with ``x`` between them, ``scalar`` for none; a size is a number or, for `gradcheck
-explore`, a capital letter, the same for all inputs. Nothing in a word needs quoting in a shell.
+explore`, a capital letter, the same for all inputs. What follows the shape may stand in any order,
+``@`` last. Nothing in a word needs quoting in a shell. A list of Tensors is such words in brackets,
+without their names: ``xs=[2x3,2x3:float32]``.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from typing import Any, NamedTuple, get_args
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, get_args
 
-from gradcheck.spec.literals import MAX_DIMENSIONS, DType, Stands
+from gradcheck.spec.containers import inside, variable
+from gradcheck.spec.literals import MAX_DIMENSIONS, DType, Placement
+from gradcheck.spec.model import Input
 from gradcheck.support.suggest import hint
 from gradcheck.support.user_error import UserError
 
 FORM = "NAME=[SHAPE][:DTYPE][:below=N][:stopped][:replicated][~LOW..HIGH][@NUMBER|@FILE[#KEY]]"
-EXAMPLES = "such as x=3x4, x=5~0.1..3, k=4:int64:below=5, m=5:bool, x=5@0 or x=@data.npz#key"
-NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
-_WORD = re.compile(
-    r"(?P<name>[A-Za-z_]\w*)=(?P<shape>[^:~@]*)(?P<flags>[^~@]*)(~(?P<range>[^@]*))?(@(?P<given>.*))?",
-    re.DOTALL,
+EXAMPLES = (
+    "such as x=3x4, x=5~0.1..3, k=4:int64:below=5, m=5:bool, x=5@0, x=@data.npz#key or xs=[2x3,2x3]"
 )
+NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
+USUAL_BELOW = 10
+"""Whole numbers are drawn from 0 up to this one, which is not among them."""
+_NAMED = re.compile(r"(?P<name>[A-Za-z_]\w*)=(?P<word>.*)", re.DOTALL)
+_WORD = re.compile(r"(?P<shape>[^:~@]*)(?P<options>(?:[:~][^:~@]*)*)(?:@(?P<given>.*))?", re.DOTALL)
 _SHAPE = re.compile(r"(?:\d+|[A-Z])(?:x(?:\d+|[A-Z]))*")
 _RANGE = re.compile(rf"({NUMBER})\.\.({NUMBER})")
 _FLAGS: dict[str, dict[str, Any]] = {
     **{dtype: {"dtype": dtype} for dtype in get_args(DType)},
-    **{stands: {"ranks": stands} for stands in get_args(Stands)},
-    "stopped": {"stopped": True},
+    **{stands: {"ranks": stands} for stands in get_args(Placement)},
+    "stopped": {"stop_gradient": True},
 }
 
 
@@ -37,83 +42,84 @@ class InputWordError(UserError, ValueError):
     """A word that describes no input; the message says what to write."""
 
 
-class InputWord(NamedTuple):
-    """An input as a word describes it, such as ``x=3x4``."""
+def inputs_of_words(texts: Iterable[str], letters: bool = False) -> dict[str, Input]:
+    """Return the inputs that words describe, by name; those in a list as ``xs[0]``.
 
-    name: str
-    sizes: tuple[int | str, ...] | None = None
-    """None if a file has them, or the word does not name them."""
-    dtype: str = "float64"
-    below: int | None = None
-    """Whole numbers from 0 up to this one, which is not among them."""
-    stopped: bool = False
-    ranks: Stands = "split"
-    low: float | None = None
-    high: float | None = None
-    value: float | None = None
-    """Of all elements."""
-    file: str = ""
-    key: str = ""
-    """Of the array in an .npz file."""
-
-    @property
-    def letters(self) -> list[str]:
-        """The free sizes."""
-        return [size for size in self.sizes or () if isinstance(size, str)]
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The sizes, all of them known."""
-        return tuple(size for size in self.sizes or () if isinstance(size, int))
-
-    @property
-    def is_floating(self) -> bool:
-        """Whether it holds floating or complex numbers."""
-        return self.dtype.startswith(("float", "bfloat", "complex"))
-
-
-def input_words(texts: Iterable[str], letters: bool = False) -> dict[str, InputWord]:
-    """The inputs that the command line gives, by name.
-
-    Args:
-        letters: whether sizes may be letters.
-
-    Raises:
-        InputWordError: one is not of this form, or is given twice.
+    `letters` says whether sizes may be letters. Raises InputWordError: one is not of this form, or
+    is given twice.
     """
-    words: dict[str, InputWord] = {}
+    inputs: dict[str, Input] = {}
     for text in texts:
-        word = input_word(text, letters)
-        if word.name in words:
-            raise InputWordError(f"--input {word.name}=… is given twice: remove one of the two")
-        words[word.name] = word
-    return words
+        named = _NAMED.fullmatch(text)
+        if named is None:
+            raise InputWordError(f"--input {text}: write {FORM}, {EXAMPLES}")
+        if named["name"] in map(variable, inputs):
+            raise InputWordError(f"--input {named['name']}=… is given twice: remove one of the two")
+        try:
+            inputs |= _named_inputs(named["name"], named["word"], letters)
+        except InputWordError as error:
+            raise InputWordError(f"--input {text}: {error}") from None
+    return inputs
 
 
-def input_word(text: str, letters: bool = False) -> InputWord:
-    """The input that a word describes. Raises InputWordError: it describes none."""
-    match = _WORD.fullmatch(text)
-    if match is None:
-        raise InputWordError(f"--input {text}: write {FORM}, {EXAMPLES}")
-    try:
-        fields: dict[str, Any] = {}
-        for flag in match["flags"].split(":")[1:]:
-            fields |= _flag(flag)
-        if match["shape"]:
-            fields["sizes"] = _sizes(match["shape"], letters)
-        if match["range"] is not None:
-            fields |= _limits(match["range"])
-        if match["given"] is not None:
-            fields |= _given(match["given"])
-        word = InputWord(match["name"], **{"dtype": _usual_dtype(fields), **fields})
-        _require_consistent(word)
-    except InputWordError as error:
-        raise InputWordError(f"--input {text}: {error}") from None
-    return word
+def _named_inputs(name: str, word: str, letters: bool) -> Iterator[tuple[str, Input]]:
+    """Yield the input of a word, or those of a list of words in brackets, with their names."""
+    if not word.startswith("["):
+        yield name, input_of_word(name, word, letters)
+        return
+    words = [part.strip() for part in word.removeprefix("[").removesuffix("]").split(",")]
+    if not word.endswith("]") or not all(words):
+        raise InputWordError(f"a list is written {name}=[2x3,2x3]: an input after each comma")
+    if all(part.isdecimal() for part in words):  # as a shape is written in Python
+        vectors = ",".join(f"{part}:float64" for part in words)
+        raise InputWordError(
+            f"a shape is written {name}={'x'.join(words)}, and a list of vectors {name}=[{vectors}]"
+        )
+    for place, part in enumerate(words):
+        yield inside(name, place), input_of_word(name, part, letters)
 
 
-def _usual_dtype(fields: dict[str, Any]) -> str:
-    return "int64" if "below" in fields else "float64"
+def input_of_word(name: str, word: str, letters: bool = False) -> Input:
+    """Return the input that a word without its name describes. Raises InputWordError."""
+    match = _WORD.fullmatch(word)
+    assert match is not None  # any text fits
+    fields: dict[str, Any] = {}
+    for sign, option in re.findall(r"([:~])([^:~@]*)", match["options"]):
+        fields |= _limits(option) if sign == "~" else _flag(option)
+    if match["given"] is not None:
+        fields |= _given(match["given"])
+    fields.setdefault("dtype", "int64" if "below" in fields else "float64")
+    if match["shape"]:
+        fields["shape"] = _sizes(match["shape"], letters)
+    _require_consistent(name, fields)
+    return _input(fields)
+
+
+def _input(fields: dict[str, Any]) -> Input:
+    """Return an input of some fields of the model, and of the ``value`` of all elements."""
+    dtype, shape, value = fields["dtype"], fields.get("shape", ()), fields.pop("value", None)
+    is_whole = not holds_floats(dtype)
+    if value is not None and not all(isinstance(size, int) for size in shape):
+        fields["range"] = (value, value)
+    elif value is not None:
+        del fields["shape"]
+        fields["values"] = nested_tuple(int(value) if is_whole else value, shape)
+    elif is_whole and "from" not in fields:
+        fields.setdefault("below", 2 if dtype == "bool" else USUAL_BELOW)
+    return Input(**fields, dtype_written=dtype != "float64")
+
+
+def holds_floats(dtype: str) -> bool:
+    """Whether a dtype holds floating or complex numbers."""
+    return dtype.startswith(("float", "bfloat", "complex"))
+
+
+def nested_tuple(value: float, shape: Sequence[int]) -> Any:
+    """Return nested tuples of one number."""
+    nested: Any = value
+    for size in reversed(shape):
+        nested = (nested,) * size
+    return nested
 
 
 def _sizes(shape: str, letters: bool) -> tuple[int | str, ...]:
@@ -137,7 +143,7 @@ def _sizes(shape: str, letters: bool) -> tuple[int | str, ...]:
 
 
 def _flag(flag: str) -> dict[str, Any]:
-    """Parse a part behind a colon."""
+    """Return the fields that an option behind a colon sets."""
     if below := re.fullmatch(r"below=([1-9][0-9]{0,8})", flag):
         return {"below": int(below[1])}
     if flag not in _FLAGS:
@@ -148,15 +154,15 @@ def _flag(flag: str) -> dict[str, Any]:
 
 
 def _limits(text: str) -> dict[str, Any]:
-    """Parse the range behind a ~."""
+    """Return the range behind a ~."""
     ends = _RANGE.fullmatch(text)
     if ends is None or not float(ends[1]) < float(ends[2]):
         raise InputWordError(f"{text!r} is no range: write ~LOW..HIGH, such as ~0.1..3")
-    return {"low": float(ends[1]), "high": float(ends[2])}
+    return {"range": (float(ends[1]), float(ends[2]))}
 
 
 def _given(text: str) -> dict[str, Any]:
-    """Parse the values behind an @."""
+    """Return the value of all elements, or the file, behind an @."""
     if re.fullmatch(NUMBER, text):
         return {"value": float(text)}
     file, _, key = text.partition("#")
@@ -169,27 +175,26 @@ def _given(text: str) -> dict[str, Any]:
             f"{file}: name the array of an .npz file behind #, such as @data.npz#key; an .npy file "
             "holds one array: no #"
         )
-    return {"file": file, "key": key}
+    return {"from": file, "key": key or None}
 
 
-def _require_consistent(word: InputWord) -> None:
+SOURCES = {"range": "~LOW..HIGH", "below": "below=N", "value": "a value", "from": "a file"}
+"""Fields that say what the elements are, and how a word gives them."""
+
+
+def _require_consistent(name: str, fields: dict[str, Any]) -> None:
     """Raise InputWordError if what a word says does not go together."""
-    given = {
-        "~LOW..HIGH": word.low is not None,
-        "below=N": word.below is not None,
-        "a value": word.value is not None,
-        "a file": bool(word.file),
-    }
-    sources = [source for source, is_given in given.items() if is_given]
+    sources = [source for field, source in SOURCES.items() if field in fields]
     if len(sources) > 1:
         raise InputWordError(f"{' and '.join(sources)}: write one of the two")
-    if (word.sizes is None) != bool(word.file):
+    if ("shape" in fields) == ("from" in fields):
         raise InputWordError(
-            f"what shape has it? Write {word.name}=3x4, or {word.name}=scalar; a file has its own"
+            f"what shape has it? Write {name}=3x4, or {name}=scalar; a file has its own"
         )
-    if word.low is not None and not word.is_floating:
+    dtype = fields["dtype"]
+    if "range" in fields and not holds_floats(dtype):
         raise InputWordError(
-            f"a range is for floating numbers, not {word.dtype}: write below=N for whole ones"
+            f"a range is for floating numbers, not {dtype}: write below=N for whole ones"
         )
-    if word.below is not None and (word.is_floating or word.dtype == "bool"):
-        raise InputWordError(f"below=N is for whole numbers, not {word.dtype}")
+    if "below" in fields and (holds_floats(dtype) or dtype == "bool"):
+        raise InputWordError(f"below=N is for whole numbers, not {dtype}")

@@ -10,9 +10,9 @@ DType = Literal[
     "float16", "float32", "float64", "bfloat16", "int8", "int16", "int32", "int64", "uint8", "bool",
     "complex64", "complex128",
 ]  # fmt: skip
-Stands = Literal["split", "replicated", "partial"]
+Placement = Literal["split", "replicated", "partial"]
 """What an input stands for in a world of ranks; an output is never partial."""
-OutputStands = Literal["split", "replicated"]
+OutputPlacement = Literal["split", "replicated"]
 
 MAX_DIMENSIONS = 8
 Layout = Literal["contiguous", "transposed", "strided", "expanded"]

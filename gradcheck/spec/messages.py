@@ -1,6 +1,4 @@
-"""Words for mistakes in values, at their place in the file: our own for the commonest, otherwise
-pydantic's.
-"""
+"""Messages for values and keys that are not of the format, at their place in the file."""
 
 from __future__ import annotations
 
@@ -145,24 +143,39 @@ def _report_value(detail: ErrorDetails, location: Location, text: SpecText) -> N
         choices = [choice.strip("'") for choice in re.split(", | or ", context["expected"])]
         help = text.suggest(mark.text, choices)
     else:
-        help = _ADVICE.get(kind) or _advise_form(kind, value, mark, context)
+        help = _ADVICE.get(kind) or _advise_form(kind, value, mark, context, location.key)
     described = location.kind.keys() if location.kind else {}
     text.report(mark.place, message, help or described.get(location.key, ""))
 
 
-def _advise_form(kind: str, value: object, mark: Span, context: dict[str, object]) -> str:
+def _advise_form(
+    kind: str, value: object, mark: Span, context: dict[str, object], key: str = ""
+) -> str:
     """Return how a value is written that has another form than it must have."""
     if kind in ("int_type", "float_type"):
         if isinstance(value, float) and value.is_integer():
             return f"write {int(value)}"
         return "remove the quotes" if mark.style and _NUMBERS.fullmatch(mark.text) else ""
+    if kind == "tuple_type" and mark.text and key in ("tags", "rules"):
+        return f"write [{', '.join(map(_as_name, re.split(r'[ ,]+', mark.text.strip())))}]"
     if kind == "tuple_type" and mark.text:
         return f"write {as_list(mark.text)}"
     if context.get("pattern") == model.KEBAB:
-        kebab = re.sub(r"[^a-z0-9]+", "-", mark.text.lower()).strip("-") or "own-layer"
+        kebab = _as_kebab(mark.text)
         form = "a name is kebab-case: small letters and digits, joined by single hyphens"
-        return f"{form}, such as '{kebab[:60]}'"
+        return f"{form}, such as '{kebab}'"
     return ""
+
+
+def _as_kebab(text: str) -> str:
+    """Return a name like some text."""
+    return (re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-") or "own-layer")[:60]
+
+
+def _as_name(text: str) -> str:
+    """Return a name like some text as YAML has it: in quotes if it would be a number."""
+    name = _as_kebab(text)
+    return f"'{name}'" if name.isdecimal() else name
 
 
 def as_list(text: str) -> str:

@@ -43,8 +43,8 @@ from gradcheck.spec.literals import (
     MOST_RANKS,
     DType,
     Layout,
-    OutputStands,
-    Stands,
+    OutputPlacement,
+    Placement,
 )
 from gradcheck.spec.python import static_forward
 from gradcheck.spec.versions import is_range, within
@@ -293,7 +293,7 @@ class Input(Format):
         "{aliased: x} (the "
         "memory of the input x, with its values). By default that of the matrix.",
     )
-    ranks: Stands = Field(
+    ranks: Placement = Field(
         default="split",
         description="In a world, what it stands for: split (each rank has values of its own: the "
         "shape is that of one "
@@ -443,7 +443,7 @@ class Output(Format):
     noun = "an output"
     example = "{ranks: replicated}"
 
-    ranks: OutputStands = Field(
+    ranks: OutputPlacement = Field(
         description="What it stands for: split (every rank's values count in the loss) or "
         "replicated (all ranks have "
         "the same values, which count once)."
@@ -1077,6 +1077,11 @@ class _Keys(Format):
         "inputs in order, for an op paddle.<op> with them, for forward_fn static_pylayer with a "
         "list of them.",
     )
+    kwargs: dict[Variable, YamlValue] = Field(
+        default={},
+        description="Keyword → plain value that the layer is called with besides its inputs, such "
+        "as {axis: -1}.",
+    )
     sizes: dict[Variable, Length] = Field(
         default={},
         description="Name → the length that it stands for in shapes; a name in the code, too.",
@@ -1195,7 +1200,7 @@ class Scenario(_Keys):
         return self.layer if isinstance(self.layer, str) else None
 
     @property
-    def output_stands(self) -> tuple[OutputStands, ...]:
+    def output_placements(self) -> tuple[OutputPlacement, ...]:
         """What the outputs stand for in a world: one word for all, or one for each."""
         return tuple(output.ranks for output in self.outputs) if self.outputs else ("split",)
 

@@ -1,14 +1,13 @@
-"""Python code that is compiled and looked at, never run; within limits, for what Python makes of it
-may be endless.
-"""
+"""Python code in specs: compiled within limits and inspected, never run; calls written as code."""
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cached_property
-from typing import Literal
+from math import isfinite
+from typing import Any, Literal
 
 from gradcheck.support.syntax_tree import last_name
 
@@ -182,3 +181,17 @@ def called_with_arguments(tree: ast.AST) -> set[str]:
     """The names that code calls with arguments."""
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
     return {last_name(call.func) for call in calls if call.args or call.keywords}
+
+
+def written_arguments(arguments: Iterable[str], keywords: Mapping[str, Any]) -> str:
+    """The arguments of a call, as code: some expressions, then keywords with their values."""
+    return ", ".join([*arguments, *(f"{key}={literal(keywords[key])}" for key in keywords)])
+
+
+def literal(value: Any) -> str:
+    """A value of YAML as Python code, numbers that are not finite included."""
+    if isinstance(value, float) and not isfinite(value):
+        return f"float('{value}')"
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(literal, value))}]"
+    return repr(value)

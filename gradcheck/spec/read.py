@@ -72,19 +72,24 @@ class Given(NamedTuple):
 
 
 def shared_ids(ids: Iterable[Given]) -> list[Diagnostic]:
-    """A diagnostic at each place where an id is given that another of the files gives too."""
+    """A diagnostic where an id is given that another of the files gives too: one for two files."""
     places: dict[str, list[Given]] = {}
     for given in ids:
         places.setdefault(given.id, []).append(given)
-    mistakes = []
+    shared: dict[tuple[str, str], list[tuple[Given, Given]]] = {}
     for same in places.values():
         for given, other in zip(same, [*same[1:], same[0]], strict=True):
             if given is not other:
-                message = f"id '{given.id}' is also used in {other.path}:{other.line}"
-                source = _source_line(given.path, given.line)
-                help = "ids are unique in a run: rename one"
-                where = (given.path, given.line, given.column, len("id"))
-                mistakes.append(Diagnostic(*where, message, help, source))
+                shared.setdefault((given.path, other.path), []).append((given, other))
+    mistakes = []
+    for (given, other), *more in shared.values():
+        message = f"id '{given.id}' is also used in {other.path}:{other.line}"
+        help = "ids are unique in a run: rename one"
+        if more:  # as in a folder with two checkouts
+            message += f", and {len(more)} more ids of this file are used there"
+            help += ", or name one of the files or folders"
+        where = (given.path, given.line, given.column, len("id"))
+        mistakes.append(Diagnostic(*where, message, help, _source_line(given.path, given.line)))
     return mistakes
 
 

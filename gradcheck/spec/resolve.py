@@ -1,5 +1,4 @@
-"""Resolve the keys that scenarios inherit, on the document itself, so that every value keeps its
-mark.
+"""``extends``, ``cases``, ``layers``, ``defaults``: completes scenarios; values keep their marks.
 
 A scenario takes keys from the scenario that it extends, from the one that it is a case of, and from
 the file's layers and defaults.
@@ -18,12 +17,14 @@ from gradcheck.spec.literals import ELEMENT_TYPES
 from gradcheck.spec.model import KEBAB, Input, Scenario
 from gradcheck.spec.text import SpecText
 
-_OF_LAYER = {"call", "inputs", "sizes", "world", "outputs", "random"}
+_OF_LAYER = {"call", "inputs", "kwargs", "sizes", "world", "outputs", "random"}
 _REASONS = {"reason", "policy", "issue"}
-# A scenario's own key -> inherited keys that it replaces.
+# A key of one's own -> inherited keys that it rules out, and which therefore fall away.
 _REPLACES = {
     "layer": {"script"},
     "script": {"layer", *_OF_LAYER},
+    "call": {"kwargs"},
+    "kwargs": {"call"},
     "raises": {"gradient", "differs", "grads", "cotangent", "order"},
     "gradient": {"raises", "differs"},
     "differs": {"raises", "gradient"},
@@ -38,7 +39,7 @@ _REPLACES = {
 # A program that is a case of a scenario runs behind the scenario's layer.
 _REPLACES_IN_CASE = {**_REPLACES, "script": _OF_LAYER, "layer": set[str]()}
 # Keys whose mappings are completed from inherited ones, name by name or by the rules above.
-_JOINED = ("inputs", "matrix", "sizes")
+_JOINED = ("inputs", "kwargs", "matrix", "sizes")
 _MERGED = ("expect", "calls", "backends", "numpy", "cupy", "paddle")
 _OWN = ("id", "extends", "cases")
 _DEFAULTS = ("seed", "timeout", "rtol", "source", "tags", "matrix", "backends")
@@ -248,7 +249,7 @@ def _take_default(scenario: Map, key: str, defaults: Map) -> None:
     own = scenario.map(key)
     if key not in scenario:
         scenario.put(key, defaults[key], defaults.marks[key])
-    # A scenario that names another document does not need the default's section or url.
+    # A scenario that names a document of its own does not need the default's section or url.
     elif own and not (key == "source" and "document" in own):
         scenario[key] = defaults.map(key).union(own)
 
@@ -256,7 +257,7 @@ def _take_default(scenario: Map, key: str, defaults: Map) -> None:
 def _complete_backend(entry: Any, expect: Map) -> Any:
     """Complete what a backend, or each entry of a list, expects from the scenario's expectations.
 
-    An `observed` entry is complete by itself.
+    What was `observed` is complete by itself.
     """
     if isinstance(entry, Seq):
         return Seq([_complete_backend(part, expect) for part in entry], entry.marks)

@@ -1,7 +1,6 @@
-"""Rules on the subject of a scenario with a layer: it has something to check, and its code shows
-that it can be checked.
+"""Layers of which nothing can be checked: no backward, a wrong number of inputs, nothing expected.
 
-Mistakes reported here would end in an ERROR, in an INCONCLUSIVE, or, worse, in a PASS of a run that
+What is reported here would end in an ERROR, in an INCONCLUSIVE, or, worse, in a PASS of a run that
 has checked nothing. These rules apply to scenarios without other mistakes.
 """
 
@@ -43,7 +42,7 @@ class _Subject:
         self.tree = code.find_layer_tree(scenario)
         self.call = code.find_code(scenario.call, "call")
         self.defined = bound_names(self.tree.body)
-        # The applied classes: the static layer, the PyLayers that the call names, or the last one.
+        # What is applied: the static layer, or the PyLayers that the call names, or the last one.
         self.forward_fn = static_forward(self.tree) if self.call is None else None
         layers = layer_classes(self.tree)
         self.applied = [*layers.values()][-1:] if self.forward_fn is None else []
@@ -67,14 +66,17 @@ class _Subject:
 
     def _wrong_argument_count(self) -> Iterator[Violation]:
         """Yield that a layer which is called with all inputs in order takes more, or fewer."""
-        layer, count = self.scenario.layer, len(variables(self.inputs))
+        layer, keywords = self.scenario.layer, self.scenario.kwargs
+        count = len(variables(self.inputs))
         forward = self.forward_fn or self._forward_method()
         inside = None
         if isinstance(layer, LayerOp):
             what, (least, most) = f"'{layer.op}'", OPERATIONS.get(layer.op, (0, inf))
+            count += len(keywords)
         elif forward is not None:
             what, (least, most) = forward.name, _argument_range(forward)
             inside = _place_of(forward)
+            count += sum(argument.arg in keywords for argument in forward.args.args)
         else:
             return
         if not least <= count <= most:
@@ -84,7 +86,7 @@ class _Subject:
             yield Violation(("layer",), message, help, inside=inside)
 
     def _missing_methods(self) -> Iterator[Violation]:
-        """Yield a layer without a backward whose gradient is to be checked, or one without a
+        """Yield a layer whose gradient is asked for, and that has no backward; or one without a
         forward.
         """
         help = "add it, or write 'gradient: unchecked', with what must hold in its place"

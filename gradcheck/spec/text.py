@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import stat
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from gradcheck.spec.data import Place
 from gradcheck.spec.diagnostic import Diagnostic, SpecError, suggest
@@ -58,11 +60,13 @@ def place_of(mark: Any) -> tuple[int, int]:
 
 
 def read_text(path: Path, shown: str) -> SpecText:
-    """The text of the file `path`, called `shown` in messages.
+    """The text of the file `path`, called `shown` in messages; of stdin if that is ``-``.
 
     Raises SpecError if it is missing, not a file, not readable, larger than 10 MB, not UTF-8 (its
     name included), or holds control characters.
     """
+    if shown == "-":
+        return decode(_read_stream(sys.stdin.buffer), shown)
     try:
         # Opening a pipe or a device could block for ever, hence the look at what it is first.
         if not stat.S_ISREG(path.stat().st_mode):
@@ -88,6 +92,12 @@ def read_text(path: Path, shown: str) -> SpecText:
         reason = getattr(error, "strerror", None) or error
         raise _unreadable(shown, f"the file cannot be read: {reason}") from None
     return decode(raw, shown)
+
+
+@functools.lru_cache(maxsize=1)
+def _read_stream(stream: BinaryIO) -> bytes:
+    """The beginning of a stream, which can be read once only."""
+    return stream.read(MAX_BYTES + 1)
 
 
 def decode(raw: bytes, shown: str) -> SpecText:

@@ -1,4 +1,4 @@
-"""Objects of other people, in words: an error or a value of a layer may fail to print itself."""
+"""Errors and values of the user's code in words: they may fail to print themselves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Errors in a user's request."""
+"""The exception for what the user has to change: a message and an exit code, no traceback."""
 
 
 class UserError(Exception):

@@ -86,3 +86,15 @@ def cli(folder: Path) -> Callable[..., Done]:
         return Done(done.returncode, done.stdout, done.stderr)
 
     return call
+
+
+@pytest.fixture
+def cli_with_stdin(folder: Path) -> Callable[..., Done]:
+    """Calls ``python cli.py`` as a process of its own, with a text on its stdin."""
+
+    def call(text: str, *arguments: str) -> Done:
+        command = [sys.executable, str(ROOT / "cli.py"), *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, input=text, check=False)
+        return Done(done.returncode, done.stdout, done.stderr)
+
+    return call

@@ -148,7 +148,7 @@ MISTAKES = {
     "check mod:Own -i x=@nowhere.npy": ("nowhere.npy", "no such file"),
     "check mod:Own -i x=@own.grad.yaml": ("own.grad.yaml", ".npy"),
     "check mod:Own -i x=2 --call 'Own.apply(x'": ("call", "'('"),
-    "check mod:Own -i x=2 --call 'Own.apply(y)'": ("call", "'y'"),
+    "check mod:Own -i x=2 --call 'Own.apply(y)'": ("name it in the call", "'x'"),
     "check mod:Own -i x=2 --world two": ("--world", "two", "mp=2"),
     "check mod:Own -i x=2 --outputs split": ("--outputs", "--world 4"),
     "check mod:Own -i x=2 -b nupmy": ("nupmy", "numpy"),

@@ -92,7 +92,7 @@ def test_what_cannot_be_understood_is_explained(gradcheck, arguments, said):
 def test_new_writes_the_world_into_the_scenario(gradcheck):
     done = gradcheck("new", *ROW, "b=5:partial", "--world", "mp=2,dp=2", "--outputs", "replicated", "--random", "same")
     (one,) = read_bytes(done.out.encode(), "t.grad.yaml").scenarios
-    assert (one.world, one.output_stands, one.random) == ({"mp": 2, "dp": 2}, ("replicated",), "same")
+    assert (one.world, one.output_placements, one.random) == ({"mp": 2, "dp": 2}, ("replicated",), "same")
     assert {name: input.ranks for name, input in one.inputs.items()} == {"x": "split", "w": "split", "b": "partial"}
     assert "order" not in done.out
 

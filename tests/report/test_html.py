@@ -100,6 +100,12 @@ def test_a_case_opens_with_the_cause_and_the_line_then_come_the_numbers_and_plot
     assert len([one for one in body[5].iter() if str(one.tag).endswith("svg")]) == 2
 
 
+def test_a_row_that_is_folded_says_the_cause_and_its_line() -> None:
+    said = "gradient of x: 7 of 9 entries wrong · backward has the wrong sign · layers/own.py:7"
+    rows = [text(row) for row in parsed(REPORT).iter("summary")]
+    assert [row for row in rows if row.startswith(f"FAIL wrong@numpy {said} ")]
+
+
 def test_a_case_tells_its_title_its_source_and_its_tags() -> None:
     found = scenario(
         "wrong",

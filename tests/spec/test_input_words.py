@@ -4,35 +4,59 @@ from __future__ import annotations
 
 import pytest
 
-from gradcheck.spec.input_words import InputWord, InputWordError, input_word, input_words
+from gradcheck.spec.draft import written_input
+from gradcheck.spec.input_words import InputWordError, inputs_of_words
 
 WORDS = {
-    "x=3x4": InputWord("x", (3, 4)),
-    "x=scalar": InputWord("x", ()),
-    "x=2x3:float32": InputWord("x", (2, 3), "float32"),
-    "x=5~0.1..3": InputWord("x", (5,), low=0.1, high=3.0),
-    "x=5~-1..1e-3": InputWord("x", (5,), low=-1.0, high=1e-3),
-    "x=5@0": InputWord("x", (5,), value=0.0),
-    "x=5:float32@-2.5": InputWord("x", (5,), "float32", value=-2.5),
-    "k=4:int64:below=5": InputWord("k", (4,), "int64", below=5),
-    "k=4:below=5": InputWord("k", (4,), "int64", below=5),
-    "m=5:bool": InputWord("m", (5,), "bool"),
-    "x=5:stopped": InputWord("x", (5,), stopped=True),
-    "b=5:replicated": InputWord("b", (5,), ranks="replicated"),
-    "x=@data.npz#key": InputWord("x", file="data.npz", key="key"),
-    "x=@some/where.npy": InputWord("x", file="some/where.npy"),
-    "x=:float32@data.npy": InputWord("x", None, "float32", file="data.npy"),
+    "x=3x4": {"shape": [3, 4]},
+    "x=scalar": {"shape": []},
+    "x=2x3:float32": {"shape": [2, 3], "dtype": "float32"},
+    "x=5~0.1..3": {"shape": [5], "range": [0.1, 3.0]},
+    "x=5~-1..1e-3": {"shape": [5], "range": [-1.0, 1e-3]},
+    "x=3@0": {"values": [0.0, 0.0, 0.0]},
+    "x=2:float32@-2.5": {"values": [-2.5, -2.5], "dtype": "float32"},
+    "x=1x2:int64@7": {"values": [[7, 7]], "dtype": "int64"},
+    "x=4:int64:below=5": {"shape": [4], "below": 5, "dtype": "int64"},
+    "x=4:below=5": {"shape": [4], "below": 5, "dtype": "int64"},
+    "x=4:int32": {"shape": [4], "below": 10, "dtype": "int32"},
+    "x=5:bool": {"shape": [5], "below": 2, "dtype": "bool"},
+    "x=5:stopped": {"shape": [5], "stop_gradient": True},
+    "x=5:replicated": {"shape": [5], "ranks": "replicated"},
+    "x=@data.npz#key": {"from": "data.npz", "key": "key"},
+    "x=@some/where.npy": {"from": "some/where.npy"},
+    "x=:float32@data.npy": {"from": "data.npy", "dtype": "float32"},
 }
+
+
+def written(text, letters=False):
+    return {name: written_input(spec) for name, spec in inputs_of_words([text], letters).items()}
 
 
 @pytest.mark.parametrize("text", WORDS)
 def test_a_word_says_what_an_input_is(text):
-    assert input_word(text) == WORDS[text]
+    assert written(text) == {"x": WORDS[text]}
+
+
+def test_what_follows_the_shape_may_stand_in_any_order():
+    assert written("x=3x4~0.1..1:stopped:float32") == written("x=3x4:stopped:float32~0.1..1")
+    assert written("x=3x4:float32~0.1..1:stopped") == written("x=3x4:stopped:float32~0.1..1")
+
+
+def test_a_dtype_that_is_named_is_not_changed_by_a_matrix():
+    assert inputs_of_words(["x=3:float32"])["x"].dtype_written
+    assert not inputs_of_words(["x=3"])["x"].dtype_written
+
+
+def test_a_list_is_several_inputs_in_brackets():
+    assert written("xs=[2x3,4:below=5]") == {
+        "xs[0]": {"shape": [2, 3]},
+        "xs[1]": {"shape": [4], "below": 5, "dtype": "int64"},
+    }
 
 
 def test_letters_are_free_sizes_where_they_are_allowed():
-    assert input_word("x=BxTx3", letters=True).sizes == ("B", "T", 3)
-    assert input_word("x=BxTx3", letters=True).letters == ["B", "T"]
+    assert inputs_of_words(["x=BxTx3"], letters=True)["x"].shape == ("B", "T", 3)
+    assert written("x=Bx2@1", letters=True) == {"x": {"shape": ["B", 2], "range": [1.0, 1.0]}}
 
 
 WRONG = {
@@ -51,6 +75,11 @@ WRONG = {
     "x=@data.npy#key": "holds one array: no #",
     "x=3@data.npy": "a file has its own",
     "x=3~0..1@2": "~LOW..HIGH and a value: write one of the two",
+    "x=[2x3": "a list is written x=[2x3,2x3]",
+    "x=[2,,3]": "a list is written x=[2x3,2x3]",
+    "x=[2:stop]": "did you mean stopped",
+    "x=[2, 3]": "a shape is written x=2x3, and a list of vectors x=[2:float64,3:float64]",
+    "x=[]": "a list is written x=[2x3,2x3]",
     "x=1x1x1x1x1x1x1x1x1": "9 axes are too many",
 }
 
@@ -58,11 +87,13 @@ WRONG = {
 @pytest.mark.parametrize("text", WRONG)
 def test_a_word_that_describes_no_input_is_answered_exactly(text):
     with pytest.raises(InputWordError) as error:
-        input_word(text)
+        inputs_of_words([text])
     assert str(error.value).startswith(f"--input {text}: ")
     assert WRONG[text] in str(error.value)
 
 
 def test_an_input_is_given_once():
     with pytest.raises(InputWordError, match="x=… is given twice"):
-        input_words(["x=2", "x=3"])
+        inputs_of_words(["x=2", "x=3"])
+    with pytest.raises(InputWordError, match="x=… is given twice"):
+        inputs_of_words(["x=[2x1,2]", "x=3"])

@@ -47,10 +47,10 @@ class TestWhatIsSaid:
         assert scenario(accept, INPUT).input_at("x", {}).shape == (2,)
 
     def test_outputs_are_split_unless_it_is_said_of_all_or_each(self, accept):
-        assert scenario(accept, INPUT + "world: 2").output_stands == ("split",)
-        assert scenario(accept, INPUT + "world: 2\noutputs: {ranks: replicated}").output_stands == ("replicated",)
+        assert scenario(accept, INPUT + "world: 2").output_placements == ("split",)
+        assert scenario(accept, INPUT + "world: 2\noutputs: {ranks: replicated}").output_placements == ("replicated",)
         each = "outputs: [{ranks: split}, {ranks: replicated}]"
-        assert scenario(accept, INPUT + f"world: 2\n{each}").output_stands == ("split", "replicated")
+        assert scenario(accept, INPUT + f"world: 2\n{each}").output_placements == ("split", "replicated")
 
     def test_gradients_of_split_inputs_have_the_axis_too(self, accept):
         grads = "expect: {grads: {x: [[1.0, 1.0], [1.0, 1.0], [1.0, 1.0]]}}"

@@ -57,7 +57,7 @@ document.addEventListener("click", async (event) => {
 });
 let closed = [];
 addEventListener("beforeprint", () => {
-  closed = [...document.querySelectorAll("#failures .case:not([hidden]) > details:not([open])")];
+  closed = [...document.querySelectorAll("#failures details:not([open])")];
   for (const box of closed) box.open = true;
 });
 addEventListener("afterprint", () => { for (const box of closed) box.open = false; });
