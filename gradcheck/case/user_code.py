@@ -13,7 +13,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from operator import attrgetter
 from pathlib import Path
-from types import CodeType, FrameType
+from types import CodeType, FrameType, ModuleType
 from typing import Any
 
 from gradcheck.backends.base import FRAMEWORK_PACKAGES, Backend
