@@ -7,7 +7,9 @@ against others: other values, other sizes, other options. gradcheck itself then 
 from __future__ import annotations
 
 import ast
+import dis
 import inspect
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -236,11 +238,7 @@ class Repair:
 
     def require_same_code(self) -> None:
         """Raise Refused: the text of the file is not what runs."""
-        own, read = self.backward.__code__, self.compiled().__code__
-        is_same = own.co_varnames == read.co_varnames
-        if not own.co_freevars:  # these are read by other instructions
-            is_same = is_same and own.co_code == read.co_code
-        if not is_same:
+        if [*steps_of(self.backward.__code__)] != [*steps_of(self.compiled().__code__)]:
             raise Refused("the source of backward is not what runs")
 
     def fix(self, most: int = MOST_EDITS) -> Fix | None:
@@ -477,3 +475,23 @@ def place_of(text: str, offset: int) -> tuple[int, int]:
     """The line and the column of a place in a text, both from 0."""
     before = text[:offset]
     return before.count("\n"), offset - (before.rfind("\n") + 1)
+
+
+SAME_STEP = {"LOAD_METHOD": "LOAD_ATTR", "LOAD_DEREF": "LOAD_GLOBAL"}
+NO_STEP = {"PRECALL", "PUSH_NULL", "COPY_FREE_VARS", "NOP", "EXTENDED_ARG"}
+JUMPS = {*dis.hasjrel, *dis.hasjabs}
+
+
+def steps_of(code: CodeType) -> Iterator[tuple[str, str]]:
+    """The instructions of a function with the names and constants that they read.
+
+    What depends on the code around the function is left out: a method of a module that the file
+    imports, and a name of an enclosing function, are read by other instructions.
+    """
+    for step in dis.get_instructions(code):
+        if step.opname in NO_STEP:
+            continue
+        argument = re.sub(r"NULL(\|self)? \+ | \+ NULL(\|self)?", "", step.argrepr)
+        if step.opcode in JUMPS or isinstance(step.argval, CodeType):
+            argument = ""
+        yield SAME_STEP.get(step.opname, step.opname), argument

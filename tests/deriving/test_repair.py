@@ -204,3 +204,30 @@ def test_a_scenario_that_is_expected_to_differ_has_no_fix(tmp_path: Path, monkey
     done = CliRunner().invoke(main, ["run", "own.grad.yaml", "--allow-code", "--report", "json:r.json"])
     assert done.exit_code == 0, done.stdout
     assert json.loads(Path("r.json").read_text())["results"][0]["gradient"]["fix"] is None
+
+
+MODULE = '''import paddle
+from paddle.autograd import PyLayer
+
+
+class Silu(PyLayer):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * paddle.sigmoid(x)
+
+    @staticmethod
+    def backward(ctx, dy):
+        (x,) = ctx.saved_tensor()
+        s = paddle.sigmoid(x)
+        return dy * (s + x * s * (1 + s))
+'''
+
+
+def test_a_layer_of_a_module_that_imports_paddle_is_repaired(tmp_path: Path, monkeypatch: Any) -> None:
+    """Python compiles a method of an imported module in another way than one of any other object."""
+    (tmp_path / "silus.py").write_text(MODULE)
+    monkeypatch.chdir(tmp_path)
+    fix = gradcheck.check("silus:Silu", X).fix
+    assert fix is not None
+    assert (fix.line, fix.source_line.strip()) == (15, "return dy * (s + x * s * (1 - s))")
