@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from gradcheck.deriving.source import Function
@@ -12,9 +13,9 @@ from gradcheck.deriving.source import Function
 MODULES = ("paddle", "F", "np", "numpy", "nn")
 """Names of modules, as people write them: no values."""
 OTHER_OPERATORS: dict[type, tuple[str, ...]] = {
-    ast.Add: ("-",),
-    ast.Sub: ("+",),
-    ast.Mult: ("/", "@"),
+    ast.Add: ("-", "*"),
+    ast.Sub: ("+", "*"),
+    ast.Mult: ("/", "@", "+", "-"),
     ast.Div: ("*",),
     ast.MatMult: ("*",),
 }
@@ -58,14 +59,22 @@ class Edit:
         return 1 if is_operator else len(self.text.lstrip("-"))
 
 
-@dataclass(frozen=True)
 class Words:
-    """What edits are made of."""
+    """What edits are made of.
 
-    names: Sequence[str]
-    """The variables and attributes that backward can read."""
-    parts: Sequence[str]
-    """Expressions of a right backward, in these names."""
+    Args:
+        names: the variables and attributes that backward can read.
+        make_parts: gives the expressions of a right backward in these names; called once, where
+            plainer edits were in vain.
+    """
+
+    def __init__(self, names: Sequence[str], make_parts: Callable[[], Sequence[str]]) -> None:
+        self.names, self.make_parts = names, make_parts
+
+    @cached_property
+    def parts(self) -> Sequence[str]:
+        """Expressions of a right backward."""
+        return self.make_parts()
 
 
 Kind = Callable[[Any, str, Words], Iterator[str]]

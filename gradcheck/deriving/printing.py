@@ -366,7 +366,8 @@ class Printer:
         if isinstance(source, Argument):
             return Text(self.on_context(source, source.name, source.name))
         if isinstance(source, SizeOf):
-            return Text(f"{self.shape(source.node)}[{source.axis}]")
+            place = self.readable_size(source)
+            return Text(f"{self.shape(place.node)}[{place.axis}]")
         if isinstance(source, Arithmetic):
             return self.arithmetic(value, source)
         if isinstance(value, float) and isfinite(value) and value == int(value):
@@ -453,6 +454,19 @@ class Printer:
             return self.shape((readable or alike)[0])
         return f"{self.within(node.tensor, CALL)}.shape"
 
+    def readable_size(self, size: SizeOf) -> SizeOf:
+        """The same size of a value that can be read, where that is known."""
+        while not self.is_at_hand(size.node):
+            origin = origin_of(size)
+            if origin is None:
+                break
+            size = origin
+        return size
+
+    def is_at_hand(self, node: Node) -> bool:
+        """Whether a value has a name in backward, or a shape on ctx."""
+        return self.is_leaf(node) or node in self.variables
+
     def saved_shape(self, node: Node) -> str:
         """The text of the shape of a value of forward that is not saved itself."""
         name = self.names.of[node]
@@ -479,6 +493,30 @@ class Printer:
         name = self.attributes[f"{saved[1]}_shape"].removesuffix(".shape")
         self.attributes[f"{saved[1]}_size"] = f"{name}.size"
         return f"ctx.{saved[1]}_size"
+
+
+def origin_of(size: SizeOf) -> SizeOf | None:
+    """The same size of an argument of the operation that made a value; None if it is not known."""
+    node, axis = size.node, size.axis
+    for argument in nodes_in(node.arguments):
+        if node.operation in ("sum", "mean", "max", "min", "logsumexp", "norm"):
+            before = kept_axis(node, argument, axis)
+            return None if before is None else SizeOf(argument, before)
+        is_alike = len(argument.shape) == len(node.shape) and node.operation not in KEEPS_NO_SHAPE
+        if is_alike and argument.shape[axis] == node.shape[axis] != 1:
+            return SizeOf(argument, axis)
+    return None
+
+
+def kept_axis(node: Node, argument: Node, axis: int) -> int | None:
+    """The axis of what was reduced that an axis of the result is; None for one that was reduced."""
+    count = len(argument.shape)
+    axes = node.arguments[1]
+    listed = range(count) if axes is None else [axes] if isinstance(axes, int) else axes
+    reduced = {int(reduced) % count for reduced in listed}
+    if len(node.shape) == count:
+        return None if axis in reduced else axis
+    return [k for k in range(count) if k not in reduced][axis]
 
 
 def read_in_text(node: Node) -> list[Node]:

@@ -12,7 +12,6 @@ import inspect
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, islice
 from textwrap import dedent
@@ -21,13 +20,13 @@ from typing import Any
 
 import numpy as np
 
+from gradcheck.deriving.agreement import Point, unrecorded
 from gradcheck.deriving.call import Call
-from gradcheck.deriving.edits import Edit, Words, edits, places
+from gradcheck.deriving.edits import TIERS, Edit, Words, edits, places
 from gradcheck.deriving.forms import INFIX
 from gradcheck.deriving.graph import Node, Refused, Traced
 from gradcheck.deriving.points import (
     array_of,
-    as_tensor,
     is_array,
     other_options,
     outputs_at,
@@ -42,16 +41,10 @@ from gradcheck.deriving.source import (
     returns_of,
     source_of_file,
 )
-from gradcheck.deriving.trace import Trace
+from gradcheck.deriving.trace import Trace, attributes_of
 from gradcheck.result import Fix
-from pylayer.layer.py_layer import PyLayerContext
-from pylayer.tape.grad_mode import grad_mode
-from pylayer.tensor.tensor import Tensor
 
 assert INFIX.keys() <= FORMS.keys()  # the forms of operations are in the table
-AGREES = 1e-9
-"""The share of the largest entry by which a gradient may be off: float64 leaves some 1e-13, and no
-slip of a formula is so small."""
 OTHER_VALUES = 2
 OTHER_SIZES = 3
 """Points, beside the given one, at which an edit has to agree."""
@@ -63,75 +56,6 @@ RETURNED = "returned value"
 
 Passes = Callable[[Any, Call], bool]
 """Whether gradcheck passes a layer at the arguments of a call."""
-
-
-@dataclass(frozen=True)
-class Point:
-    """Right gradients of a layer at some arguments, and what its backward gets there."""
-
-    context: PyLayerContext
-    cotangents: list[Any]
-    gradients: list[Any]
-
-    @classmethod
-    def of(cls, call: Call, traced: Trace) -> Point:
-        """The point of a call."""
-        context = PyLayerContext(call.subject.__name__)
-        with unrecorded():
-            call.subject.forward(context, *map(as_tensor, call.args), **call.kwargs)
-        context._in_forward = False
-        cotangents = [None if node is None else node.array for node in traced.cotangents]
-        gradients = [None if node is None else node.array for node in traced.gradients.values()]
-        return cls(context, cotangents, gradients)
-
-    def arguments(self) -> list[Any]:
-        """The arguments of a backward."""
-        arrays = self.cotangents
-        return [self.context, *(None if a is None else Tensor(a.copy()) for a in arrays)]
-
-    def agreement(self, backward: Callable[..., Any]) -> list[bool]:
-        """Which gradients of a backward are right; none of them where it raises."""
-        try:
-            with unrecorded():
-                return self.agreement_of(backward(*self.arguments()))
-        except Exception:
-            return [False] * len(self.gradients)
-
-    def agreement_of(self, returned: Any) -> list[bool]:
-        """Which of some returned gradients are right."""
-        found = list(returned) if isinstance(returned, (list, tuple)) else [returned]
-        if len(found) > len(self.gradients):
-            return [False] * len(self.gradients)
-        found += [None] * (len(self.gradients) - len(found))
-        return [agrees(*pair) for pair in zip(found, self.gradients, strict=True)]
-
-    def is_right(self, backward: Callable[..., Any]) -> bool:
-        """Whether all gradients are right."""
-        return all(self.agreement(backward))
-
-
-class unrecorded:  # noqa: N801 - reads as a block
-    """A block in which nothing is recorded, and NumPy is quiet."""
-
-    def __enter__(self) -> None:
-        self.token = grad_mode.set(False)
-        self.quiet = np.errstate(all="ignore")
-        self.quiet.__enter__()
-
-    def __exit__(self, *raised: Any) -> None:
-        self.quiet.__exit__(*raised)
-        grad_mode.reset(self.token)
-
-
-def agrees(found: Any, wanted: Any) -> bool:
-    """Whether a gradient is right. One that is not wanted may be anything but of a wrong kind."""
-    if wanted is None:
-        return found is None or isinstance(found, Tensor)
-    if not isinstance(found, Tensor) or found.array.shape != wanted.shape:
-        return False
-    largest = float(abs(wanted).max(initial=0))
-    with np.errstate(all="ignore"):
-        return bool((abs(found.array - wanted) <= AGREES * largest + 1e-300).all())
 
 
 class Program:
@@ -203,14 +127,13 @@ class Repair:
         passes: gradcheck's verdict on a changed layer.
 
     Raises:
-        Refused: forward cannot be traced, or the source of backward is not known.
+        Refused: the gradients of forward, or the source of backward, are not known.
     """
 
     def __init__(self, call: Call, passes: Passes) -> None:
         self.call = call.at(call.in_dtype("float64"))
         self.layer, self.passes = call.subject, passes
-        self.trace = self.call.trace()
-        self.point = Point.of(self.call, self.trace)
+        self.point = Point.of(self.call)
         self.backward = inspect.unwrap(self.layer.backward)
         if inspect.ismethod(self.backward):
             raise Refused("backward is a classmethod")
@@ -294,8 +217,7 @@ class Repair:
         Raises:
             Refused: forward runs at no other sizes.
         """
-        calls = enumerate(self.other_calls(), 1)
-        return [Point.of(call, call.trace(seed, simplifies=False)) for seed, call in calls]
+        return [Point.of(call, seed) for seed, call in enumerate(self.other_calls(), 1)]
 
     def other_calls(self) -> Iterator[Call]:
         """Calls with other values, sizes and options."""
@@ -323,6 +245,11 @@ class Repair:
 
     # ----------------------------------------------------------------- what edits are made of
     @cached_property
+    def trace(self) -> Trace:
+        """The trace of forward. Raises Refused: it cannot be traced."""
+        return self.call.trace()
+
+    @cached_property
     def words(self) -> Words:
         """The names that backward has, and the parts of a right one in these names."""
         stored = [
@@ -331,9 +258,8 @@ class Repair:
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
         ]
         cotangents = [argument.arg for argument in self.function.args.args[1:]]
-        on_context = [f"ctx.{name}" for name in self.trace.attributes]
-        names = list(dict.fromkeys([*stored, *cotangents, *on_context]))
-        return Words(names, self.right_parts())
+        on_context = [f"ctx.{name}" for name in attributes_of(self.point.context)]
+        return Words(list(dict.fromkeys([*stored, *cotangents, *on_context])), self.right_parts)
 
     def saved_names(self) -> dict[Node, str]:
         """The names by which backward reads what was saved."""
@@ -348,9 +274,13 @@ class Repair:
         return Printer(Names(self.trace, self.saved_names()))
 
     def right_parts(self) -> list[str]:
-        """The expressions of a right backward, the shortest first."""
+        """The expressions of a right backward, the shortest first; none if it is not known."""
         texts: set[str] = set()
-        for node in self.trace.nodes:
+        try:
+            nodes = self.trace.nodes
+        except Exception:  # whatever forward raises of a Tensor of a trace
+            return []
+        for node in nodes:
             if node.flows and node.operation != "cotangent":
                 with suppress(Refused):
                     texts |= subexpressions(expression_alone(self.printer(), node))
@@ -377,11 +307,12 @@ class Repair:
         wrong = [number for number, is_right in enumerate(agreement) if not is_right]
         if len(wrong) != 1 or len(returned) != len(agreement):
             return
-        node = list(self.trace.gradients.values())[wrong[0]]
         for place in places(self.function, ()):
-            if place.expression is returned[wrong[0]] and node is not None:
-                with suppress(Refused):
-                    yield Edit(4, place, expression_alone(self.printer(), node))
+            if place.expression is returned[wrong[0]]:
+                with suppress(Exception):  # as in `right_parts`
+                    node = list(self.trace.gradients.values())[wrong[0]]
+                    if node is not None:
+                        yield Edit(TIERS, place, expression_alone(self.printer(), node))
 
 
 @contextmanager

@@ -354,6 +354,37 @@ def form_that_is_there(name: str, x: Any, shape: Any) -> Any:
     return None
 
 
+@rule("reshape")
+def sum_without_kept_axes(name: str, x: Any, shape: Any) -> Any:
+    """A reshape that drops the axes that a sum kept is the sum that does not keep them."""
+    if not is_backwards(x, "sum"):
+        return None
+    inner, axes, dtype, is_kept = arguments_of(x)
+    if not is_kept or axes is None:
+        return None
+    reduced = {axis % inner.ndim for axis in ([axes] if isinstance(axes, int) else axes)}
+    kept = [size for axis, size in enumerate(shape_of(inner)) if axis not in reduced]
+    return apply("sum", inner, axes, dtype, False) if kept == list(shape) else None
+
+
+@rule("reshape")
+def number_out_of_reshape(name: str, x: Any, shape: Any) -> Any:
+    """A number moves out of a reshape."""
+    if is_backwards(x, "multiply"):
+        number, other = number_first(*arguments_of(x))
+        if is_number(number):
+            return apply("multiply", number, apply(name, other, shape))
+    return None
+
+
+@rule("reshape")
+def expansion_in_other_shape(name: str, x: Any, shape: Any) -> Any:
+    """A scalar that was expanded is expanded to the other shape."""
+    if is_backwards(x, *EXPANSIONS) and not shape_of(arguments_of(x)[0]):
+        return apply(operation_of(x), arguments_of(x)[0], shape)
+    return None
+
+
 def without_leading_ones(x: Any) -> Any:
     """The value that a reshape only gave leading axes of size 1; None if there is none."""
     if not is_backwards(x, "reshape"):

@@ -122,13 +122,19 @@ def trace(
         returned,
         seen.locals,
         seen.line,
-        {name: v for name, v in vars(context).items() if name not in vars(PyLayerContext(""))},
+        attributes_of(context),
         gradients.cotangents,
         {name: gradients.node_of(node) for name, node in inputs.items()},
         {node: tensor.traced for node, tensor in gradients.of.items()},
         tracer.nodes,
         context._saved or (),
     )
+
+
+def attributes_of(context: PyLayerContext) -> dict[str, Any]:
+    """What forward set on its context."""
+    usual = vars(PyLayerContext(""))
+    return {name: value for name, value in vars(context).items() if name not in usual}
 
 
 @contextmanager

@@ -457,19 +457,13 @@ class LSTMCell(PyLayer):
 
 
 @layer(normal(5, 3))
-class ExponentialMovingAverage(PyLayer):
-    @staticmethod
-    def forward(ctx, x, decay=0.9):
-        y = x[0]
-        ys = [y]
-        for t in range(1, x.shape[0]):
-            y = decay * y + (1 - decay) * x[t]
-            ys.append(y)
-        return paddle.stack(ys)
-
-    @staticmethod
-    def backward(ctx, dy):
-        return dy
+def moving_average(x, decay=0.9):
+    y = x[0]
+    ys = [y]
+    for t in range(1, x.shape[0]):
+        y = decay * y + (1 - decay) * x[t]
+        ys.append(y)
+    return paddle.stack(ys)
 
 
 # --------------------------------------------------------------------------- quantisers, masks, indices
