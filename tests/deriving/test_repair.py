@@ -206,8 +206,8 @@ def test_a_scenario_that_is_expected_to_differ_has_no_fix(tmp_path: Path, monkey
     assert json.loads(Path("r.json").read_text())["results"][0]["gradient"]["fix"] is None
 
 
-MODULE = '''import paddle
-from paddle.autograd import PyLayer
+MODULE = '''import pylayer.paddle as paddle
+from pylayer.paddle.autograd import PyLayer
 
 
 class Silu(PyLayer):
