@@ -100,7 +100,9 @@ def worst_places(claimed: Array, true: Array, count: int) -> Array:
     `true`, which tells how wrong the worst entry is."""
     errors = abs(claimed - true)
     errors[np.isnan(errors)] = np.inf
-    first = np.argsort(-errors, kind="stable")[:count]
+    least = np.partition(errors, -count)[-count] if count < errors.size else 0.0
+    large = np.flatnonzero(errors >= least)  # without sorting all
+    first = large[np.argsort(-errors[large], kind="stable")[:count]]
     with np.errstate(all="ignore"):
         return np.unique(np.append(first, np.argmax(errors / abs(true))))
 
