@@ -320,7 +320,7 @@ def test_inside_a_package_its_modules_are_named_alone(gradcheck, package, folder
         (["own_package.layers:Scale", "-i", "x=2x3"], "(--input w=2x3)"),
         (["own_package.layers:Scale", "-i", "x:2x3"], "--input x:2x3: write NAME="),
         (["own_package.layers:Scale", "-i", "x=2", "-i", "w=2:float8"], "float8"),
-        (["own_package.layers:Scale", "-i", "x=2", "-i", "w=2", "-b", "torch"], "there is no backend 'torch'"),
+        (["own_package.layers:Scale", "-i", "x=2", "-i", "w=2", "-b", "chainer"], "there is no backend 'chainer'"),
     ],
 )
 def test_what_cannot_be_understood_is_explained(gradcheck, package, arguments, said):
