@@ -65,8 +65,9 @@ class TensorTypes(type):
     """What is a Tensor to a check: its own, and arrays of JAX's but keys of random numbers."""
 
     def __instancecheck__(cls, value: Any) -> bool:
-        has_numbers = isinstance(value, jax.Array) and is_plain(value)
-        return has_numbers or isinstance(value, JaxTensor)
+        if isinstance(value, jax.Array):
+            return is_plain(value) and not isinstance(value, jax.core.Tracer)
+        return isinstance(value, JaxTensor)
 
 
 class AnyTensor(metaclass=TensorTypes):
@@ -194,6 +195,10 @@ class JaxBackend(Backend):
     def claims(self, output: Any) -> bool:
         return is_differentiable(output)
 
+    def is_parameter(self, tensor: Any) -> bool:
+        """JAX differentiates by arguments alone."""
+        return False
+
     def version(self, tensor: Any) -> int:
         return 0
 
@@ -234,9 +239,9 @@ class JaxBackend(Backend):
         pure = self.function((function, names), compute, is_pull=False)
         call = JaxCall(pure, list(tensors.values()))
         results = self.results(call)
-        if not is_traced(call.values):
-            self.inspect(call, results)
-        return results
+        if is_traced(call.values) or self.is_faithful(call, results):
+            return results
+        return self.results(call)
 
     def results(self, call: JaxCall) -> list[JaxTensor]:
         """The results of a call as Tensors."""
@@ -313,16 +318,15 @@ class JaxBackend(Backend):
         ):
             leaf.grad = gradient
 
-    def inspect(self, call: JaxCall, results: Sequence[JaxTensor]) -> None:
-        """Compare the results of a call with those of JAX, once for each shape.
-
-        What is compiled for it is used again for the gradients.
+    def is_faithful(self, call: JaxCall, results: Sequence[JaxTensor]) -> bool:
+        """Whether the results of a call on the engine are those of JAX, compared once for each
+        shape. What is compiled for it is used again for the gradients.
         """
         key = call.function, avals_of(call.values)
         positions = tuple(k for k, t in enumerate(call.inputs) if t.needs_gradient)
         places = tuple(k for k, t in enumerate(results) if is_differentiable(t))
         if key in self.inspected or not positions or not places:
-            return
+            return True
         self.inspected.add(key)
         ours = [results[place].value for place in places]
         pull = self.pull(call.function, len(call.inputs), positions, places)
@@ -330,14 +334,15 @@ class JaxBackend(Backend):
         try:
             theirs = self.evaluate(pull, given)[len(positions) :]
         except Exception:  # of the user's backward: it is raised again where gradients are taken
-            return
+            return True
         if all(map(is_close, ours, theirs)):
-            return
+            return True
         forward = self.played(pull, given)
         if forward is not None and all(map(is_close, forward[len(positions) :], theirs)):
             self.differing[key] = fwd_difference(ours, theirs)
-        else:
-            self.not_played.add(key)
+            return True
+        self.not_played.add(key)
+        return False
 
     # ----------------------------------------------------------------- values
     def evaluate(self, function: PureFunction, values: Sequence[Any]) -> list[Any]:
@@ -488,7 +493,7 @@ class OnEngine:
 
         def call() -> list[Shadow]:
             for layer in program.applied_layers():
-                current_observer.get().applied(layer)
+                current_observer.get().applied(layer)  # type: ignore[arg-type]
             return program.run(leaves)
 
         return leaves, call
