@@ -234,14 +234,17 @@ class JaxBackend(Backend):
         def compute(values: Sequence[Any]) -> list[Any]:
             given = [v if isinstance(v, jax.core.Tracer) else jnp.asarray(v) for v in values]
             leaves = jax.tree.leaves(function(dict(zip(names, given, strict=True))))
-            return [leaf for leaf in leaves if is_number(leaf) or has_numbers(leaf)]
+            return [jnp.asarray(x) for x in leaves if is_number(x) or has_numbers(x)]
 
         pure = self.function((function, names), compute, is_pull=False)
         call = JaxCall(pure, list(tensors.values()))
         results = self.results(call)
-        if is_traced(call.values) or self.is_faithful(call, results):
+        if is_traced(call.values):
             return results
-        return self.results(call)
+        for layer in self.program(pure, call.values).applied_layers():
+            for observer in self.observers:
+                observer.applied(layer, None)
+        return results if self.is_faithful(call, results) else self.results(call)
 
     def results(self, call: JaxCall) -> list[JaxTensor]:
         """The results of a call as Tensors."""
@@ -293,7 +296,7 @@ class JaxBackend(Backend):
                 for position, value in zip(positions, moved, strict=True):
                     given[position] = value
                 results = function(*given)
-                return [results[place] for place in places]
+                return [jnp.asarray(results[place]) for place in places]
 
             outputs, back = jax.vjp(of_moved, *(arguments[k] for k in positions))
             starts = [
@@ -313,9 +316,8 @@ class JaxBackend(Backend):
             JaxTensor(np.ones(out.shape, out.dtype), False) if start is None else start
             for out, start in zip(outputs, cotangents, strict=True)
         ]
-        for leaf, gradient in zip(
-            leaves, self.grad(outputs, leaves, starts, (), False), strict=True
-        ):
+        gradients = self.grad(outputs, leaves, starts, (), False)
+        for leaf, gradient in zip(leaves, gradients, strict=True):
             leaf.grad = gradient
 
     def is_faithful(self, call: JaxCall, results: Sequence[JaxTensor]) -> bool:
@@ -376,9 +378,8 @@ class JaxBackend(Backend):
         if key in self.not_played:
             return None
         try:
-            return [
-                np.asarray(plain_array(v)) for v in program.run(list(map(engine_value, values)))
-            ]
+            results = program.run(list(map(engine_value, values)))
+            return [np.asarray(plain_array(result)) for result in results]
         except Unplayed:
             self.not_played.add(key)
             return None

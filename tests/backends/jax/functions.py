@@ -466,7 +466,7 @@ def convolution(x, w):
 
 def convolution_vjp(flip=True, dw=1.0, dx=1.0):
     def backward(x, w, g):
-        out, back = jax.vjp(lambda x, w: jax.lax.conv_general_dilated(x, w, (1,), "VALID"), x, w)
+        _, back = jax.vjp(lambda x, w: jax.lax.conv_general_dilated(x, w, (1,), "VALID"), x, w)
         of_x = back(g)[0] if flip else jax.vjp(
             lambda x: jax.lax.conv_general_dilated(x, w[:, :, ::-1], (1,), "VALID"), x)[1](g)[0]
         of_w = back(g)[1]
