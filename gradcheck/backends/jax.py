@@ -65,8 +65,9 @@ class TensorTypes(type):
     """What is a Tensor to a check: its own, and arrays of JAX's but keys of random numbers."""
 
     def __instancecheck__(cls, value: Any) -> bool:
-        has_numbers = isinstance(value, jax.Array) and is_plain(value)
-        return has_numbers or isinstance(value, JaxTensor)
+        if isinstance(value, jax.Array):
+            return is_plain(value) and not isinstance(value, jax.core.Tracer)
+        return isinstance(value, JaxTensor)
 
 
 class AnyTensor(metaclass=TensorTypes):
@@ -194,6 +195,10 @@ class JaxBackend(Backend):
     def claims(self, output: Any) -> bool:
         return is_differentiable(output)
 
+    def is_parameter(self, tensor: Any) -> bool:
+        """JAX differentiates by arguments alone."""
+        return False
+
     def version(self, tensor: Any) -> int:
         return 0
 
@@ -229,14 +234,17 @@ class JaxBackend(Backend):
         def compute(values: Sequence[Any]) -> list[Any]:
             given = [v if isinstance(v, jax.core.Tracer) else jnp.asarray(v) for v in values]
             leaves = jax.tree.leaves(function(dict(zip(names, given, strict=True))))
-            return [leaf for leaf in leaves if is_number(leaf) or has_numbers(leaf)]
+            return [jnp.asarray(x) for x in leaves if is_number(x) or has_numbers(x)]
 
         pure = self.function((function, names), compute, is_pull=False)
         call = JaxCall(pure, list(tensors.values()))
         results = self.results(call)
-        if not is_traced(call.values):
-            self.inspect(call, results)
-        return results
+        if is_traced(call.values):
+            return results
+        for layer in self.program(pure, call.values).applied_layers():
+            for observer in self.observers:
+                observer.applied(layer, None)
+        return results if self.is_faithful(call, results) else self.results(call)
 
     def results(self, call: JaxCall) -> list[JaxTensor]:
         """The results of a call as Tensors."""
@@ -288,7 +296,7 @@ class JaxBackend(Backend):
                 for position, value in zip(positions, moved, strict=True):
                     given[position] = value
                 results = function(*given)
-                return [results[place] for place in places]
+                return [jnp.asarray(results[place]) for place in places]
 
             outputs, back = jax.vjp(of_moved, *(arguments[k] for k in positions))
             starts = [
@@ -308,21 +316,19 @@ class JaxBackend(Backend):
             JaxTensor(np.ones(out.shape, out.dtype), False) if start is None else start
             for out, start in zip(outputs, cotangents, strict=True)
         ]
-        for leaf, gradient in zip(
-            leaves, self.grad(outputs, leaves, starts, (), False), strict=True
-        ):
+        gradients = self.grad(outputs, leaves, starts, (), False)
+        for leaf, gradient in zip(leaves, gradients, strict=True):
             leaf.grad = gradient
 
-    def inspect(self, call: JaxCall, results: Sequence[JaxTensor]) -> None:
-        """Compare the results of a call with those of JAX, once for each shape.
-
-        What is compiled for it is used again for the gradients.
+    def is_faithful(self, call: JaxCall, results: Sequence[JaxTensor]) -> bool:
+        """Whether the results of a call on the engine are those of JAX, compared once for each
+        shape. What is compiled for it is used again for the gradients.
         """
         key = call.function, avals_of(call.values)
         positions = tuple(k for k, t in enumerate(call.inputs) if t.needs_gradient)
         places = tuple(k for k, t in enumerate(results) if is_differentiable(t))
         if key in self.inspected or not positions or not places:
-            return
+            return True
         self.inspected.add(key)
         ours = [results[place].value for place in places]
         pull = self.pull(call.function, len(call.inputs), positions, places)
@@ -330,14 +336,15 @@ class JaxBackend(Backend):
         try:
             theirs = self.evaluate(pull, given)[len(positions) :]
         except Exception:  # of the user's backward: it is raised again where gradients are taken
-            return
+            return True
         if all(map(is_close, ours, theirs)):
-            return
+            return True
         forward = self.played(pull, given)
         if forward is not None and all(map(is_close, forward[len(positions) :], theirs)):
             self.differing[key] = fwd_difference(ours, theirs)
-        else:
-            self.not_played.add(key)
+            return True
+        self.not_played.add(key)
+        return False
 
     # ----------------------------------------------------------------- values
     def evaluate(self, function: PureFunction, values: Sequence[Any]) -> list[Any]:
@@ -371,9 +378,8 @@ class JaxBackend(Backend):
         if key in self.not_played:
             return None
         try:
-            return [
-                np.asarray(plain_array(v)) for v in program.run(list(map(engine_value, values)))
-            ]
+            results = program.run(list(map(engine_value, values)))
+            return [np.asarray(plain_array(result)) for result in results]
         except Unplayed:
             self.not_played.add(key)
             return None
@@ -488,7 +494,7 @@ class OnEngine:
 
         def call() -> list[Shadow]:
             for layer in program.applied_layers():
-                current_observer.get().applied(layer)
+                current_observer.get().applied(layer)  # type: ignore[arg-type]
             return program.run(leaves)
 
         return leaves, call

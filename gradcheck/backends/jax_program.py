@@ -20,7 +20,7 @@ from jax.extend import core
 
 from gradcheck.backends.base import Array, Spot, is_differentiable
 from gradcheck.backends.jax_primitives import PRIMITIVES
-from gradcheck.backends.played import PullBack, Unplayed, foreign
+from gradcheck.backends.played import ForeignRow, PullBack, Unplayed, foreign
 from gradcheck.backends.recording import is_library_file, played_at
 from pylayer.ops.joining import stack
 from pylayer.ops.shape import cast
@@ -153,14 +153,7 @@ class Equation:
     def computed_by_jax(self, operands: list[EngineValue]) -> list[EngineValue]:
         """The results as one step, whose derivative is JAX's."""
         arrays = list(map(plain_array, self.in_one_dtype_of_arrays(operands)))
-        primitive, params = self.eqn.primitive, self.eqn.params
-
-        def compute(*given: Any) -> Any:
-            found = primitive.bind(*given, **params)
-            return list(found) if primitive.multiple_results else [found]
-
-        with jax.enable_x64(True):
-            results = compute(*map(jax.numpy.asarray, arrays))
+        results = bind(self.eqn, arrays)
         if not all(np.dtype(r.dtype) in BY_NUMPY for r in results if is_plain(r)):
             return [engine_value(r) for r in results]
         tensors = {k: x for k, x in enumerate(operands) if isinstance(x, Tensor)}
@@ -171,8 +164,12 @@ class Equation:
             for x in floating.values():
                 current_observer.get().left(x, self.name)
             return list(map(engine_value, results))
-        pulls = [(x, jax_pull(compute, arrays, k)) for k, x in floating.items()]
-        return list(foreign(self.name, pulls, [np.asarray(r) for r in results]))
+        pulls = [(x, jax_pull(self.eqn, arrays, k)) for k, x in floating.items()]
+        found = foreign(self.name, pulls, [np.asarray(r) for r in results])
+        if all(x.node is None for x in found):
+            row = ForeignRow(self.name, ())
+            current_observer.get().computed(row, operands, [x.array for x in found])
+        return list(found)
 
     @cached_property
     def has_derivative(self) -> bool:
@@ -184,7 +181,8 @@ class Equation:
             return back(found)
 
         try:
-            jax.eval_shape(gradients, *(v.aval for v in self.eqn.invars))
+            with jax.enable_x64(True):
+                jax.eval_shape(gradients, *(v.aval for v in self.eqn.invars))
         except Exception:  # what JAX raises depends on the primitive
             return False
         return True
@@ -195,7 +193,15 @@ class Equation:
         return self.in_one_dtype(operands) if is_all else operands
 
 
-def jax_pull(compute: Callable[..., list[Any]], arrays: Sequence[Array], position: int) -> PullBack:
+def bind(eqn: Any, operands: Sequence[Any]) -> list[Any]:
+    """What JAX computes for an equation."""
+    with jax.enable_x64(True):
+        given = [jax.numpy.asarray(plain_array(x)) for x in operands]
+        found = eqn.primitive.bind(*given, **eqn.params)
+    return list(found) if eqn.primitive.multiple_results else [found]
+
+
+def jax_pull(eqn: Any, arrays: Sequence[Array], position: int) -> PullBack:
     """The vjp of one operand, in double precision."""
 
     def pull(cotangent: Any) -> Array:
@@ -203,7 +209,7 @@ def jax_pull(compute: Callable[..., list[Any]], arrays: Sequence[Array], positio
             wide = [jax.numpy.asarray(to_double(a)) for a in arrays]
 
             def of_one(x: Any) -> list[Any]:
-                return compute(*wide[:position], x, *wide[position + 1 :])
+                return bind(eqn, [*wide[:position], x, *wide[position + 1 :]])
 
             outputs, back = jax.vjp(of_one, wide[position])
             given = cotangent if isinstance(cotangent, list) else [cotangent]
@@ -323,6 +329,11 @@ class JaxProgram:
             if name.startswith("custom"):
                 self.layers.append((hand_written(jaxpr), inputs, outputs))
             return outputs
+        operands = [self.values[slot] for slot in inputs]
+        is_constant = all(x is not None for x in operands)
+        if is_constant and not all(isinstance(x, Tensor) for x in operands):
+            # such as what draws random numbers: bits, of which the engine has no dtype
+            return [self.new_slot(engine_value(result)) for result in bind(eqn, operands)]
         outputs = [self.new_slot() for _ in eqn.outvars]
         parts = [JaxProgram(part) for part in PARTS.get(name, lambda _: [])(params)]
         self.equations.append(Equation(eqn, inputs, outputs, calls, parts))

@@ -32,10 +32,6 @@ WRITTEN_APART = "gradcheck.check(forward, x, backward=gradient)"
 """The check of two functions of NumPy arrays that call any framework: ``forward(x)`` and
 ``gradient(x, dy)``."""
 
-JAX = (
-    'jax.config.update("jax_enable_x64", True); gradcheck.check(lambda x: np.asarray({call}(x)), '
-    "x, backward=lambda x, g: np.asarray(jax.vjp({call}, x)[1](g)[0]))"
-)
 HIPS = "gradcheck.check({call}, x, backward=lambda x, g: autograd.make_vjp({call})(x)[0](g))"
 HIPS_MODULES = tuple(f"autograd.{n}." for n in ("tracer", "numpy", "scipy", "wrap_util", "extend"))
 FRAMEWORKS = (

@@ -114,7 +114,7 @@ def silu_squared_vjp(outer=lambda y: 4 * y, s=lambda x: jax.nn.sigmoid(x) * (1 +
 SILU = Function(
     silu_squared, (normal(5),), silu_squared_vjp(),
     {
-        "half a square": (silu_squared_vjp(outer=lambda y: 2 * y), "doubled * x"),
+        "half a square": (silu_squared_vjp(outer=lambda y: 2 * y), "doubled = | doubled * x"),
         "silu's slope is sigmoid": (silu_squared_vjp(s=jax.nn.sigmoid), "jax.nn.sigmoid(x)"),
         "no product rule": (
             silu_squared_vjp(s=lambda x: x * jax.nn.sigmoid(x) * (1 - jax.nn.sigmoid(x))), "x * jax.nn.sigmoid(x)"
@@ -342,7 +342,7 @@ CROSS_ENTROPY = Function(
         "sum for mean": (cross_entropy_vjp(scale=1.0), "jnp.mean(picked)"),
         "label left out": (cross_entropy_vjp(hot=0.0), "logits - | take_along_axis"),
         "softmax left out": (cross_entropy_vjp(soft=0.0), "jax.nn.logsumexp"),
-        "a sign": (cross_entropy_vjp(scale=-1 / 4), "jnp.mean(picked)"),
+        "a sign": (cross_entropy_vjp(scale=-1 / 4), "logits - | jnp.mean(picked)"),
         "log of the probabilities": (cross_entropy_vjp(log=True), "jax.nn.logsumexp"),
     },
 )  # fmt: skip
@@ -401,7 +401,7 @@ ATTENTION = Function(
         "softmax's sum ignored": (attention_vjp(through=False), "jax.nn.softmax"),
         "not transposed": (attention_vjp(transposed=False), "weights @ v"),
         "dk twice": (attention_vjp(dk=2.0), "q @ k.T"),
-        "dk left out": (attention_vjp(dk=0.0), "q @ k.T"),
+        "dk left out": (attention_vjp(dk=0.0), ""),
     },
 )  # fmt: skip
 
@@ -427,7 +427,7 @@ BILINEAR = Function(
     {
         "dt transposed": (bilinear_vjp(dt="bk,bi,bj->jik"), ""),
         "dx transposed": (bilinear_vjp(dx="bk,jik,bj->bi"), ""),
-        "dy left out": (bilinear_vjp(scale=(1.0, 1.0, 0.0)), 'jnp.einsum("bjk,bj->bk"'),
+        "dy left out": (bilinear_vjp(scale=(1.0, 1.0, 0.0)), ""),
         "dx twice": (bilinear_vjp(scale=(2.0, 1.0, 1.0)), 'jnp.einsum("bi,ijk->bjk"'),
         "dt negated": (bilinear_vjp(scale=(1.0, -1.0, 1.0)), 'jnp.einsum("bi,ijk->bjk"'),
     },
@@ -466,7 +466,7 @@ def convolution(x, w):
 
 def convolution_vjp(flip=True, dw=1.0, dx=1.0):
     def backward(x, w, g):
-        out, back = jax.vjp(lambda x, w: jax.lax.conv_general_dilated(x, w, (1,), "VALID"), x, w)
+        _, back = jax.vjp(lambda x, w: jax.lax.conv_general_dilated(x, w, (1,), "VALID"), x, w)
         of_x = back(g)[0] if flip else jax.vjp(
             lambda x: jax.lax.conv_general_dilated(x, w[:, :, ::-1], (1,), "VALID"), x)[1](g)[0]
         of_w = back(g)[1]

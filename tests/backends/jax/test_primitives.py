@@ -15,7 +15,7 @@ from jax import lax  # noqa: E402
 
 import pylayer.paddle as paddle  # noqa: E402
 from gradcheck.backends.jax_primitives import PRIMITIVES  # noqa: E402
-from gradcheck.backends.jax_program import JaxProgram, all_equations, plain_array, engine_value  # noqa: E402
+from gradcheck.backends.jax_program import JaxProgram, all_equations, engine_value, plain_array  # noqa: E402
 
 RANDOM = np.random.default_rng(3)
 X, Y = RANDOM.standard_normal((3, 4)), RANDOM.standard_normal((3, 4))

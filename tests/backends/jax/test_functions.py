@@ -1,0 +1,65 @@
+"""Functions of JAX with backwards by hand: right ones pass, and the lines of mistakes are named."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+jax = pytest.importorskip("jax")
+sys.path.append(str(Path(__file__).parent))
+
+import functions  # noqa: E402
+
+import gradcheck  # noqa: E402
+
+ROWS = functions.FUNCTIONS
+CASES = {
+    f"{name}: {what}": (row, backward, line)
+    for name, row in ROWS.items()
+    for what, (backward, line) in row.wrong.items()
+}
+LEAST_NAMED = 0.8
+"""Share of the mistakes about a line of which that line must be named."""
+
+
+def inputs_of(row: Any, dtype: str) -> Any:
+    return jax.tree.map(lambda a: a.astype(dtype) if a.dtype.kind == "f" else a, row.inputs)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("name", ROWS)
+def test_a_right_backward_passes(name: str, dtype: str) -> None:
+    row = ROWS[name]
+    result = gradcheck.check(functions.made(row.primal, row.right), *inputs_of(row, dtype))
+    assert (result.verdict, result.marks) == ("PASS", ())
+
+
+def named_line(backward: Any, row: Any, dtype: str) -> str:
+    """The line that a check, which must fail, names; empty if it names none."""
+    result = gradcheck.check(functions.made(row.primal, backward), *inputs_of(row, dtype))
+    assert result.verdict == "FAIL"
+    return next((cause.source_line for cause in result.diagnosis), "")
+
+
+def is_right(line: str, wanted: str) -> bool:
+    return any(part in line for part in wanted.split(" | "))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_wrong_one_fails_and_no_other_line_is_named(name: str) -> None:
+    row, backward, wanted = CASES[name]
+    line = named_line(backward, row, "float64")
+    assert not line or not wanted or is_right(line, wanted)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_most_lines_are_named(dtype: str) -> None:
+    found = [
+        is_right(named_line(backward, row, dtype), wanted) for row, backward, wanted in CASES.values() if wanted
+    ]
+    assert np.mean(found) >= LEAST_NAMED
