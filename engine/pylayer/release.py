@@ -122,6 +122,9 @@ OTHERS_INSIDE = tuple(
 """Names inside those modules that have functions of the same names themselves."""
 
 
+OF_GPU_BUILDS = ("paddle.incubate.fp8",)
+"""Packages that the release's build for CPUs lacks, and that public files import from."""
+
 DATA_OF_TENSORS = frozenset(
     [
         "T",
@@ -201,6 +204,11 @@ class StandIn(ModuleType, Unsupported):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.unsupported() if refusal.in_force or contains_tensor([args, kwargs]) else self
 
+    def __eq__(self, other: object) -> Any:
+        """Itself, as the others; but False beside Python's own types, which annotations compare."""
+        is_pythons = getattr(other, "__module__", "") in ("builtins", "typing")
+        return False if is_pythons else self(other)
+
     def __iter__(self) -> Iterator[Any]:
         yield self
 
@@ -228,7 +236,7 @@ class StandIn(ModuleType, Unsupported):
 
 
 _GIVE_THEMSELVES = (
-    "eq ne lt le gt ge getitem add radd sub rsub mul rmul truediv rtruediv floordiv rfloordiv mod "
+    "ne lt le gt ge getitem add radd sub rsub mul rmul truediv rtruediv floordiv rfloordiv mod "
     "rmod pow rpow "
     "matmul rmatmul neg pos abs invert and rand or ror xor rxor lshift rlshift rshift rrshift"
 )
@@ -281,7 +289,8 @@ class StandInFinder(MetaPathFinder, Loader):
         """The spec of a stand-in, also for a function in ``from paddle.module import function``."""
         owner, _, name = paddles(fullname).rpartition(".")
         known = release_names().get(owner)
-        of_paddle = owner.partition(".")[0] == "paddle" and (known is None or name in known)
+        exists = known is None or name in known or f"{owner}.{name}" in OF_GPU_BUILDS
+        of_paddle = owner.partition(".")[0] == "paddle" and exists
         return ModuleSpec(fullname, self, is_package=True) if of_paddle else None
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:

@@ -109,6 +109,13 @@ def test_what_tests_import_works_or_is_unsupported_when_it_is_used(module: str, 
         assert missing_name(caught.value) == f"{path}.{name}"
 
 
+def test_what_only_builds_for_gpus_have_is_a_stand_in() -> None:
+    from paddle.incubate.fp8 import deep_gemm
+
+    with pytest.raises(UnsupportedError, match=r"paddle\.incubate\.fp8\.deep_gemm"):
+        bool(deep_gemm)
+
+
 @pytest.mark.parametrize("table", [REMOVED])
 def test_what_was_removed_is_a_stand_in(table: dict[str, str]) -> None:
     for module, names in table.items():
@@ -128,7 +135,7 @@ AT_IMPORT = {
     "a decorator with arguments": "@C('name', static=True)\ndef y(): pass",
     "a decorator of a class": "@C\nclass y: pass",
     "a default": "def f(value=C(), *, other: C | None = C): return value\ny = f()",
-    "a type": "import typing as t\ndef f(value: t.Optional[C], *rest: t.Union[int, C]) -> 'C': ...\ny = C[int]",
+    "a type": "import typing as t\nkinds = t.Optional[C], t.Union[int, C], t.List[t.Tuple[C, 'C']]\ny = C[int]",
     "compared": "y = C == 1\nz = C() < C",
     "iterated": "y, = [item.type for item in C()]\nz = {item: 1 for item in C}",
     "unpacked": "y, = [*C]",

@@ -3,6 +3,7 @@ groups hold."""
 
 from __future__ import annotations
 
+from functools import partialmethod
 from typing import Any
 
 from pylayer.distributed import communication
@@ -35,9 +36,7 @@ class ProcessGroup:
 
     allreduce = all_reduce
 
-    def all_reduce_on_calc_stream(self, tensor: Any, op: int = SUM) -> Task | None:
-        """In place, at once."""
-        return communication.all_reduce(tensor, op, self.group)
+    all_reduce_on_calc_stream = partialmethod(all_reduce, sync_op=True)
 
     def all_gather(self, first: Any, second: Any, sync_op: bool = False) -> Task | None:
         """``(list, tensor)``, or ``(tensor, whole)``."""
@@ -58,9 +57,7 @@ class ProcessGroup:
         """From a place of the group."""
         return communication.broadcast(tensor, self.group.ranks[src], self.group, sync_op)
 
-    def broadcast_on_calc_stream(self, tensor: Any, src: int) -> Task | None:
-        """From a place of the group, at once."""
-        return communication.broadcast(tensor, self.group.ranks[src], self.group)
+    broadcast_on_calc_stream = partialmethod(broadcast, sync_op=True)
 
     def reduce(self, tensor: Any, dst: int, op: int = SUM, sync_op: bool = False) -> Task | None:
         """To a place of the group."""

@@ -69,11 +69,6 @@ class CommunicateTopology:
         """Who stands there."""
         return self.coordinates.index(tuple(at[name] for name in self.names))
 
-    def get_axis_list(self, axis_name: str, index: int) -> list[int]:
-        """The ranks at one place of an axis."""
-        k = self.names.index(axis_name)
-        return [rank for rank, at in enumerate(self.coordinates) if at[k] == index]
-
     def get_comm_list(self, axis_name: str) -> list[list[int]]:
         """The groups along an axis: ranks that differ in it alone."""
         k = self.names.index(axis_name)

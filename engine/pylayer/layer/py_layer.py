@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from itertools import count
 from operator import attrgetter
 from types import ModuleType
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from pylayer.tape.grad_mode import grad_mode, grad_mode_set
 from pylayer.tape.graph import Cotangent, Gradients, Node, Output, Target
@@ -57,28 +57,25 @@ def as_releases() -> Iterator[None]:
 # --------------------------------------------------------------------------- what owns a gradient
 # Each evaluation of a check goes through what follows, so it is written in loops: up to Python 3.11
 # every comprehension is a call.
-T = TypeVar("T")
-
-
-class Slot(NamedTuple, Generic[T]):
+class Slot(NamedTuple):
     """One place in backward's arguments or results: a Tensor, or a list or tuple that directly
     holds at least one. Nodes have a `Like` in place of each Tensor."""
 
     name: str
-    tensors: list[T]
+    tensors: list[Any]
     is_list: bool
 
 
 def input_slots(
     layer: str, args: Sequence[Any], kwargs: dict[str, Any]
-) -> tuple[list[Slot[Tensor]], list[str]]:
+) -> tuple[list[Slot], list[str]]:
     """The arguments that own a gradient slot, in call order, and the names of the others (observed
     rules 9 and 10).
 
     Warns:
         UserWarning: a dict, or a list in a list, holds Tensors: their gradients are not tracked.
     """
-    slots: list[Slot[Tensor]] = []
+    slots: list[Slot] = []
     slotless: list[str] = []
     for name, value in [*zip(map("#{}".format, count()), args, strict=False), *kwargs.items()]:
         slot = as_slot(name, value)
@@ -100,7 +97,7 @@ def input_slots(
     return slots, slotless
 
 
-def output_slots(layer: str, returned: Any) -> list[Slot[Tensor]]:
+def output_slots(layer: str, returned: Any) -> list[Slot]:
     """Return forward's outputs as the slots of backward's arguments (observed rules 13 to 16).
 
     Raises:
@@ -123,7 +120,7 @@ def output_slots(layer: str, returned: Any) -> list[Slot[Tensor]]:
     return slots
 
 
-def as_slot(name: str, value: Any) -> Slot[Tensor]:
+def as_slot(name: str, value: Any) -> Slot:
     """The slot that `value` owns; one without Tensors if it owns none."""
     if isinstance(value, (list, tuple)):
         return Slot(name, [v for v in value if isinstance(v, Tensor)], True)
@@ -150,8 +147,8 @@ class Like(NamedTuple):
         return self.target is not None and BY_NUMPY[self.dtype].is_differentiable
 
 
-def without_tensors(slots: Iterable[Slot[Tensor]], have_targets: bool) -> list[Slot[Like]]:
-    """The parts of slots that a node keeps. If they `have_targets`, gradients go on from their Tensors."""
+def without_tensors(slots: Iterable[Slot], have_targets: bool) -> list[Slot]:
+    """The parts of slots that a node keeps; gradients go on from them if they `have_targets`."""
     kept = []
     for slot in slots:
         found: list[Like] = []
@@ -161,14 +158,6 @@ def without_tensors(slots: Iterable[Slot[Tensor]], have_targets: bool) -> list[S
             found.append(Like(name, array.shape, array.dtype, XP[type(array)], target))
         kept.append(Slot(slot.name, found, slot.is_list))
     return kept
-
-
-def without_targets(slot: Slot[Like], targets: Collection[Target]) -> Slot[Like]:
-    """The slot, no gradients going on to `targets`."""
-    tensors = []
-    for like in slot.tensors:
-        tensors.append(like._replace(target=None) if like.target in targets else like)
-    return slot._replace(tensors=tensors)
 
 
 # --------------------------------------------------------------------------- the context
@@ -316,14 +305,15 @@ def _arrays(values: Any) -> Iterator[Array]:
 def release_outputs(ctx: PyLayerContext, outputs: Sequence[Tensor], node: Node) -> None:
     """Keep saved outputs by reference only, so that no cycle holds the graph: node, ctx, output,
     node."""
+    if not ctx._saved:
+        return
     positions = dict(zip(map(id, outputs), count(), strict=False))
-    saved = list(ctx._saved or ())
+    saved = list(ctx._saved)
     for k, value in enumerate(saved):
         slot = positions.get(id(value))
         if slot is not None:
             saved[k] = _SavedOutput(weakref.ref(value), value.array, weakref.ref(node), slot)
-    if saved:
-        ctx._saved = tuple(saved)
+    ctx._saved = tuple(saved)
 
 
 # --------------------------------------------------------------------------- the recorded call
@@ -337,8 +327,8 @@ class PyLayerNode(Node):
         self,
         layer: type[Any],
         ctx: PyLayerContext,
-        inputs: Sequence[Slot[Tensor]],
-        outputs: Sequence[Slot[Tensor]],
+        inputs: Sequence[Slot],
+        outputs: Sequence[Slot],
         slotless: Sequence[str],
         where: str,
     ) -> None:
@@ -395,9 +385,7 @@ class PyLayerNode(Node):
         remaining = iter(cotangents)
         arguments: list[Any] = []
         for slot in self.output_slots:
-            tensors = []
-            for like in slot.tensors:
-                tensors.append(cotangent_tensor(next(remaining), like, ctx))
+            tensors = [cotangent_tensor(next(remaining), like, ctx) for like in slot.tensors]
             arguments.append(tensors if slot.is_list else tensors[0])
         return arguments
 
@@ -411,19 +399,19 @@ class PyLayerNode(Node):
         Integers and booleans are never asked for one. An input among `no_grad_targets`, those of
         which ``paddle.grad`` wants no gradient, is one that needs none.
         """
-        slots = self.inputs
-        if no_grad_targets:
-            slots = [without_targets(slot, no_grad_targets) for slot in slots]
+        gradients = self.per_slot(returned, no_grad_targets)
         pairs: list[tuple[Target, Tensor]] = []
-        for k, (slot, value) in enumerate(zip(slots, self.per_slot(returned, slots), strict=True)):
+        for k, (slot, value) in enumerate(zip(self.inputs, gradients, strict=True)):
             values = self.per_tensor(k, value, slot) if slot.is_list else [value]
             for like, item in zip(slot.tensors, values, strict=True):
+                if like.target in no_grad_targets:
+                    like = like._replace(target=None)
                 gradient = self.checked_gradient(k, item, like)
                 if gradient is not None:
                     pairs.append((like.target, gradient))
         return pairs
 
-    def per_slot(self, returned: Any, slots: Sequence[Slot[Like]]) -> list[Any]:
+    def per_slot(self, returned: Any, no_grad_targets: Collection[Target]) -> list[Any]:
         """One value per slot. The documents allow a Tensor, a tuple and a list; with a single list
         slot, a list of gradients is that slot's value. As releases read it, those left out at the
         end are None, if there are others and these need no gradient.
@@ -431,6 +419,7 @@ class PyLayerNode(Node):
         Raises:
             ValueError: there are too many, or too few; by the documents always.
         """
+        slots = self.inputs
         single_list = (
             len(slots) == 1
             and slots[0].is_list
@@ -442,12 +431,13 @@ class PyLayerNode(Node):
         left_out = slots[len(returned) :]
         if len(returned) == len(slots):
             return list(returned)
-        missed = any(like.is_needed for slot in left_out for like in slot.tensors)
+        likes = [like for slot in left_out for like in slot.tensors]
+        missed = any(like.is_needed and like.target not in no_grad_targets for like in likes)
         if not returned or not left_out or missed or not reads_as_releases.get():
             raise self.wrong_count(returned)
         return [*returned, *[None] * len(left_out)]
 
-    def per_tensor(self, k: int, value: Any, slot: Slot[Like]) -> Sequence[Any]:
+    def per_tensor(self, k: int, value: Any, slot: Slot) -> Sequence[Any]:
         """One value per Tensor of a list slot. Raises ValueError where there are others, or no
         list."""
         if value is None:

@@ -270,6 +270,11 @@ def always_true(*args: Any, **kwargs: Any) -> bool:
     return True
 
 
+def no_devices() -> list[str]:
+    """The devices of plugins: none."""
+    return []
+
+
 is_compiled_with_xpu = is_compiled_with_rocm = is_compiled_with_cinn = is_compiled_with_ipu = (
     always_false
 )
@@ -277,4 +282,5 @@ is_compiled_with_custom_device = is_compiled_with_dist = is_compiled_with_distri
 is_float16_supported = is_bfloat16_supported = is_autocast_enabled = supports_bfloat16 = (
     op_support_gpu
 ) = always_false
+get_all_custom_device_type = get_available_custom_device = no_devices
 _is_fwd_prim_enabled = _is_bwd_prim_enabled = in_pir_mode = use_pir_api = always_false

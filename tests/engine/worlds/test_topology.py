@@ -136,7 +136,6 @@ def test_coordinates() -> None:
     assert topology.world_size() == 12
     assert topology.get_coord(7) == (1, 0, 1)
     assert topology.get_rank(data=1, pipe=0, model=1) == 7
-    assert topology.get_axis_list("pipe", 1) == [3, 4, 5, 9, 10, 11]
     assert topology.get_comm_list("model") == [[0, 1, 2], [3, 4, 5], [6, 7, 8], [9, 10, 11]]
     assert topology.get_comm_list("data") == [[k, k + 6] for k in range(6)]
     assert topology.get_dim("model") == 3
