@@ -83,6 +83,13 @@ def test_summing_gradients_of_different_dtypes_loses_nothing() -> None:
     assert x.grad.tolist() == [9.0, 15.0]
 
 
+@pytest.mark.parametrize("dtype", ["float64", "int64", "complex64"])
+def test_a_start_of_another_dtype_is_cast_to_that_of_the_operation(dtype: str) -> None:
+    x = paddle.to_tensor([1.0, 2.0], stop_gradient=False)
+    (x * 3).backward(paddle.to_tensor([1, 2], dtype=dtype))
+    assert (x.grad.dtype, x.grad.tolist()) == (paddle.float32, [3.0, 6.0])
+
+
 def test_a_second_backward_needs_retain_graph() -> None:
     x = leaf([2.0])
     y = x * x

@@ -403,6 +403,13 @@ class TestContext:
         (y + z).backward()
         assert (log, x.grad.item()) == (["pack", "pack", "unpack", "unpack"], 12.0)
 
+    @pytest.mark.parametrize("apply", [Cube.apply, paddle.tanh], ids=["layer", "operation"])
+    def test_an_unpack_hook_returns_a_tensor(self, apply: Any) -> None:
+        with paddle.autograd.saved_tensors_hooks(lambda t: t.numpy(), lambda a: a):
+            y = apply(leaf([2.0]))
+        with pytest.raises(TypeError, match="must return a Tensor, but got ndarray"):
+            y.backward()
+
     def test_the_hooks_of_a_thread_are_not_those_of_another(self) -> None:
         x = leaf([2.0])
 

@@ -71,8 +71,6 @@ def create_parameter(
     parameter = new_parameter(shape, dtype, name, attr, is_bias, default_initializer)
     program = default_main_program()
     program.made.append(parameter)
-    if "name" not in parameter.__dict__:
-        parameter.name = program.unique("create_parameter.w")
 
     def values() -> Tensor:
         return new_parameter(shape, dtype, name, attr, is_bias, default_initializer)

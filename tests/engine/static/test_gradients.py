@@ -206,3 +206,9 @@ def test_append_backward_gives_the_gradients_of_all_that_is_persistable() -> Non
     assert [parameter.is_same(x) for parameter, _ in found] == [True]
     values = np.arange(6.0).reshape(2, 3)
     np.testing.assert_array_equal(fetch(found[0][1], X=values, other=values + 1), values + 1)
+
+
+def test_a_list_of_parameters_is_one() -> None:
+    x = paddle.static.data("X", [2])
+    with pytest.raises(TypeError, match="must be a list, tuple or set, but received Variable"):
+        paddle.static.append_backward(x.sum(), parameter_list=x)
