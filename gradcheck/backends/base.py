@@ -289,7 +289,7 @@ BACKENDS: dict[str, BackendRow] = {
     ),
     "torch": BackendRow(
         "gradcheck.backends.torch:TorchBackend", (), ("torch",), "torch",
-        ("torch",), ("torch", *ENGINE), False, ("torch", "functorch"),
+        ("torch",), ("gradcheck.backends.torch", *ENGINE), False, ("torch", "functorch"),
     ),
     "paddle": BackendRow(
         "gradcheck.backends.paddle:PaddleBackend", (), ("paddle",), "paddle",

@@ -52,11 +52,11 @@ def array_of(tensor: Any) -> Array:
     """The values of a tensor: in its own memory where that is possible."""
     if is_transformed():
         with without_transforms():
-            return values_of(plain_tensor(tensor))
-    return values_of(tensor)
+            return plain_values(plain_tensor(tensor))
+    return plain_values(tensor)
 
 
-def values_of(tensor: Any) -> Array:
+def plain_values(tensor: Any) -> Array:
     """The values of a tensor that is not wrapped."""
     tensor = tensor.detach()
     if is_zero_tensor(tensor):

@@ -11,8 +11,8 @@ from typing import Any
 
 import torch
 
-KNOWN_RELEASES = "2.4 to 2.13"
-"""The releases of torch that have all of these names."""
+KNOWN_RELEASE = "2.13"
+"""A release of torch that has all of these names."""
 
 
 class TorchTooDifferentError(ImportError):
@@ -30,7 +30,7 @@ def private(module: str, name: str) -> Any:
     except (ImportError, AttributeError):
         raise TorchTooDifferentError(
             f"torch {torch.__version__} has no {module}.{name}, by which gradcheck sees what torch "
-            f"computes: torch {KNOWN_RELEASES} have it"
+            f"computes: torch {KNOWN_RELEASE} has it"
         ) from None
 
 
@@ -41,7 +41,6 @@ tree_flatten: Callable[[Any], tuple[list[Any], Any]] = private(
     "torch.utils._pytree", "tree_flatten"
 )
 tree_unflatten: Callable[[list[Any], Any], Any] = private("torch.utils._pytree", "tree_unflatten")
-_tree_map: Any = private("torch.utils._pytree", "tree_map")
 DEFAULT_SETUP: Any = torch.autograd.Function.setup_context
 """The ``setup_context`` of a Function that defines none: its forward takes a context."""
 

@@ -22,7 +22,8 @@ class Framework(NamedTuple):
     values: str
     """The values of its array x as one of NumPy's."""
     recipe: str
-    """A check of one of its functions of one array by ``backward=``; {call} is what calls it."""
+    """A check of one of its functions of one array by ``backward=``; {call} is what calls it. Or
+    the option that chooses its backend."""
     backend: str = ""
     """The backend that runs its backwards, if there is one."""
 
@@ -31,20 +32,11 @@ WRITTEN_APART = "gradcheck.check(forward, x, backward=gradient)"
 """The check of two functions of NumPy arrays that call any framework: ``forward(x)`` and
 ``gradient(x, dy)``."""
 
-TORCH = (
-    "gradcheck.check(lambda x: {call}(torch.tensor(x)).detach().numpy(), x, backward=lambda x, g: "
-    "torch.autograd.grad({call}(t := torch.tensor(x, requires_grad=True)), t, "
-    "torch.tensor(g))[0].numpy())"
-)
-JAX = (
-    'jax.config.update("jax_enable_x64", True); gradcheck.check(lambda x: np.asarray({call}(x)), '
-    "x, backward=lambda x, g: np.asarray(jax.vjp({call}, x)[1](g)[0]))"
-)
 HIPS = "gradcheck.check({call}, x, backward=lambda x, g: autograd.make_vjp({call})(x)[0](g))"
 HIPS_MODULES = tuple(f"autograd.{n}." for n in ("tracer", "numpy", "scipy", "wrap_util", "extend"))
 FRAMEWORKS = (
-    Framework("PyTorch", ("torch.",), "x.detach().numpy()", TORCH, "torch"),
-    Framework("JAX", ("jax.", "jaxlib."), "np.asarray(x)", JAX, "jax"),
+    Framework("PyTorch", ("torch.",), "x.detach().numpy()", "-b torch", "torch"),
+    Framework("JAX", ("jax.", "jaxlib."), "np.asarray(x)", "-b jax", "jax"),
     Framework("HIPS autograd", HIPS_MODULES, "x._value", HIPS),
     Framework("TensorFlow", ("tensorflow.", "tf_keras.", "keras."), "x.numpy()", WRITTEN_APART),
     Framework("Chainer", ("chainer.",), "x.array", WRITTEN_APART),
@@ -116,7 +108,7 @@ def refuse_layer(value: Any, packages: Sequence[str] = ()) -> None:
             f"{REFUSAL}{framework.name} on another backend, and {object_name(value)} is of "
             f"{framework.name}: use its own, such as"
         )
-        raise ForeignFrameworkError(what, f"-b {framework.backend}")
+        raise ForeignFrameworkError(what, framework.recipe)
     if framework is not None:
         what = (
             f"{REFUSAL}{framework.name}, and {object_name(value)} is of {framework.name}: check it "

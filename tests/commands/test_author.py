@@ -156,7 +156,7 @@ def test_how_it_is_called_can_be_said(gradcheck, package):
         (["own_package.layers:Scale", "-i", "x=2x3"], "(--input w=2x3)"),
         (["own_package.layers:Scale", "-i", "x:2x3"], "--input x:2x3: write NAME="),
         (["own_package.layers:Scale", "-i", "x=2", "-i", "w=2:float8"], "float8"),
-        (["own_package.layers:Scale", "-i", "x=2", "-i", "w=2", "-b", "torch"], "there is no backend 'torch'"),
+        (["own_package.layers:Scale", "-i", "x=2", "-i", "w=2", "-b", "chainer"], "there is no backend 'chainer'"),
     ],
 )
 def test_what_cannot_be_understood_is_explained(gradcheck, package, arguments, said):

@@ -72,9 +72,9 @@ def test_no_file_above_a_clone_counts(project, kind):
         ('paths = "specs"', """paths must be a list of files and folders, such as ["specs"], not 'specs'"""),
         ("paths = [1]", 'paths must be a list of files and folders, such as ["specs"], not [1]'),
         (
-            'backends = ["torch"]',
+            'backends = ["chainer"]',
             """backends must be a list of backends, such as ["numpy", "cupy", "paddle", "paddle@3.0.0"], """
-            "not ['torch']: there is no backend 'torch'; the backends are numpy, cupy, paddle",
+            "not ['chainer']: there is no backend 'chainer'; the backends are numpy, cupy, torch, paddle",
         ),
         (
             'environments = {"paddle" = "/bin/python"}',

@@ -67,7 +67,7 @@ MISTAKES = {
     "run nowhere/own.grad.yaml": ("nowhere/own.grad.yaml", "no such file"),
     "run own-tahn": ("own-tahn", "own-tanh"),
     "run own-tanh@nupmy": ("nupmy", "numpy"),
-    "run own-tanh@torch": ("torch", "numpy"),
+    "run own-tanh@chainer": ("chainer", "numpy"),
     "run own.grad.yaml::own-tahn": ("own-tahn", "own-tanh"),
     "run own.grad.yaml": ("own.grad.yaml:6", "--allow-code"),
     "run mod.py": ("mod.py", "gradcheck check mod:"),
@@ -83,7 +83,7 @@ MISTAKES = {
     "run --resume": ("last run", "gradcheck run"),
     # run: how
     "run -b nunpy": ("nunpy", "numpy"),
-    "run -b torch": ("torch", "numpy"),
+    "run -b chainer": ("chainer", "numpy"),
     "run -b paddle3.0.0": ("paddle3.0.0", "paddle@3.0.0"),
     "run -b paddle@three": ("paddle@three", "paddle@3"),
     "run -j two": ("-j", "two", "auto"),
@@ -190,7 +190,7 @@ MISTAKES = {
     "compare empty.json empty.json": ("empty.json", "--report json:"),
     "compare own.grad.yaml empty.json": ("own.grad.yaml", "--report json:"),
     "matrix --format html": ("--format", "html", "--report html:PATH"),
-    "matrix -b torch": ("torch", "paddle"),
+    "matrix -b chainer": ("chainer", "paddle"),
     # what went
     "surface layers.py": ("surface", "gradcheck run"),
     "trust": ("trust", "allow-code = true"),
@@ -198,7 +198,7 @@ MISTAKES = {
     # backends
     "backends add": ("BACKEND@VERSION",),
     "backends add paddle": ("paddle", "paddle@3"),
-    "backends add torch@2.0": ("torch", "paddle"),
+    "backends add chainer@2.0": ("chainer", "paddle"),
     "backends add paddle@latest": ("latest", "paddle@3"),
     "backends remove paddle@9.9.9": ("paddle@9.9.9", "gradcheck backends"),
 }  # fmt: skip
