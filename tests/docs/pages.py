@@ -43,7 +43,7 @@ ROOT = Path(__file__).parents[2]
 WRITTEN_ELSEWHERE = {"derive.md", "observed.md", "findings.md", "matrix.md"}
 """Pages that a program writes; tests of their own hold them."""
 PAGES = ["README.md", *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md")))]
-NEEDS = {"torch.md": "torch"}
+NEEDS = {"torch.md": "torch", "jax.md": "jax", "autograd.md": "autograd"}
 """Pages that are followed only where a package is installed."""
 PAGES = [page for page in PAGES if Path(page).name not in WRITTEN_ELSEWHERE]
 PAGES = [page for page in PAGES if (needed := NEEDS.get(Path(page).name)) is None or find_spec(needed)]

@@ -58,10 +58,6 @@ class OwnTanh(paddle.autograd.PyLayer):
 """A layer in a module of the reader's own, `mypkg.layers`."""
 
 
-NEEDED = {"docs/jax.md": "jax", "docs/autograd.md": "autograd"}
-"""Packages without which a page cannot be followed."""
-
-
 def given(page: str) -> dict[str, Any]:
     """What the code of a page takes for granted."""
     names: dict[str, Any] = {"paddle": paddle, "np": np, "PyLayer": paddle.autograd.PyLayer}
@@ -72,8 +68,6 @@ def given(page: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_a_page_does_what_it_says(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    if page in NEEDED:
-        pytest.importorskip(NEEDED[page])
     reader = Reader(tmp_path, given(page))
     if page == "docs/pytest.md":
         reader.write(reader.place / "mypkg/layers.py", OWN_TANH)
