@@ -43,8 +43,8 @@ MISSPELT = 0.85
 ten differ.
 """
 
-GIVEN = frozenset({"np", "paddle", "PyLayer", "out"})
-"""Names that code has without importing them; ``out`` is the layer's result."""
+GIVEN = frozenset({"np", "paddle", "PyLayer", "torch", "Function", "out"})
+"""Names that code has without importing them, of any framework; ``out`` is the layer's result."""
 EXCEPTIONS = frozenset(
     name
     for name, value in vars(builtins).items()
