@@ -364,22 +364,19 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
     def _assign(self, value: Any, index: Any = ...) -> None:
         """Write a value at an index, cast and broadcast as NumPy does it."""
         session, dtype = self._here(), self._memory.dtype
-        if type(value) is not RecordedArray:
-            value = (
-                session.to_numpy_hook(value)
-                if isinstance(value, Tensor) and session is not None
-                else gathered(value)
-            )
-        given = None
-        if (
+        value = (
+            session.to_numpy_hook(value)
+            if issubclass(type(value), Tensor) and session is not None
+            else gathered(value)
+        )
+        live = (
             type(value) is RecordedArray
             and value._buffer.tensor is not None
             and session is not None
-        ):
-            given = value._tensor()
-            # A cast to integers is reported.
-            given = given if given.array.dtype == dtype else astype(given, dtype)
-        self._memory[index] = value._memory if type(value) is RecordedArray else plain(value)
+        )
+        # A cast to integers is reported.
+        given = astype(value._tensor(), dtype) if live else None
+        self._memory[index] = plain(value)
         if (given is None and self._buffer.tensor is None) or not is_live(dtype):
             return
         parts = index if type(index) is tuple else (index,)
@@ -463,10 +460,6 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
 
     def __getitem__(self, index: Any) -> Any:
         session, parts = self._here(), index if type(index) is tuple else (index,)
-        if is_usual_index(parts):
-            found = self._memory[index]
-            if isinstance(found, np.ndarray):
-                return self._view(found, functools.partial(usual_item, index=parts))
         if not BASIC.issuperset(map(type, parts)):
             index = plain(index)
             parts = tuple(
@@ -475,7 +468,8 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
             )
         found = self._memory[index]
         if isinstance(found, np.ndarray) and np.may_share_memory(found, self._memory):
-            return self._view(found, functools.partial(getitem, index=parts))
+            make = usual_item if is_usual_index(parts) else getitem
+            return self._view(found, functools.partial(make, index=parts))
         if session is None:
             return found
         if self._buffer.tensor is None:
@@ -578,23 +572,17 @@ def in_place(operate: Callable[[Any, Any], Any], into: Callable[[Any, Any], Any]
 
     def call(self: RecordedArray, other: Any) -> Any:
         memory = self._memory
-        own = isinstance(memory, np.ndarray) and not isinstance(other, Tensor)
-        if own and not memory.flags.writeable:
-            return into(self, other)  # which raises
-        result = operate(self, other)
-        if not own:
-            return result
-        if type(result) is not RecordedArray or is_other_form(result._memory, memory):
-            return into(self, other)
-        self._assign(result)
-        return self
+        if not isinstance(memory, np.ndarray) or isinstance(other, Tensor):
+            return operate(self, other)
+        # Memory that is not to be written raises below.
+        result = operate(self, other) if memory.flags.writeable else None
+        form = memory.dtype, memory.shape
+        if type(result) is RecordedArray and (result.dtype, result.shape) == form:
+            self._assign(result)
+            return self
+        return into(self, other)
 
     return call
-
-
-def is_other_form(array: Any, memory: Plain) -> bool:
-    """Whether an array has another dtype or shape than memory that it may be written to."""
-    return bool(array.dtype != memory.dtype or array.shape != memory.shape)
 
 
 def leaving(function: Callable[..., Any]) -> Any:

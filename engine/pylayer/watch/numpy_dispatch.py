@@ -32,7 +32,6 @@ from pylayer.watch.numpy_array import (
     constant,
     fresh,
     gathered,
-    holds_recorded,
     is_live,
     plain,
     recorded_in,
@@ -50,13 +49,13 @@ NAMED: dict[str, dict[str, Rule]] = {}
 UFUNCS: dict[Any, Rule] = {}
 """By ufunc: what gives its result as a Tensor, of the result's dtype and the operands, Tensors and
 plain values."""
-OPERATIONS: dict[Any, Any] = {}
-"""By ufunc: the operation of the engine that it is, bit by bit in float64."""
+OPERATIONS: dict[tuple[Any, Any], Any] = {}
+"""By ufunc and dtype: the operation of the engine that it is, bit by bit."""
 BESIDE_NUMBERS = {np.add, np.subtract, np.multiply, np.divide}
 """Those of them whose operands may be numbers."""
 REDUCTIONS: dict[Any, Any] = {}
 """The same by function of NumPy's that reduces."""
-FLOAT64 = np.dtype("float64")
+FLOATS = (np.dtype("float64"), np.dtype("float32"))
 METHODS: dict[str, Rule] = {}
 """By method of ufuncs, such as ``reduce``: as `FUNCTIONS`, of the ufunc and the arguments."""
 MAKES = {
@@ -302,18 +301,10 @@ def performed(
         written: the arguments that it may write into.
         out: those of them that it was asked to put its results in.
     """
-    at_once, computed = (
-        (None, None) if written else performed_at_once(run, name, rule, args, kwargs)
-    )
-    if at_once is not None:
-        return at_once
     arrays = recorded_in((args, kwargs))
     session = session_of(arrays)
-    expected, after = (
-        ran(functools.partial(run, *plain(list(args)), **plain(kwargs)), written)
-        if computed is None
-        else (computed, [])
-    )
+    run = functools.partial(run, *plain(list(args)), **plain(kwargs))
+    expected, after = ran(run, written)
     if session is None:
         for array, values in after:
             array._assign(values)
@@ -357,39 +348,6 @@ def performed(
 
 USUAL = {RecordedArray, np.ndarray, np.float64, float, int}
 """The types of the operands of a usual call."""
-
-
-def performed_at_once(
-    run: Callable[..., Any], name: str, rule: Rule, args: Sequence[Any], kwargs: dict[str, Any]
-) -> tuple[Any, Any]:
-    """The result of `performed` where nothing is written and it is one new array or number of
-    floating dtype, None for any other call; and the result of `run`, None if it did not run."""
-    session, live, operands = session_here(), list[RecordedArray](), list[Any]()
-    if (
-        session is None
-        or not USUAL.issuperset(map(type, args))
-        or (kwargs and holds_recorded(kwargs))
-    ):
-        return None, None
-    for value in args:
-        if type(value) is RecordedArray:
-            if value._buffer.session is not session:
-                return None, None
-            if value._buffer.tensor is not None:
-                live.append(value)
-            value = value._memory
-        operands.append(value)
-    expected = run(*operands, **kwargs)
-    is_new = isinstance(expected, np.generic) or getattr(expected, "base", run) is None
-    if not is_new or expected.dtype.kind not in "fc" or expected.dtype not in BY_NUMPY:
-        return None, expected
-    try:
-        if live:
-            return settled(rule(expected, args, kwargs), expected, session, ()), expected
-    except Exception:  # whatever it is, there is no rule for it
-        for array in live:
-            session.leak(array._tensor(), name)
-    return constant(expected, session), expected
 
 
 def ran(run: Callable[[], Any], written: Any) -> tuple[Any, list[tuple[RecordedArray, Any]]]:
@@ -550,7 +508,9 @@ def array_function(
     """NumPy's protocol for functions (NEP 18)."""
     if function is np.outer and not kwargs and all(map(is_vector, args)):
         return args[0][:, None] * args[1][None, :]
-    result = usual_reduction(function, args, kwargs) if function in REDUCTIONS else None
+    result = None
+    if function in REDUCTIONS and len(args) < 3 and kwargs.keys() <= {"axis", "keepdims"}:
+        result = usual_reduction(function, *args, **kwargs)
     return call(function, args, kwargs) if result is None else result
 
 
@@ -559,42 +519,34 @@ def is_vector(value: Any) -> bool:
     return type(value) in (RecordedArray, np.ndarray) and value.ndim == 1
 
 
-def usual_reduction(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """What `call` gives for one of `REDUCTIONS` of an array of float64 as it lies in memory, in
-    fewer calls.
+def usual_reduction(function: Any, array: Any, axis: Any = None, keepdims: Any = False) -> Any:
+    """What `call` gives for one of `REDUCTIONS` of an array of `FLOATS`, in fewer calls.
 
-    None for any other call.
+    None for any other call, and for an array that does not lie in memory as its Tensor does: the
+    sums would be rounded otherwise.
     """
     session = session_here()
-    array, axis = args[0], kwargs.get("axis")
-    if (
-        len(args) > 1
-        or not kwargs.keys() <= {"axis", "keepdims"}
-        or type(array) is not RecordedArray
-    ):
+    if type(array) is not RecordedArray or session is None or array._buffer.session is not session:
         return None
-    buffer, memory = array._buffer, array._memory
-    if session is None or buffer.session is not session or buffer.tensor is None:
+    memory, is_live = array._memory, array._buffer.tensor is not None
+    of_axes = memory.ndim and type(axis) in (int, NoneType)
+    if not (is_live and of_axes and memory.dtype in FLOATS and memory.flags.c_contiguous):
         return None
-    # In another order the sums would be rounded otherwise.
-    if type(memory) is not np.ndarray or not memory.size or not memory.flags.c_contiguous:
-        return None
-    if memory.dtype is not FLOAT64 or type(axis) not in (int, NoneType):
-        return None
-    expected, tensor, row = function(memory, **kwargs), array._tensor(), REDUCTIONS[function]
+    expected = function(memory, axis=axis, keepdims=keepdims)
     axes = list(range(memory.ndim)) if axis is None else [axis % memory.ndim]
-    options = {"axis": axes, "keepdim": bool(kwargs.get("keepdims")), "dtype": None}
-    rest = [options[name] for name in row.arguments[1:]]
-    out = np.array(expected)
-    result = row.result((tensor,), (tensor, *rest), [tensor.array, *rest], out)
-    return fresh(result, expected, session)
+    options = {"axis": axes, "keepdim": bool(keepdims), "dtype": None}
+    tensor, row = array._tensor(), REDUCTIONS[function]
+    rest = list(map(options.__getitem__, row.arguments[1:]))
+    arguments = (tensor, *rest)
+    out = row.result((tensor,), arguments, [tensor.array, *rest], np.array(expected))
+    return fresh(out, expected, session)
 
 
 # --------------------------------------------------------------------------- ufuncs
 def array_ufunc(self: Any, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
     """NumPy's protocol for ufuncs and their methods (NEP 13)."""
     if method == "__call__" and not kwargs:
-        result = usual_call(ufunc, inputs)
+        result = usual_call(ufunc, self._memory.dtype, inputs)
         if result is not None:
             return result
     given: Sequence[Any] = inputs
@@ -609,12 +561,12 @@ def array_ufunc(self: Any, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs:
     return performed(getattr(ufunc, method), name, rule, given, kwargs, written, out)
 
 
-def usual_call(ufunc: np.ufunc, inputs: Sequence[Any]) -> Any:
-    """What `performed` gives for one of `OPERATIONS` on arrays of float64, in fewer calls.
+def usual_call(ufunc: np.ufunc, dtype: np.dtype[Any], inputs: Sequence[Any]) -> Any:
+    """What `performed` gives for one of `OPERATIONS` on arrays of one dtype, in fewer calls.
 
     None for any other call.
     """
-    row, session = OPERATIONS.get(ufunc), session_here()
+    row, session = OPERATIONS.get((ufunc, dtype)), session_here()
     if row is None or session is None or not USUAL.issuperset(map(type, inputs)):
         return None
     memories: list[Any] = []
@@ -632,8 +584,8 @@ def usual_call(ufunc: np.ufunc, inputs: Sequence[Any]) -> Any:
         elif type(value) is np.ndarray:
             value = Tensor(np.array(value))  # the code may change its own array later
         elif ufunc not in BESIDE_NUMBERS:
-            value = Tensor(np.array(value, FLOAT64))
-        if type(value) is Tensor and value.array.dtype is not FLOAT64:
+            value = Tensor(np.array(value, dtype))
+        if type(value) is Tensor and value.array.dtype is not dtype:
             return None
         memories.append(memory)
         values.append(value)
@@ -641,6 +593,8 @@ def usual_call(ufunc: np.ufunc, inputs: Sequence[Any]) -> Any:
     if not live:
         return None
     expected = ufunc(*memories)
+    if expected.dtype is not dtype:  # beside a number of NumPy's
+        return None
     return fresh(row.result(values, values, raw, np.array(expected)), expected, session)
 
 

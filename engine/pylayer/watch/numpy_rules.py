@@ -27,6 +27,7 @@ from pylayer.tape.vjp import OPS
 from pylayer.tensor.tensor import Tensor
 from pylayer.watch.numpy_array import Dispatched, RecordedArray, gathered, plain
 from pylayer.watch.numpy_dispatch import (
+    FLOATS,
     FUNCTIONS,
     METHODS,
     OPERATIONS,
@@ -153,9 +154,11 @@ UFUNCS |= {
 for _row in OPS.values():
     _kernel = _row.kernels[np.ndarray]
     if _row.differentiable and isinstance(_kernel, np.ufunc):
-        OPERATIONS[_kernel] = _row
+        OPERATIONS |= {(_kernel, _dtype): _row for _dtype in FLOATS}
 REDUCTIONS |= {np.sum: OPS["sum"], np.mean: OPS["mean"], np.max: OPS["max"], np.min: OPS["min"]}
-OPERATIONS |= {np.negative: OPS["neg"], np.exp: OPS["exp"], np.matmul: OPS["matmul"]}
+for _dtype in FLOATS:
+    OPERATIONS |= {(np.negative, _dtype): OPS["neg"], (np.matmul, _dtype): OPS["matmul"]}
+OPERATIONS[np.exp, FLOATS[0]] = OPS["exp"]  # which computes float32 in float64
 
 
 # --------------------------------------------------------------------------- methods of ufuncs
