@@ -176,8 +176,8 @@ def set_(x: Tensor, source: Tensor | None = None) -> Tensor:
 
 
 def _clear_dataptr(x: Tensor) -> None:
-    """Let go of the memory of `x`: whatever reads its values finds NaN, in integers 0."""
-    x.array = x.array * (math.nan if x.dtype.is_floating else 0)
+    """Let go of the memory of `x`: whatever reads its values finds NaN."""
+    x.array = x.array * math.nan
 
 
 def set_value(x: Tensor, value: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -165,13 +165,6 @@ class GradScaler:
         """There is no scale to change."""
 
     is_enable = is_use_dynamic_loss_scaling = always_false
-
-    def state_dict(self) -> dict[str, Any]:
-        """Empty: there is no scale."""
-        return {}
-
-    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Take an empty state on."""
 
 
 # --------------------------------------------------------------------------- compiling
