@@ -125,23 +125,8 @@ OTHERS_INSIDE = tuple(
 OF_GPU_BUILDS = ("paddle.incubate.fp8",)
 """Packages that the release's build for CPUs lacks, and that public files import from."""
 
-DATA_OF_TENSORS = frozenset(
-    [
-        "T",
-        "array",
-        "dtype",
-        "grad",
-        "item",
-        "ndim",
-        "numpy",
-        "place",
-        "shape",
-        "size",
-        "stop_gradient",
-        "strides",
-        "tolist",
-    ]
-)
+_DATA = "T array dtype grad item ndim numpy place shape size stop_gradient strides tolist"
+DATA_OF_TENSORS = frozenset(_DATA.split())
 """The attributes of what a class or function gives which are a value, and not a name to look
 further in."""
 ADVICE = "Install Paddle and run with -b paddle."
@@ -158,6 +143,10 @@ def contains_tensor(value: Any) -> bool:
 
 class UnsupportedLengthError(UnsupportedError, TypeError):
     """No length: a TypeError, too, which ``list`` passes over, as it needs none."""
+
+
+STANDS_FOR = "_paddle_name"
+"""Where a class that is derived from a stand-in has that one's name."""
 
 
 class StandIn(ModuleType, Unsupported):
@@ -231,7 +220,8 @@ class StandIn(ModuleType, Unsupported):
         def init_subclass(cls: type, /, **kwargs: Any) -> None:
             """Take the keywords of any class."""
 
-        body = {"__new__": new, "__init_subclass__": classmethod(init_subclass)}
+        body: dict[str, Any] = {"__new__": new, "__init_subclass__": classmethod(init_subclass)}
+        body[STANDS_FOR] = self.__name__
         return (type(self.__name__.rpartition(".")[2], (), body),)
 
 
@@ -289,8 +279,9 @@ class StandInFinder(MetaPathFinder, Loader):
         """The spec of a stand-in, also for a function in ``from paddle.module import function``."""
         owner, _, name = paddles(fullname).rpartition(".")
         known = release_names().get(owner)
-        exists = known is None or name in known or f"{owner}.{name}" in OF_GPU_BUILDS
-        of_paddle = owner.partition(".")[0] == "paddle" and exists
+        of_paddle = owner.partition(".")[0] == "paddle" and (
+            known is None or name in known or f"{owner}.{name}" in OF_GPU_BUILDS
+        )
         return ModuleSpec(fullname, self, is_package=True) if of_paddle else None
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
@@ -379,7 +370,8 @@ def missing_name(error: BaseException) -> str:
         found = in_release(paddles(match[2]), match[1])
     elif isinstance(error, AttributeError) and error.name:
         found = next(
-            (path for owner in owners(error.obj) if (path := in_release(owner, error.name))), ""
+            (path for owner in owners(error.obj) if (path := in_release(owner, error.name))),
+            getattr(error.obj if isinstance(error.obj, type) else None, STANDS_FOR, ""),
         )
     return found or (missing_name(error.__cause__) if error.__cause__ is not None else "")
 

@@ -92,6 +92,8 @@ PROGRAMS: dict[str, str] = {
     "finfo": "[repr(paddle.finfo('float64')), paddle.finfo(paddle.float32).eps, paddle.finfo('float16').max, paddle.finfo('complex64').bits]", "iinfo": "[repr(paddle.iinfo('int32')), paddle.iinfo('uint8').max]",
     "inf": "[paddle.inf, paddle.pi, paddle.e, paddle.newaxis]", "get_rng_state": "s = paddle.get_rng_state(); a = paddle.rand([3]); paddle.set_rng_state(s); out = bool((a == paddle.rand([3])).all())",
     "Generator": "g = paddle.Generator(); g.manual_seed(5); out = g.initial_seed()", "randn_like": "paddle.randn_like(x).shape", "rand_like": "[paddle.rand_like(x).shape, bool((paddle.rand_like(x) < 1).all())]",
+    "framework._dygraph_tracer": "t = paddle.framework._dygraph_tracer()\nt._has_grad = False\ny = x * 2\nt._has_grad = True\nout = [y, x * 3]",
+    "framework._dygraph_tracer in no_grad": "with paddle.no_grad():\n    t = paddle.framework._dygraph_tracer()\n    was = t._has_grad\n    t._has_grad = True\n    out = [x * 3, was]",
     "device.get_device": "paddle.device.get_device()", "device.get_all_custom_device_type": "paddle.device.get_all_custom_device_type()", "device.get_available_custom_device": "paddle.device.get_available_custom_device()", "device.is_compiled_with_cuda": "paddle.device.is_compiled_with_cuda()",
     # ------------------------------------------------------------------- conversions of Tensors
     **{f"Tensor.{name}": f"(x * 3).{name}()" for name in "float half bfloat16 double bool cfloat cdouble".split()},

@@ -293,3 +293,14 @@ def test_detach_in_place_makes_a_leaf() -> None:
     y = leaf(0.5) * 3
     assert y.detach_() is y
     assert (y.is_leaf, y.stop_gradient) == (True, True)
+
+
+def test_a_freed_tensor_reads_as_nan_and_leaves_views_and_gradients_as_they_are() -> None:
+    x = leaf(1.0, 2.0)
+    y = x * x
+    shared, product = y.detach(), y * 3
+    y._clear_dataptr()
+    assert np.isnan(y.numpy()).all()
+    assert shared.tolist() == [1, 4]
+    product.sum().backward()
+    assert x.grad.tolist() == [6, 12]

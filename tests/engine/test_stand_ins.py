@@ -109,6 +109,17 @@ def test_what_tests_import_works_or_is_unsupported_when_it_is_used(module: str, 
         assert missing_name(caught.value) == f"{path}.{name}"
 
 
+def test_a_class_derived_from_one_lacks_what_that_has() -> None:
+    from paddle.incubate.distributed.models.moe.moe_layer import MoEScatter
+
+    class Mended(MoEScatter):
+        pass
+
+    with pytest.raises(AttributeError) as caught:
+        Mended.apply(1)
+    assert missing_name(caught.value) == "paddle.incubate.distributed.models.moe.moe_layer.MoEScatter"
+
+
 def test_what_only_builds_for_gpus_have_is_a_stand_in() -> None:
     from paddle.incubate.fp8 import deep_gemm
 

@@ -47,10 +47,7 @@ class ProcessGroup:
         """Joined along the first axis."""
         return communication.all_gather(whole, tensor, self.group, sync_op)
 
-    def all_gather_on_calc_stream(self, outs: Any, tensor: Any) -> Task | None:
-        """In a list, at once."""
-        return communication.all_gather(outs, tensor, self.group)
-
+    all_gather_on_calc_stream = partialmethod(all_gather_into_tensor, sync_op=True)
     all_gather_into_tensor_on_calc_stream = all_gather_on_calc_stream
 
     def broadcast(self, tensor: Any, src: int, sync_op: bool = False) -> Task | None:
@@ -66,16 +63,10 @@ class ProcessGroup:
     def reduce_scatter_tensor(
         self, out: Any, tensor: Any, op: int = SUM, sync_op: bool = False
     ) -> Task | None:
-        """Of one Tensor."""
+        """Of one Tensor, or a list."""
         return communication.reduce_scatter(out, tensor, op, self.group, sync_op)
 
-    _reduce_scatter_base = reduce_scatter_tensor
-
-    def reduce_scatter(
-        self, out: Any, tensors: Any, op: int = SUM, sync_op: bool = False
-    ) -> Task | None:
-        """Of a list."""
-        return communication.reduce_scatter(out, tensors, op, self.group, sync_op)
+    _reduce_scatter_base = reduce_scatter = reduce_scatter_tensor
 
     def all_to_all(self, outs: Any, ins: Any, sync_op: bool = False) -> Task | None:
         """Of lists."""

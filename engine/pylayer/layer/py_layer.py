@@ -248,13 +248,11 @@ class PyLayerContext:
     def _allow(self, method: str, once: bool = False) -> None:
         if not self._in_forward:
             raise RuntimeError(
-                f"{self._layer}: ctx.{method} must be called inside forward, but forward has "
-                f"returned."
+                f"{self._layer}: ctx.{method} must be called inside forward, but that has returned."
             )
         if once and method in self._called:
             raise RuntimeError(
-                f"{self._layer}: ctx.{method} must be called at most once. Pass all Tensors to one "
-                f"call."
+                f"{self._layer}: ctx.{method} must be called at most once, with all Tensors."
             )
         self._called.add(method)
 
@@ -635,9 +633,7 @@ class PyLayer:
         frame = sys._getframe(1)
         where = f"{frame.f_code.co_filename}:{frame.f_lineno}"
         flat = [t for slot in outputs for t in slot.tensors]
-        replaced = {}
-        for tensor in flat:
-            replaced[id(tensor)] = own_output(ctx, tensor, inputs)
+        replaced = {id(tensor): own_output(ctx, tensor, inputs) for tensor in flat}
         node = PyLayerNode(cls, ctx, slots, outputs, slotless, where)
         marked = set(map(id, ctx._non_differentiable))
         release_outputs(ctx, flat, node)

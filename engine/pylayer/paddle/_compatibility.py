@@ -5,15 +5,17 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from pylayer.static import variable as static
 from pylayer.static.recorder import disable_static, enable_static, in_dynamic_mode
+from pylayer.tape.grad_mode import grad_mode
 from pylayer.tensor.array import always_false
 from pylayer.tensor.dtype import as_dtype, bfloat16, float16
 from pylayer.tensor.tensor import Tensor
+from pylayer.watch import recording_all
 
 
 @contextlib.contextmanager
@@ -43,6 +45,21 @@ class Variable(static.Variable, metaclass=_AnyVariable):
 # The engine has one intermediate representation.
 in_dygraph_mode = in_dynamic_or_pir_mode = enabled = in_dynamic_mode
 enable_dygraph, disable_dygraph = disable_static, enable_static
+
+
+class Tracer:
+    """Paddle's tracer, as layers use it: `_has_grad` says, and sets, whether calls are recorded."""
+
+    @property
+    def _has_grad(self) -> bool:
+        return grad_mode.get()
+
+    @_has_grad.setter
+    def _has_grad(self, value: bool) -> None:
+        grad_mode.set(value or recording_all())
+
+
+_dygraph_tracer = functools.cache(Tracer)
 
 _flags: dict[str, Any] = {}
 
@@ -148,13 +165,6 @@ class GradScaler:
         """Do nothing: the engine does not scale losses."""
 
     is_enable = is_use_dynamic_loss_scaling = always_false
-
-    def state_dict(self) -> dict[str, Any]:
-        """Empty: the engine does not scale losses."""
-        return {}
-
-    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Take an empty state on."""
 
 
 # --------------------------------------------------------------------------- compiling

@@ -100,7 +100,8 @@ MODULES = {
     "framework": (
         "tape.autograd tape.grad_mode paddle._compatibility tensor.array tensor.dtype "
         "nn.initializer:ParamAttr ops.random:seed static.program static.recorder "
-        "tape.symbol:Parameter dtype=tensor.dtype:DType"
+        "tape.symbol:Parameter dtype=tensor.dtype:DType "
+        "_dygraph_tracer=paddle._compatibility:_dygraph_tracer"
     ),
     "geometric": "ops.positions",
     "incubate": "ops.positions",

@@ -275,12 +275,9 @@ def no_devices() -> list[str]:
     return []
 
 
-is_compiled_with_xpu = is_compiled_with_rocm = is_compiled_with_cinn = is_compiled_with_ipu = (
-    always_false
-)
-is_compiled_with_custom_device = is_compiled_with_dist = is_compiled_with_distribute = always_false
-is_float16_supported = is_bfloat16_supported = is_autocast_enabled = supports_bfloat16 = (
-    op_support_gpu
-) = always_false
+is_compiled_with_xpu = is_compiled_with_rocm = is_compiled_with_cinn = always_false
+is_compiled_with_ipu = is_compiled_with_custom_device = is_compiled_with_dist = always_false
+is_compiled_with_distribute = is_float16_supported = is_bfloat16_supported = always_false
+is_autocast_enabled = supports_bfloat16 = op_support_gpu = always_false
 get_all_custom_device_type = get_available_custom_device = no_devices
 _is_fwd_prim_enabled = _is_bwd_prim_enabled = in_pir_mode = use_pir_api = always_false

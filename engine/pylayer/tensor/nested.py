@@ -40,9 +40,7 @@ def mapped(value: Any, function: Callable[[Any], Any]) -> Any:
     if not is_dict and not issubclass(kind, (list, tuple)):
         return function(value)
     before = list(value.values()) if is_dict else value
-    items = []
-    for item in before:
-        items.append(mapped(item, function))
+    items = [mapped(item, function) for item in before]
     if all(map(operator.is_, items, before)):
         return value
     return dict(zip(value, items, strict=True)) if is_dict else like(value, items)
