@@ -12,7 +12,10 @@ from causes_layers.nonsense import SCALARS, nonsense
 from few import seeds
 
 import gradcheck
+import pylayer.paddle as paddle
 from gradcheck.result import Status
+
+PyLayer: Any = paddle.autograd.PyLayer
 
 FIRST_CONTRACT = "GC130"
 """Codes from here on are broken contracts, not causes."""
