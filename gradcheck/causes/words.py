@@ -81,7 +81,7 @@ class Words:
         for k, (mistake, factor) in enumerate(cause.mistakes):
             step = mistake.edge.step
             place = source_place(step.spot)
-            code, says, detail = sentence(mistake, factor)
+            code, says, detail = sentence(mistake, factor, self.called(step))
             called = {other.called for other in self.steps if other.spot == step.spot}
             if len(called) > 1 and not mistake.when and step.called:  # one of several calls
                 call = source_place(step.called)
@@ -157,6 +157,12 @@ class Words:
             return "a constant"
         return f"{float(np.real(constant)):.6g}".replace("-", "−")
 
+    def called(self, step: Step) -> str:
+        """The function that the user calls for an operation: ``gather``, not ``getitem``."""
+        if step in self.composite:
+            return step.name
+        return source_place(step.spot).called or step.name
+
     def quote(self, step: Step) -> str:
         """The expression that an operation computes, or that it takes part in."""
         text = source_place(step.spot).quote(step.name)
@@ -168,8 +174,8 @@ def of_world(step: Step) -> bool:
     return step.spot is None and step.name in {*OF_WORLDS, "stack"} and max(step.edges) >= 0
 
 
-def sentence(mistake: Mistake, factor: float) -> tuple[str, str, str]:
-    """Code, what backward does, and what to say below the line."""
+def sentence(mistake: Mistake, factor: float, called: str) -> tuple[str, str, str]:
+    """Code, what backward does, and what to say below the line; `called` is the operation."""
     edge, times = mistake.edge, factor_text(factor, 1000).replace("-", "−")
     if not mistake.scales:
         code, _, says, _ = mistake.candidate
@@ -181,7 +187,7 @@ def sentence(mistake: Mistake, factor: float) -> tuple[str, str, str]:
                 else f"{says}, times {times}"
             )
         whole = edge.position == Edge.COMPOSED
-        rule = "its derivative as a whole" if whole else f"the rule of {edge.step.name}"
+        rule = "its derivative as a whole" if whole else f"the rule of {called}"
         return code, says, f"{rule} is wrong"
 
     through = "{out}"
@@ -248,6 +254,16 @@ class SourcePlace(NamedTuple):
         if len(text) > LONGEST_QUOTE or text.endswith(("(", ",")):
             text = f"{text[:LONGEST_QUOTE]}…"
         return f"`{text}`"
+
+    @property
+    def called(self) -> str:
+        """The name of the function or method that the expression calls; empty if it is no call."""
+        with contextlib.suppress(SyntaxError):  # of an expression over several lines
+            node = ast.parse(self.text.strip() or "0", mode="eval").body
+            if isinstance(node, ast.Call):
+                function = node.func
+                return getattr(function, "attr", "") or getattr(function, "id", "")
+        return ""
 
     def other_side(self, own: str) -> str:
         """The operand of a binary expression that does not begin with `own`; empty if unclear."""

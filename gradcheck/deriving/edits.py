@@ -95,11 +95,11 @@ def kind(tier: int, of: type = ast.expr) -> Callable[[Kind], Kind]:
 TIERS = 4
 
 
-def edits(function: Function, words: Words, useless: Sequence[ast.expr] = ()) -> Iterator[Edit]:
+def edits(function: Function, words: Words, useless: Sequence[ast.AST] = ()) -> Iterator[Edit]:
     """All edits of a backward, the plainest first, shorter ones before longer ones.
 
     Args:
-        useless: expressions in which nothing is changed.
+        useless: parts in which nothing is changed.
     """
     places_and_texts = [
         (place, ast.unparse(place.expression)) for place in places(function, useless)
@@ -120,9 +120,9 @@ def texts_of(tier: int, expression: ast.expr, text: str, words: Words) -> Iterat
             yield from texts(expression, text, words)
 
 
-def places(function: Function, useless: Sequence[ast.expr]) -> Iterator[Place]:
+def places(function: Function, useless: Sequence[ast.AST]) -> Iterator[Place]:
     """The expressions of a backward that may be changed."""
-    waiting: list[ast.AST] = list(function.body)
+    waiting: list[ast.AST] = [part for part in function.body if part not in useless]
     while waiting:
         holder = waiting.pop(0)
         for name, value in ast.iter_fields(holder):

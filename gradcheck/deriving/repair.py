@@ -10,17 +10,17 @@ import ast
 import dis
 import inspect
 import re
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from itertools import chain, islice
 from textwrap import dedent
-from types import CodeType
 from typing import Any
 
 import numpy as np
 
-from gradcheck.deriving.agreement import Point, unrecorded
+from gradcheck.deriving.agreement import Point, agrees, unrecorded
 from gradcheck.deriving.call import Call
 from gradcheck.deriving.edits import TIERS, Edit, Words, edits, places
 from gradcheck.deriving.forms import INFIX
@@ -33,6 +33,7 @@ from gradcheck.deriving.points import (
     resized,
 )
 from gradcheck.deriving.printing import FORMS, Names, Printer
+from gradcheck.deriving.program import Program
 from gradcheck.deriving.source import (
     Change,
     SourceText,
@@ -51,72 +52,8 @@ OTHER_SIZES = 3
 MOST_EDITS = 600
 """Edits that are tried: measured on tests/bench/repairs.py, more find 1 % more."""
 
-RETURNED = "returned value"
-"""The name of what a backward returns, which no variable of its own can have."""
-
 Passes = Callable[[Any, Call], bool]
 """Whether gradcheck passes a layer at the arguments of a call."""
-
-
-class Program:
-    """A backward that is run again and again with one statement changed: what comes before that
-    statement is run once."""
-
-    def __init__(self, function: ast.FunctionDef, scope: dict[str, Any]) -> None:
-        self.function, self.scope = function, scope
-        self.parameters = [argument.arg for argument in function.args.args]
-        self.codes: dict[int, CodeType] = {}
-        self.states: dict[int, dict[str, Any]] = {}
-        """The variables before a statement, by its number."""
-
-    @property
-    def is_straight(self) -> bool:
-        """Whether the return is the last statement, and nothing is changed in place."""
-        *before, last = self.function.body
-        inside = [node for statement in before for node in ast.walk(statement)]
-        in_place = (ast.AugAssign, ast.Return, ast.Yield, ast.Nonlocal, ast.Global)
-        writes = (ast.Subscript, ast.Attribute)
-        return isinstance(last, ast.Return) and not any(
-            isinstance(node, in_place)
-            or (isinstance(node, writes) and isinstance(node.ctx, ast.Store))
-            or (isinstance(node, ast.Attribute) and node.attr.endswith("_"))
-            for node in inside
-        )
-
-    def start(self, arguments: Sequence[Any]) -> None:
-        """Begin at new arguments."""
-        self.states = {0: dict(zip(self.parameters, arguments, strict=True))}
-
-    def code(self, number: int, is_changed: bool = False) -> CodeType:
-        """The code of a statement."""
-        if is_changed or number not in self.codes:
-            statement = self.function.body[number]
-            if isinstance(statement, ast.Return):
-                value = statement.value or ast.Constant(None)
-                target = ast.Name(RETURNED, ast.Store())
-                assignment = ast.Assign([target], value)
-                statement = ast.fix_missing_locations(ast.copy_location(assignment, statement))
-            code = compile(ast.Module([statement], []), "<edited backward>", "exec")
-            if is_changed:
-                return code
-            self.codes[number] = code
-        return self.codes[number]
-
-    def state(self, number: int) -> dict[str, Any]:
-        """The variables before a statement."""
-        if number not in self.states:
-            variables = dict(self.state(number - 1))
-            exec(self.code(number - 1), self.scope, variables)
-            self.states[number] = variables
-        return self.states[number]
-
-    def returned(self, number: int) -> Any:
-        """The result of the function, of which a statement was changed."""
-        variables = dict(self.state(number))
-        exec(self.code(number, is_changed=True), self.scope, variables)
-        for later in range(number + 1, len(self.function.body)):
-            exec(self.code(later), self.scope, variables)
-        return variables[RETURNED]
 
 
 class Repair:
@@ -156,6 +93,8 @@ class Repair:
             for node in ast.walk(statement)
         }
         """The statement of each expression, by its number."""
+        self.wrong: int | None = None
+        """The number of the gradient that is wrong, if it is one alone."""
         if self.is_straight:
             self.program.start(self.point.arguments())
 
@@ -166,12 +105,21 @@ class Repair:
 
     def fix(self, most: int = MOST_EDITS) -> Fix | None:
         """The edit, or None: no edit makes the backward right, or it is right."""
+        with warnings.catch_warnings():  # of code that nobody wrote
+            warnings.simplefilter("ignore")
+            return self.first_fix(most)
+
+    def first_fix(self, most: int) -> Fix | None:
+        """The first edit that is right, of so many."""
         agreement = self.point.agreement(self.layer.backward)
         if all(agreement):
             return None
-        useless = self.right_expressions(agreement)
+        wrong = [number for number, is_right in enumerate(agreement) if not is_right]
+        if len(wrong) == 1 and len(self.returned()) == len(agreement):
+            self.wrong = wrong[0]
+        useless = self.useless_parts(agreement)
         found = islice(edits(self.function, self.words, useless), most)
-        for edit in chain(found, self.whole_expressions(agreement)):
+        for edit in chain(found, self.whole_expressions()):
             expression = parsed(edit.text)
             if expression is None or not self.is_right_here(edit, expression):
                 continue
@@ -184,10 +132,15 @@ class Repair:
         """Whether an edit makes the backward right at the first point."""
         with edited(edit, expression), unrecorded():
             try:
-                if self.is_straight:
-                    number = self.statements[edit.place.expression]
-                    return all(self.point.agreement_of(self.program.returned(number)))
-                return self.point.is_right(self.compiled())
+                if not self.is_straight:
+                    return self.point.is_right(self.compiled())
+                number = self.statements[edit.place.expression]
+                is_return = number == len(self.function.body) - 1
+                if is_return and self.wrong is not None:
+                    value = self.program.value(self.returned()[self.wrong])
+                    if not agrees(value, self.point.gradients[self.wrong]):
+                        return False
+                return all(self.point.agreement_of(self.program.returned(number)))
             except Exception:
                 return False
 
@@ -286,12 +239,26 @@ class Repair:
                     texts |= subexpressions(expression_alone(self.printer(), node))
         return sorted(texts, key=lambda text: (len(text), text))
 
-    def right_expressions(self, agreement: Sequence[bool]) -> list[ast.expr]:
-        """The expressions that backward returns for gradients that are right."""
+    def useless_parts(self, agreement: Sequence[bool]) -> list[ast.AST]:
+        """The parts of backward that are not to be changed, where this is known."""
         returned = self.returned()
-        if len(returned) != len(agreement):
+        if not self.is_straight or len(returned) != len(agreement) or not self.runs():
             return []
-        return [e for e, is_right in zip(returned, agreement, strict=True) if is_right]
+        pairs = zip(agreement, self.point.gradients, strict=True)
+        is_right = [right and gradient is not None for right, gradient in pairs]
+        needed = [k for k, gradient in enumerate(self.point.gradients) if gradient is not None]
+        others = [returned[k] for k in range(len(returned)) if k not in needed]
+        results = [returned[k] for k in needed]
+        return [*others, *self.program.useless_parts(results, [is_right[k] for k in needed])]
+
+    def runs(self) -> bool:
+        """Whether backward runs as it is."""
+        try:
+            with unrecorded():
+                self.program.returned(len(self.function.body) - 1)
+        except Exception:
+            return False
+        return True
 
     def returned(self) -> list[ast.expr]:
         """The expressions that backward returns, if it returns at one place."""
@@ -301,16 +268,14 @@ class Repair:
         value = returns[0].value
         return list(value.elts) if isinstance(value, ast.Tuple) else [value]
 
-    def whole_expressions(self, agreement: Sequence[bool]) -> Iterator[Edit]:
+    def whole_expressions(self) -> Iterator[Edit]:
         """The edit that writes out the one gradient that is wrong."""
-        returned = self.returned()
-        wrong = [number for number, is_right in enumerate(agreement) if not is_right]
-        if len(wrong) != 1 or len(returned) != len(agreement):
+        if self.wrong is None:
             return
         for place in places(self.function, ()):
-            if place.expression is returned[wrong[0]]:
+            if place.expression is self.returned()[self.wrong]:
                 with suppress(Exception):  # as in `right_parts`
-                    node = list(self.trace.gradients.values())[wrong[0]]
+                    node = list(self.trace.gradients.values())[self.wrong]
                     if node is not None:
                         yield Edit(TIERS, place, expression_alone(self.printer(), node))
 

@@ -12,7 +12,10 @@ from causes_layers.nonsense import SCALARS, nonsense
 from few import seeds
 
 import gradcheck
+import pylayer.paddle as paddle
 from gradcheck.result import Status
+
+PyLayer: Any = paddle.autograd.PyLayer
 
 FIRST_CONTRACT = "GC130"
 """Codes from here on are broken contracts, not causes."""
@@ -69,3 +72,22 @@ def test_nonsense_has_no_cause(case: Case, seed: int) -> None:
     arrays = inputs(case, seed)
     result = gradcheck.check(nonsense(case, arrays, seed), *arrays)
     assert (result.verdict, causes(result)) == (Status.FAIL, [])
+
+
+def test_the_call_of_the_user_is_named_not_the_operation_behind_it() -> None:
+    class Picked(PyLayer):
+        @staticmethod
+        def forward(ctx, x, i):
+            ctx.save_for_backward(i)
+            ctx.rows = x.shape[0]
+            return paddle.gather(x, i) * 2
+
+        @staticmethod
+        def backward(ctx, dy):
+            (i,) = ctx.saved_tensor()
+            dx = paddle.zeros([ctx.rows, dy.shape[1]], dtype=dy.dtype)
+            dx[i] = 2 * dy  # of rows that come twice only once
+            return dx, None
+
+    result = gradcheck.check(Picked, np.arange(15.0).reshape(5, 3), paddle.to_tensor([0, 2, 2, 1]))
+    assert result.diagnosis[0].detail.startswith("the rule of gather is wrong")
