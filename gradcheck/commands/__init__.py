@@ -46,6 +46,7 @@ COMMANDS = {
     "explain": ("show:explain", "Explain a diagnosis code such as GC104."),
     "backends": ("backends:backends", "What scenarios can run on; add releases of Paddle."),
     "matrix": ("matrix:matrix", "Show what each release of Paddle does with each rule."),
+    "export": ("export:export", "Write the suite as plain pytest files, for Paddle alone."),
     "schema": ("init:schema", "Print the JSON Schema of spec files."),
 }
 """Name → where the command is in this package, and its line in ``--help``."""

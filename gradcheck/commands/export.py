@@ -1,0 +1,45 @@
+"""``gradcheck export``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from gradcheck.commands.specs import read_bundled, with_releases
+from gradcheck.conformance.export import export_files
+from gradcheck.conformance.releases import read_release, release_paths, require_recorded
+from gradcheck.run.plan import plan
+from gradcheck.support.file_io import write_whole
+from gradcheck.support.user_error import UserError
+
+
+@click.command()
+@click.option(
+    "--pytest", "folder", required=True, metavar="DIR", help="Write plain pytest files into DIR."
+)
+@click.option(
+    "--as-version",
+    default="",
+    metavar="RELEASE",
+    help="Mark what is recorded of this release (default: the newest that was run).",
+)
+def export(folder: str, as_version: str) -> None:
+    """Write the scenarios of Paddle's documents as tests that need Paddle and pytest alone.
+
+    Known deviations of the release are xfail with their reasons; what kills the process is not run.
+    """
+    release = require_recorded(as_version or [*release_paths()][-1])
+    target = Path(folder)
+    backend = f"paddle@{release}"
+    documents = [spec for spec in read_bundled() if Path(spec.path).parent.name == "documents"]
+    cases = with_releases(plan(documents, [backend]), release)
+    files = export_files(cases, read_release(release_paths()[release]))
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+        for name, text in files.items():
+            write_whole(target / name, text)
+    except OSError as error:
+        raise UserError(f"--pytest {folder}: {error.strerror or error}") from None
+    tests = sum(text.count("\ndef test_") for text in files.values())
+    click.echo(f"gradcheck: wrote {tests} tests into {folder}; next: pytest {folder}", err=True)

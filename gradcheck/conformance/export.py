@@ -1,0 +1,190 @@
+"""The documents' scenarios as plain pytest files, which need Paddle and nothing of gradcheck.
+
+A scenario at a point of its matrix is a test. What the release file records is ``xfail`` with its
+reason; what kills the process or does not end is not run. A gradient is held by central differences
+at the scenario's inputs.
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gradcheck.case.case import Case
+from gradcheck.case.input_arrays import make_input
+from gradcheck.conformance.releases import ReleaseFile
+from gradcheck.report.page import templates
+from gradcheck.spec.model import Expect, Message, Regex, Scenario, is_static
+
+IMPORTS = """\
+import re
+
+import helpers
+import numpy as np
+import paddle
+import pytest
+from paddle.autograd import PyLayer
+"""
+_KNOWN_IMPORTS = frozenset(
+    {"import paddle", "import numpy as np", "from paddle.autograd import PyLayer"}
+)
+"""Lines of a scenario's code that a test file has at its top. In a function such a line would make
+the name a local one, which code before the line could not use.
+"""
+NOT_EXPORTED = {"bfloat16", "float16"}
+"""Dtypes in which a central difference says nothing."""
+
+
+def export_files(cases: Iterable[Case], release: ReleaseFile) -> dict[str, str]:
+    """Return the test files of some cases, with the two that they share, by name.
+
+    `release` is what is recorded of the release that they will run on.
+    """
+    tests: dict[str, list[str]] = {}
+    for case in cases:
+        if case.parameters.get("dtype") not in NOT_EXPORTED:
+            topic = Path(case.scenario.path).name.partition(".")[0].replace("-", "_")
+            tests.setdefault(f"test_{topic}.py", []).append(write_test(case, release))
+    plain = templates("gradcheck.conformance", escaped=False)
+    files = {
+        name: plain.get_template(f"{name}.jinja").render() + "\n"
+        for name in ("helpers.py", "conftest.py")
+    }
+    for name, written in tests.items():
+        topic = name.removeprefix("test_").removesuffix(".py")
+        about = f'"""Scenarios of Paddle\'s documents: {topic}, as of Paddle {release.release}."""'
+        files[name] = "\n\n\n".join([f"{about}\n\n{IMPORTS.strip()}", *written]) + "\n"
+    return files
+
+
+def write_test(case: Case, release: ReleaseFile) -> str:
+    """Return the function that holds Paddle to a case."""
+    scenario, expect = case.scenario, case.scenario.expect
+    name = re.sub(r"\W", "_", "_".join([scenario.id, *map(str, case.parameters.values())]))
+    fixture = "layer_calls" if counted(expect) else ""
+    lines = [*mark_lines(scenario, release), f"def test_{name}({fixture}):"]
+    body = [f'"""{(scenario.title or scenario.id).replace(chr(92), "")}."""', *body_lines(case)]
+    return "\n".join([*lines, textwrap.indent("\n".join(body), "    ")])
+
+
+def mark_lines(scenario: Scenario, release: ReleaseFile) -> Iterator[str]:
+    """Yield the mark of a scenario that the release deviates from."""
+    entry = release.deviates.get(scenario.id)
+    if entry is None:
+        return
+    if entry.skip is not None:
+        yield f"@pytest.mark.skip(reason={entry.skip.reason!r})"
+    elif entry.observed is not None:
+        ends = bool(entry.observed.crash or entry.observed.hang)
+        yield f"@pytest.mark.xfail({'run=False' if ends else 'strict=True'}, reason={entry.why!r})"
+
+
+def body_lines(case: Case) -> Iterator[str]:
+    """Yield the body of a test."""
+    scenario, expect = case.scenario, case.scenario.expect
+    for name, value in case.variables.items():
+        if name != "dtype":
+            yield f"{name} = {value!r}"
+    if scenario.script is not None:
+        source = scenario.layer if isinstance(scenario.layer, str) else ""
+        yield from expecting(expect, code_lines(f"{source}\n{scenario.script}"))
+    else:
+        yield from static_lines(case) if is_static(scenario.layer) else layer_lines(case)
+    for name, expected in expect.grads.items():
+        yield f"assert helpers.same({name}.grad, {literal(expected)})"
+    for expression, expected in expect.values.items():
+        yield f"assert helpers.same({' '.join(expression.split())}, {literal(expected)})"
+    for function, number in counted(expect).items():
+        yield f"assert layer_calls.{function} == {number}"
+    if expect.gradient in ("matches", "differs"):
+        yield f"assert {'not ' if expect.gradient == 'differs' else ''}{gradient_check(scenario)}"
+
+
+def gradient_check(scenario: Scenario) -> str:
+    """Return the expression that is true if backward gives the derivative of forward."""
+    if is_static(scenario.layer):
+        return "helpers.program_is_the_gradient(functions, inputs)"
+    return "helpers.is_the_gradient(call, inputs)"
+
+
+def layer_lines(case: Case) -> Iterator[str]:
+    """Yield the call of a layer as users make it."""
+    scenario, expect = case.scenario, case.scenario.expect
+    yield from code_lines(str(scenario.layer))
+    for name, array, dtype, stopped in input_arrays(case):
+        values = f"np.array({array.tolist()!r})"
+        yield f"{name} = paddle.to_tensor({values}, dtype={dtype!r}, stop_gradient={stopped})"
+    names = ", ".join(scenario.inputs)
+    classes = re.findall(r"^class (\w+)\(", str(scenario.layer), re.MULTILINE)
+    call = scenario.call or f"{classes[-1]}.apply({names})"
+    yield f"inputs = {{{', '.join(f'{name!r}: {name}' for name in scenario.inputs)}}}"
+    yield f"call = lambda {names}: {call}"
+    start = "" if expect.cotangent is None else f", {literal(expect.cotangent)}"
+    yield from expecting(expect, [f"out = helpers.run(call, inputs{start})"])
+
+
+def static_lines(case: Case) -> Iterator[str]:
+    """Yield a static layer's functions, which may use its Variables, and its inputs as arrays."""
+    yield f"def functions({', '.join(case.scenario.inputs)}):"
+    yield from textwrap.indent("\n".join(code_lines(str(case.scenario.layer))), "    ").split("\n")
+    yield "    return forward_fn, backward_fn"
+    yield "inputs = {"
+    for name, array, dtype, _ in input_arrays(case):
+        yield f"    {name!r}: np.array({array.tolist()!r}, {dtype!r}),"
+    yield "}"
+
+
+def input_arrays(case: Case) -> Iterator[tuple[str, Any, str, bool]]:
+    """Yield the inputs: name, values, dtype, and whether they have stop_gradient True."""
+    random = np.random.default_rng(case.seed)
+    for name, written in case.scenario.inputs.items():
+        spec = written.at(case.variables)
+        dtype = spec.dtype if spec.dtype_written else case.parameters.get("dtype", spec.dtype)
+        array = make_input(spec, dtype, random, Path(case.scenario.path).parent)
+        yield name, array, dtype, spec.stop_gradient
+
+
+def code_lines(source: str) -> list[str]:
+    """Return the lines of a scenario's code but for imports that the file has at its top."""
+    lines = [line for line in source.split("\n") if line.rstrip() not in _KNOWN_IMPORTS]
+    return "\n".join(lines).strip("\n").split("\n")
+
+
+def expecting(expect: Expect, body: Sequence[str]) -> Iterator[str]:
+    """Yield code that must raise or warn as expected, or end well."""
+    asked = expect.raises or expect.warns
+    if asked is None:
+        yield from body
+        return
+    function = "raises" if expect.raises else "warns"
+    match = "" if asked.message is None else f", match={pattern(asked.message)}"
+    yield f"with pytest.{function}({asked.type}{match}):"
+    yield from textwrap.indent("\n".join(body), "    ").split("\n")
+
+
+def pattern(message: Message) -> str:
+    """Return the expression of the pattern that a message must match."""
+    return repr(message.re) if isinstance(message, Regex) else f"re.escape({message!r})"
+
+
+def counted(expect: Expect) -> dict[str, int]:
+    """Return how often each function must run, of those that are counted."""
+    return {name: number for name, number in expect.calls if number is not None}
+
+
+def literal(expected: Any) -> str:
+    """Return an expected value as Python source, with its tolerance if it has one."""
+    rtol = getattr(expected, "rtol", None)
+    text = repr(listed(getattr(expected, "value", expected)))
+    text = re.sub(r"\b(nan|inf)\b", r"np.\1", text) if "'" not in text else text
+    return f"{text}, rtol={rtol}" if rtol is not None else text
+
+
+def listed(value: Any) -> Any:
+    """Return nested tuples as lists."""
+    return [listed(item) for item in value] if isinstance(value, (list, tuple)) else value
