@@ -69,13 +69,14 @@ def meant_option(error: click.NoSuchOption) -> str:
     context, name = error.ctx, error.option_name
     if context is None:
         return "."
-    known = [option for parameter in context.command.params for option in parameter.opts]
-    near = nearest(name, [option for option in known if option.startswith("--")])
     if isinstance(context.command, click.Group):
         run = context.command.get_command(context, "run")
         if run is not None and any(name in option.opts for option in run.params):
             return f": options stand behind their command, gradcheck run {name}"
-    elif near and similar(name, near):
+    parameters = context.command.get_params(context)
+    known = [option for one in parameters for option in (*one.opts, *one.secondary_opts)]
+    near = nearest(name, [option for option in known if option.startswith("--")])
+    if near and similar(name, near):
         return f"; did you mean {near}?"
     return f": {OTHERS_OPTIONS[name]}." if name in OTHERS_OPTIONS else "."
 
