@@ -48,7 +48,7 @@ def advised(error: click.ClickException) -> click.ClickException:
 
 
 NO_TOLERANCE = "every estimate has a bound of its error; `rtol: 1e-3` in a scenario widens it"
-OTHERS_OPTIONS = {
+OPTION_ADVICE = {
     **dict.fromkeys(("--rtol", "--atol", "--tol", "--tolerance"), NO_TOLERANCE),
     **dict.fromkeys(
         ("--eps", "--epsilon", "--delta", "--step"),
@@ -78,7 +78,7 @@ def meant_option(error: click.NoSuchOption) -> str:
     near = nearest(name, [option for option in known if option.startswith("--")])
     if near and similar(name, near):
         return f"; did you mean {near}?"
-    return f": {OTHERS_OPTIONS[name]}." if name in OTHERS_OPTIONS else "."
+    return f": {OPTION_ADVICE[name]}." if name in OPTION_ADVICE else "."
 
 
 def similar(name: str, other: str) -> bool:
