@@ -48,7 +48,7 @@ def advised(error: click.ClickException) -> click.ClickException:
 
 
 NO_TOLERANCE = "every estimate has a bound of its error; `rtol: 1e-3` in a scenario widens it"
-OTHERS_OPTIONS = {
+OPTION_ADVICE = {
     **dict.fromkeys(("--rtol", "--atol", "--tol", "--tolerance"), NO_TOLERANCE),
     **dict.fromkeys(
         ("--eps", "--epsilon", "--delta", "--step"),
@@ -69,15 +69,16 @@ def meant_option(error: click.NoSuchOption) -> str:
     context, name = error.ctx, error.option_name
     if context is None:
         return "."
-    known = [option for parameter in context.command.params for option in parameter.opts]
-    near = nearest(name, [option for option in known if option.startswith("--")])
     if isinstance(context.command, click.Group):
         run = context.command.get_command(context, "run")
         if run is not None and any(name in option.opts for option in run.params):
             return f": options stand behind their command, gradcheck run {name}"
-    elif near and similar(name, near):
+    parameters = context.command.get_params(context)
+    known = [option for one in parameters for option in (*one.opts, *one.secondary_opts)]
+    near = nearest(name, [option for option in known if option.startswith("--")])
+    if near and similar(name, near):
         return f"; did you mean {near}?"
-    return f": {OTHERS_OPTIONS[name]}." if name in OTHERS_OPTIONS else "."
+    return f": {OPTION_ADVICE[name]}." if name in OPTION_ADVICE else "."
 
 
 def similar(name: str, other: str) -> bool:

@@ -162,9 +162,10 @@ def id_of(target: Target, specs: Sequence[SpecFile]) -> str:
 def id_at_line(target: Target, scenarios: Sequence[Scenario]) -> str:
     """Return the id of the scenario on a line of a file. Raises UserError: there is none."""
     in_order = sorted(scenarios, key=lambda one: one.begins)
-    lines = len(read_text(located(target.path), target.path).lines)
-    if target.line > lines:
-        raise UserError(f"{target.path}:{target.line}: the file has {count(lines, 'line')}")
+    *lines, last = read_text(located(target.path), target.path).lines
+    number = len(lines) + bool(last)
+    if target.line > number:
+        raise UserError(f"{target.path}:{target.line}: the file has {count(number, 'line')}")
     before = [one for one in in_order if one.begins <= target.line]
     if not before:
         place, first = f"{target.path}:{target.line}", in_order[0].begins

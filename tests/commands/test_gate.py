@@ -139,7 +139,7 @@ def test_what_is_no_report_is_explained(gradcheck, folder):
     for text in ("[1]", "{}", "no JSON"):
         (folder / "b.json").write_text(text)
         done = gradcheck("compare", "b.json", "b.json")
-        assert (done.code, "this is no report" in done.err) == (2, True)
+        assert (done.code, "this is not a report" in done.err) == (2, True)
 
 
 def test_lists_and_validations_for_programs(suite, gradcheck):

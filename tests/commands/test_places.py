@@ -45,7 +45,7 @@ def run(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     ("place", "id"),
-    [("::tanh", "tanh"), ("::square", "square"), (":3", "tanh"), (":5", "tanh"), (":6", "square"), (":99", "square")],
+    [("::tanh", "tanh"), ("::square", "square"), (":3", "tanh"), (":5", "tanh"), (":6", "square"), (":8", "square")],
 )
 def test_a_place_in_a_file_selects_its_scenario(run, place, id):
     result = run("run", f"own.grad.yaml{place}", "--format", "plain")
@@ -56,7 +56,11 @@ def test_a_place_in_a_file_selects_its_scenario(run, place, id):
 
 @pytest.mark.parametrize(
     ("place", "said"),
-    [("::tahn", "has no scenario 'tahn'; did you mean tanh?"), (":1", "no scenario stands there: the first begins on")],
+    [
+        ("::tahn", "has no scenario 'tahn'; did you mean tanh?"),
+        (":1", "no scenario stands there: the first begins on"),
+        (":99", "the file has 8 lines"),
+    ],
 )
 def test_a_place_without_a_scenario_is_answered(run, place, said):
     result = run("run", f"own.grad.yaml{place}")

@@ -182,7 +182,6 @@ def test_the_second_order_is_checked_of_every_gradient_that_is_to_match(spec, gr
             "junit, github, markdown, sarif, html\n",
         ),
         (["--report", "json:"], 2, "gradcheck: --report json:: write FORMAT:PATH"),
-        (["--report", "json:-"], 2, "gradcheck: --report json:-: name a file; stdout is /dev/stdout\n"),
         (["--report", "json:x", "--report", "junit:x"], 2, "gradcheck: --report json:x: another report is written"),
         (
             ["--report", "json:no/x.json"],
@@ -477,7 +476,7 @@ def test_github_gets_annotations_and_a_summary_and_no_commands_of_others(spec, f
     assert process.returncode == 1
     commands = [line for line in process.stdout.splitlines() if line.lstrip().startswith("::")]
     assert len(commands) == 1
-    assert commands[0].startswith("::error file=a.grad.yaml,line=3,col=5,title=ERROR bad@numpy::")
+    assert commands[0].startswith("::error file=a.grad.yaml,line=8,col=1,title=ERROR bad@numpy::")
     assert (folder / "summary.md").read_text().startswith("## gradcheck: 1 ERROR")
 
 

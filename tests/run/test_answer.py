@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from gradcheck.case.user_code import innermost_place, place_of_frames
 from gradcheck.result import Diagnosis, GradientSummary, Result, Status, StepScan
 from gradcheck.run.answer import MOST_ALTOGETHER, MOST_TEXT, Outcome, answer_line, cut_trace, result_of
 
@@ -86,12 +87,13 @@ Extension modules: numpy (total: 1)
 
 
 def test_a_trace_is_cut_to_the_users_frames_and_gives_their_place():
-    printed, place = cut_trace(TRACE, "a.grad.yaml")
-    assert place == "line 12 of /home/me/layers.py, called from line 9 of the spec"
+    printed, frames = cut_trace(TRACE, "a.grad.yaml")
+    assert place_of_frames(frames, "a.grad.yaml") == "line 12 of /home/me/layers.py, called from line 9 of the spec"
+    assert innermost_place(frames, "a.grad.yaml") == "/home/me/layers.py:12"
     assert "Extension modules" not in printed
     assert "<string>" not in printed
     assert printed.startswith("before\n")
 
 
 def test_a_line_of_output_that_looks_like_a_trace_is_not_one():
-    assert cut_trace('  File "a.grad.yaml", line 9 in <module>\n', "a.grad.yaml")[1] == ""
+    assert cut_trace('  File "a.grad.yaml", line 9 in <module>\n', "a.grad.yaml")[1] == []

@@ -124,7 +124,8 @@ def test_what_a_case_breaks_costs_that_case_alone(cluster, tmp_path):
     good = [LITTLE.format(k=k, n=2) for k in range(40)]
     process = run(cluster(nanny=True), tmp_path, *(text for k in range(4) for text in (hostile[k], *good[k::4])))
     out, err = process.communicate(timeout=120)
-    assert (process.returncode, err) == (1, "")
+    said = [line for line in err.splitlines() if "cases done after" not in line]  # on a busy machine
+    assert (process.returncode, said) == (1, [])
     results = {result["scenario"]: result for result in json.loads((tmp_path / "r.json").read_text())["results"]}
     bad = {name: result["status"] for name, result in results.items() if result["status"] != "PASS"}
     assert bad.pop("kills-the-dask-worker") == "ERROR"
