@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from functools import cached_property
 from itertools import chain, islice
 from textwrap import dedent
+from types import CodeType
 from typing import Any
 
 import numpy as np
