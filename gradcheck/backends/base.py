@@ -287,13 +287,13 @@ BACKENDS: dict[str, BackendRow] = {
         "gradcheck.backends.bundled:BundledBackend", ("cupy", "gpu"), ("cupy", "pylayer"), "cupy",
         ("cupy", "cupy-cuda12x", "cupy-cuda13x"), ENGINE, False,
     ),
-    "torch": BackendRow(
-        "gradcheck.backends.torch:TorchBackend", (), ("torch",), "torch",
-        ("torch",), ("gradcheck.backends.torch", *ENGINE), False, ("torch", "functorch"),
-    ),
     "paddle": BackendRow(
         "gradcheck.backends.paddle:PaddleBackend", (), ("paddle",), "paddle",
         ("paddlepaddle", "paddlepaddle-gpu"), ("paddle", *ENGINE), False, ("paddle",),
+    ),
+    "torch": BackendRow(
+        "gradcheck.backends.torch:TorchBackend", (), ("torch",), "torch",
+        ("torch",), ("gradcheck.backends.torch", *ENGINE), False, ("torch", "functorch"),
     ),
     "jax": BackendRow(
         "gradcheck.backends.jax:JaxBackend", (), ("jax",), "jax", ("jax",), (), False,

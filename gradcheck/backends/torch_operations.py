@@ -198,6 +198,8 @@ class Shadows:
         """The storages, so that none gets the address of another."""
         self.lost: list[str] = []
         """What could not be followed."""
+        self.untracked: dict[int, str] = {}
+        """By storage that was written into unseen, by what."""
 
     @staticmethod
     def view(tensor: Any) -> View:
@@ -215,6 +217,8 @@ class Shadows:
         if not isinstance(tensor, torch.Tensor) or not has_memory(tensor):
             return None
         storage = self.storage(tensor)
+        if storage in self.untracked:
+            self.lost.append(f"{self.untracked[storage]}()")
         if storage not in self.known or not is_floating_tensor(tensor):
             return None
         view = self.view(tensor)
@@ -333,8 +337,8 @@ class OperationMode(TorchDispatchMode):  # type: ignore[misc]
         made = run.shadows(results) if run is not None else None
         if self.perturbation is not None and not operation.is_view:
             self.perturb(operation, results, made)
-        if made is not None and self.shadows is not None:
-            self.keep(operation, results, made)
+        if run is not None:
+            self.keep(operation, run.written, results if made is not None else (), made or ())
         return out
 
     def perturb(
@@ -354,14 +358,29 @@ class OperationMode(TorchDispatchMode):  # type: ignore[misc]
             if result.device.type != "cpu":
                 result.copy_(tensor_of(host))
 
-    def keep(self, operation: Operation, results: Sequence[Any], made: Sequence[Shadow]) -> None:
-        """Keep the shadows of results."""
+    def keep(
+        self,
+        operation: Operation,
+        written: Sequence[Any],
+        results: Sequence[Any],
+        made: Sequence[Shadow],
+    ) -> None:
+        """Keep the shadows of results; of what is written into and not returned there is none."""
         assert self.shadows is not None
+        returned = set(map(id, results))
+        for tensor in written:
+            if id(tensor) not in returned:
+                self.shadows.untracked[self.shadows.storage(tensor)] = operation.name
         for result, shadow in zip(results, made, strict=True):
             if operation.writes and is_floating_tensor(result):
                 self.shadows.write(result, shadow)
             elif parent_of(shadow) is not None and has_memory(result):
                 self.shadows.put(result, shadow)
+        self.leak_lost()
+
+    def leak_lost(self) -> None:
+        """Note what could not be followed."""
+        assert self.shadows is not None
         for how in self.shadows.lost:
             self.leak(how)
         self.shadows.lost.clear()
@@ -416,6 +435,8 @@ class Played:
             v.detach().clone() if k in operation.writes and isinstance(v, torch.Tensor) else v
             for k, v in enumerate(self.arguments)
         ]
+        written = tree_flatten([self.arguments[k] for k in operation.writes])[0]
+        self.written = [tensor for tensor in written if isinstance(tensor, torch.Tensor)]
         self.stand_ins = map_tensors(mode.shadows.get, self.arguments)
         self.call = list(self.before[: len(args)]), dict(kwargs)
 
@@ -592,7 +613,9 @@ class TorchRecomputation:
                     book.put(leaf, shadow)
             with watching(mode), self.backend.observing(applied):
                 outputs = call()
-            return list(map(book.shadow, outputs))
+            made = list(map(book.shadow, outputs))
+            mode.leak_lost()
+            return made
 
         found, _ = recorded(run, shadows, lines, None, None, self.takes_gradients)
         found.layers = applied.layers

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import torch
@@ -33,6 +34,10 @@ def private(module: str, name: str) -> Any:
             f"computes: torch {KNOWN_RELEASE} has it"
         ) from None
 
+
+with suppress(ImportError):
+    # torch imports it for the first gradient: half a second, which each case of a server would take
+    importlib.import_module("torch.fx.experimental.symbolic_shapes")
 
 TorchDispatchMode: Any = private("torch.utils._python_dispatch", "TorchDispatchMode")
 BackwardCFunction: Any = private("torch.autograd.function", "BackwardCFunction")

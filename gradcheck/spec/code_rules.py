@@ -43,8 +43,8 @@ MISSPELT = 0.85
 ten differ.
 """
 
-GIVEN = frozenset({"np", "paddle", "PyLayer", "out"})
-"""What code finds without importing it; ``out`` is what the layer returned."""
+GIVEN = frozenset({"np", "paddle", "PyLayer", "torch", "Function", "out"})
+"""What code finds without importing it, by its framework; ``out`` is what the layer returned."""
 EXCEPTIONS = frozenset(
     name
     for name, value in vars(builtins).items()

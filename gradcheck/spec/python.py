@@ -155,14 +155,18 @@ def bound_names(body: list[ast.stmt]) -> set[str]:
     return bindings.names
 
 
+LAYER_BASES = ("PyLayer", "Function")
+"""The classes of Paddle and torch that layers derive from."""
+
+
 def layer_classes(tree: ast.Module) -> dict[str, ast.ClassDef]:
-    """The PyLayers that a layer's source defines, by name: what derives from PyLayer, or from
-    another of them.
+    """The layers that a layer's source defines, by name: what derives from PyLayer or Function, or
+    from another of them.
     """
     layers: dict[str, ast.ClassDef] = {}
     for node in tree.body:
         if isinstance(node, ast.ClassDef) and any(
-            last_name(base) in ("PyLayer", *layers) for base in node.bases
+            last_name(base) in (*LAYER_BASES, *layers) for base in node.bases
         ):
             layers[node.name] = node
     return layers

@@ -17,6 +17,7 @@ from gradcheck.spec.containers import variable, variables
 from gradcheck.spec.diagnostic import quote
 from gradcheck.spec.model import OPERATIONS, Expect, LayerOp, LayerRef, Scenario
 from gradcheck.spec.python import (
+    LAYER_BASES,
     bound_names,
     called_with_arguments,
     functions_in,
@@ -156,7 +157,7 @@ class _Subject:
         classes = {node.name: node for node in self.tree.body if isinstance(node, ast.ClassDef)}
         family = [cls]
         for member in family:  # which grows
-            bases = {last_name(base) for base in member.bases} - {"PyLayer"}
+            bases = {last_name(base) for base in member.bases} - set(LAYER_BASES)
             is_open = member.decorator_list or member.keywords or not bases <= set(classes)
             if is_open or method in bound_names(member.body):
                 return False  # it has the method, or may get it from elsewhere

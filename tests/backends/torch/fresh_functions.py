@@ -713,10 +713,10 @@ MISTAKES: dict[type[Function], list[Mistake]] = {
         ("gm * m * (1 - m)", "gm", "torch.sigmoid(w)"),
         ("g * m / total,", "g * m,", "/ total"),
         ("(1 - m)", "(1 + m)", "torch.sigmoid(w)"),
-        ("g * (x - y)", "g * (x + y)", "m.sum"),
+        ("g * (x - y)", "g * (x + y)", "m.sum|/ total"),
     ],
     GruCell: [
-        ("(h - n)", "(n - h)", "(1 - z) * n"),
+        ("(h - n)", "(n - h)", "(1 - z) * n|torch.sigmoid(x - h)"),
         ("(1 - n * n)", "(1 - n)", "torch.tanh(x * h)"),
         ("- gz + g * z", "+ gz + g * z", "torch.sigmoid(x - h)"),
         (" + g * z", "", "z * h"),
@@ -727,7 +727,7 @@ MISTAKES: dict[type[Function], list[Mistake]] = {
         ("2 * g[", "g[", "2 * (x - y)"),
         ("return gd, -gd", "return gd, gd", "2 * (x - y)"),
         ("torch.tanh(d)", "1 / torch.cosh(d)", "torch.cosh(d)"),
-        ("torch.tanh(d)", "(-torch.tanh(d))", "torch.cosh(d)"),
+        ("torch.tanh(d)", "(-torch.tanh(d))", "torch.cosh(d)|d = 2"),
     ],
     Modulus: [
         ("(1 + m * m)", "(1 + m)", "torch.atan(m)"),

@@ -671,3 +671,74 @@ class NeedsGradWrongWeight(NeedsInputGrad):
     def backward(ctx, g):
         x, w = ctx.saved_tensors
         return g @ w.T, 2 * x.T @ g
+
+
+class WritesUnseen(Function):
+    """Operations that write into tensors that they do not return."""
+
+    @staticmethod
+    def forward(ctx, x):
+        a, b = x.clone(), x * 2
+        torch._foreach_mul_([a, b], 3)
+        torch._foreach_exp_([a])
+        ctx.save_for_backward(a)
+        return a + b
+
+    @staticmethod
+    def backward(ctx, g):
+        (a,) = ctx.saved_tensors
+        return g * (3 * a + 6)
+
+
+class WritesUnseenBad(WritesUnseen):
+    @staticmethod
+    def backward(ctx, g):
+        (a,) = ctx.saved_tensors
+        return g * (3 * a + 2)
+
+
+class RunningMean(Function):
+    """What a normalisation writes into its running mean is returned."""
+
+    @staticmethod
+    def forward(ctx, x):
+        mean, var = torch.zeros(x.shape[1], dtype=x.dtype), torch.ones(x.shape[1], dtype=x.dtype)
+        F.batch_norm(x, mean, var, training=True, momentum=0.5)
+        ctx.save_for_backward(x, mean)
+        return mean.sin()
+
+    @staticmethod
+    def backward(ctx, g):
+        x, mean = ctx.saved_tensors
+        return (0.5 * g * mean.cos() / x.shape[0]).expand_as(x)
+
+
+class RunningMeanBad(RunningMean):
+    @staticmethod
+    def backward(ctx, g):
+        x, mean = ctx.saved_tensors
+        return (g * mean.cos() / x.shape[0]).expand_as(x)
+
+
+class WrittenOut(Function):
+    """Results that are written with out=."""
+
+    @staticmethod
+    def forward(ctx, x):
+        y, z = torch.empty_like(x), torch.empty_like(x)
+        torch.exp(x, out=y)
+        torch.add(y, x.sin(), alpha=2, out=z)
+        ctx.save_for_backward(x, y)
+        return z
+
+    @staticmethod
+    def backward(ctx, g):
+        x, y = ctx.saved_tensors
+        return g * (y + 2 * x.cos())
+
+
+class WrittenOutBad(WrittenOut):
+    @staticmethod
+    def backward(ctx, g):
+        x, y = ctx.saved_tensors
+        return g * (y + x.cos())
