@@ -140,6 +140,8 @@ class Equation:
     def in_one_dtype(self, operands: list[EngineValue]) -> list[EngineValue]:
         """Operands of one floating dtype in the widest of theirs: a cast may have been left out."""
         variables = self.eqn.invars
+        if not all(isinstance(x, Tensor) for x in operands):
+            return operands
         dtypes = {
             x.array.dtype
             for x, v in zip(operands, variables, strict=True)
@@ -152,14 +154,12 @@ class Equation:
 
     def computed_by_jax(self, operands: list[EngineValue]) -> list[EngineValue]:
         """The results as one step, whose derivative is JAX's."""
-        arrays = list(map(plain_array, self.in_one_dtype_of_arrays(operands)))
+        arrays = list(map(plain_array, self.in_one_dtype(operands)))
         results = bind(self.eqn, arrays)
-        if not all(np.dtype(r.dtype) in BY_NUMPY for r in results if is_plain(r)):
-            return [engine_value(r) for r in results]
+        if not all(map(is_known, results)):
+            return list(map(engine_value, results))
         tensors = {k: x for k, x in enumerate(operands) if isinstance(x, Tensor)}
         floating = {k: x for k, x in tensors.items() if is_differentiable(x.array)}
-        if not all(map(is_plain, results)):
-            return [engine_value(r) for r in results]
         if floating and not self.has_derivative:
             for x in floating.values():
                 current_observer.get().left(x, self.name)
@@ -186,11 +186,6 @@ class Equation:
         except Exception:  # what JAX raises depends on the primitive
             return False
         return True
-
-    def in_one_dtype_of_arrays(self, operands: list[EngineValue]) -> list[EngineValue]:
-        """The same where some operands are arrays of JAX's."""
-        is_all = all(isinstance(x, Tensor) for x in operands) and operands
-        return self.in_one_dtype(operands) if is_all else operands
 
 
 def bind(eqn: Any, operands: Sequence[Any]) -> list[Any]:
@@ -236,9 +231,14 @@ def is_plain(array: Array) -> bool:
     return isinstance(array.dtype, np.dtype)
 
 
+def is_known(array: Array) -> bool:
+    """Whether the engine has an array's dtype."""
+    return is_plain(array) and array.dtype in BY_NUMPY
+
+
 def engine_value(array: Array) -> EngineValue:
     """An array as a program keeps it."""
-    if is_plain(array) and array.dtype in BY_NUMPY:
+    if is_known(array):
         return Tensor(np.array(array, order="C"))
     return array
 
@@ -373,25 +373,30 @@ class JaxProgram:
                 found += part.applied_layers()
         return [layer for layer in dict.fromkeys(found) if layer.is_users]
 
+    def slots_between(self, sources: Sequence[int], ends: Sequence[int]) -> set[int]:
+        """The slots of floating values that some outputs depend on by some inputs, these given by
+        their numbers. What `stop_gradient` returns depends on nothing."""
+        flows = [equation for equation in self.equations if equation.name != "stop_gradient"]
+        reached = {self.inputs[number] for number in sources}
+        for equation in flows:
+            if reached.intersection(equation.inputs):
+                reached.update(equation.floating_outputs)
+        needed = {self.outputs[number] for number in ends}
+        for equation in reversed(flows):
+            if needed.intersection(equation.outputs):
+                needed.update(equation.inputs)
+        return reached & needed
+
     def pulled_layers(self, sources: Sequence[int], ends: Sequence[int]) -> list[HandWritten]:
         """Those through which a gradient flows from outputs to inputs, given by their numbers."""
-        flows = [e for e in self.equations if e.name != "stop_gradient"]
-        forward = {self.inputs[k] for k in sources}
-        for equation in flows:
-            if forward.intersection(equation.inputs):
-                forward.update(equation.floating_outputs)
-        backward = {self.outputs[k] for k in ends}
-        for equation in reversed(flows):
-            if backward.intersection(equation.outputs):
-                backward.update(equation.inputs)
-        through = forward & backward
+        between = self.slots_between(sources, ends)
         found = [
             layer
             for layer, inputs, outputs in self.layers
-            if through.intersection(outputs) and forward.intersection(inputs)
+            if between.intersection(inputs) and between.intersection(outputs)
         ]
-        for equation in flows:
-            if through.intersection(equation.outputs):
+        for equation in self.equations:
+            if between.intersection(equation.outputs):
                 for part in equation.parts:
                     found += part.applied_layers()
         return [layer for layer in dict.fromkeys(found) if layer.is_users]

@@ -1,7 +1,7 @@
 """The functions of tests/backends/jax/functions.py by gradcheck and by `jax.test_util.check_grads`.
 
 Each of them right, and with five mistakes, in double and single precision: verdicts, lines named, and seconds of this
-process. Needs JAX. ``--only NAME`` checks one of them.
+process. Needs JAX. ``--only NAME`` checks one of them, ``--checker NAME`` runs one of the two.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import sys
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +42,7 @@ def by_jax(function: Any, inputs: Any) -> tuple[str, str]:
         return function(*values)
 
     try:
-        check_grads(of_floats, [inputs[k] for k in places], order=1, modes=["rev"])
+        check_grads(jax.jit(of_floats), [inputs[k] for k in places], order=1, modes=["rev"])
     except AssertionError:
         return "FAIL", ""
     return "PASS", ""
@@ -51,15 +51,15 @@ def by_jax(function: Any, inputs: Any) -> tuple[str, str]:
 CHECKERS: dict[str, Callable[[Any, Any], tuple[str, str]]] = {"gradcheck": by_gradcheck, "check_grads": by_jax}
 
 
-def measured(name: str, dtype: str) -> dict[str, Counter[str]]:
+def measured(name: str, dtype: str, checkers: Sequence[str]) -> dict[str, Counter[str]]:
     """The counts of each checker for one function in a dtype."""
-    row, counts = FUNCTIONS[name], {checker: Counter[str]() for checker in CHECKERS}
+    row, counts = FUNCTIONS[name], {checker: Counter[str]() for checker in checkers}
     inputs = jax.tree.map(lambda a: a.astype(dtype) if a.dtype.kind == "f" else a, row.inputs)
     cases = [("PASS", row.right, ""), *(("FAIL", backward, line) for backward, line in row.wrong.values())]
     for wanted, backward, line in cases:
-        for checker, check in CHECKERS.items():
+        for checker in checkers:
             started = time.process_time()
-            verdict, named = check(made(row.primal, backward), inputs)
+            verdict, named = CHECKERS[checker](made(row.primal, backward), inputs)
             count = counts[checker]
             count["seconds"] += time.process_time() - started  # type: ignore[assignment]
             count["checks"] += 1
@@ -74,13 +74,15 @@ def measured(name: str, dtype: str) -> dict[str, Counter[str]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", choices=FUNCTIONS)
-    only = parser.parse_args().only
+    parser.add_argument("--checker", choices=CHECKERS)
+    options = parser.parse_args()
+    checkers = [options.checker] if options.checker else [*CHECKERS]
     jax.config.update("jax_enable_x64", True)
     warnings.simplefilter("ignore")
     for dtype in ("float64", "float32"):
-        total = {checker: Counter[str]() for checker in CHECKERS}
-        for name in [only] if only else FUNCTIONS:
-            for checker, count in measured(name, dtype).items():
+        total = {checker: Counter[str]() for checker in checkers}
+        for name in [options.only] if options.only else FUNCTIONS:
+            for checker, count in measured(name, dtype, checkers).items():
                 total[checker].update(count)
         for checker, count in total.items():
             seconds = count.pop("seconds") / count["checks"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from pathlib import Path
+from textwrap import dedent
 from typing import Any
 
 import numpy as np
@@ -298,3 +299,25 @@ def test_a_numpy_pair_is_not_jax_s(tmp_path: Path) -> None:
     pair = functools.partial(gradcheck.check, lambda x: np.sin(x), V)
     assert pair(backward=lambda x, g: g * np.cos(x))
     assert not pair(backward=lambda x, g: g * np.sin(x))
+
+
+def test_jax_is_imported_only_for_what_is_its_own(tmp_path: Path) -> None:
+    from warm import python
+
+    program = """
+        import sys, numpy as np, gradcheck
+        assert gradcheck.check(np.sin, np.ones(3), backward=lambda x, g: g * np.cos(x))
+        assert gradcheck.check("own_pylayer:Own", np.ones(3))
+        assert not {"jax", "torch", "autograd"} & set(sys.modules)
+    """
+    layer = """
+        from paddle.autograd import PyLayer
+        class Own(PyLayer):
+            @staticmethod
+            def forward(ctx, x): return 2 * x
+            @staticmethod
+            def backward(ctx, dy): return 2 * dy
+    """
+    (tmp_path / "own_pylayer.py").write_text(dedent(layer))
+    done = python("-c", dedent(program), folder=tmp_path)
+    assert done.returncode == 0, done.stderr
