@@ -18,17 +18,17 @@ MOST = {
     # Calls, and evaluations of forward and backward. Two calls of forward and one of backward are the call itself and
     # what `observe` sees, between which forward runs at other values; one is the tape, three and four are the
     # contracts of the gradient, and five are the differences.
-    "tanh of 100, PASS": (3_540, 14, 5),
-    "tanh of 100, FAIL": (7_300, 19, 9),
-    "softmax cross-entropy 16x10": (7_290, 14, 5),
+    "tanh of 100, PASS": (3_080, 14, 5),
+    "tanh of 100, FAIL": (6_610, 19, 9),
+    "softmax cross-entropy 16x10": (6_820, 14, 5),
     # Rounding of what backward gives is measured by two more runs.
-    "layer norm in NumPy, PASS": (10_160, 16, 7),
-    "layer norm in NumPy, FAIL": (26_790, 18, 8),
-    "recurrence of 40 steps in NumPy": (33_350, 14, 5),
-    "relu with one 0": (7_740, 32, 8),
-    "relu with 20 zeros": (8_250, 32, 8),
+    "layer norm in NumPy, PASS": (9_410, 16, 7),
+    "layer norm in NumPy, FAIL": (25_970, 18, 8),
+    "recurrence of 40 steps in NumPy": (32_850, 14, 5),
+    "relu with one 0": (6_980, 32, 8),
+    "relu with 20 zeros": (7_490, 32, 8),
 }
-"""What was counted on Python 3.11 with the locked NumPy."""
+"""What was counted on Python 3.11 with the locked NumPy, without the search for a fix."""
 SPARE = 1.1
 
 
