@@ -37,8 +37,7 @@ from gradcheck.case.world import Declared, without_marks
 from gradcheck.case.world import partial as partial
 from gradcheck.case.world import replicated as replicated
 from gradcheck.checking.verdict import Precision
-from gradcheck.deriving.derived import Derived
-from gradcheck.deriving.derived import derive as derived
+from gradcheck.deriving.derived import Derived, derive_checked
 from gradcheck.exploring.example_search import Search, SearchSettings, nothing_checked, search
 from gradcheck.exploring.examples import Example
 from gradcheck.report.check_result import CheckResult
@@ -352,7 +351,7 @@ def derive(
     if isinstance(layer_or_function, str):
         layer_or_function = imported(layer_or_function, import_reference)
     with np.errstate(all="ignore"), as_releases():
-        return derived(layer_or_function, inputs, options, check, name, order)
+        return derive_checked(layer_or_function, inputs, options, check, name, order)
 
 
 def imported(reference: str, how: Callable[[str], Any]) -> Any:

@@ -20,6 +20,7 @@ ACCEPTED = {
     "as_json": ("conformance/matrix_formats report/record", FORMAT),
     "as_markdown": ("conformance/matrix_formats report/markdown", FORMAT),
     "check": ("api commands/check", PUBLIC),
+    "derive": ("api commands/derive", PUBLIC),
     "explore": ("api commands/explore", PUBLIC),
     "main": ("__main__ commands/__init__ run/server", "where a program begins: there are three"),
 }

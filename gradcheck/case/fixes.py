@@ -11,17 +11,17 @@ from typing import Any
 from gradcheck.backends.base import package_of
 from gradcheck.case.function import TensorFunction
 from gradcheck.case.layer_calls import LayerCalls, wrapped_methods
-from gradcheck.deriving.call import Call
+from gradcheck.deriving.call import LayerCall
 from gradcheck.deriving.repair import Repair
 from gradcheck.result import Fix
 
-Passes = Callable[[TensorFunction], bool]
+FunctionPasses = Callable[[TensorFunction], bool]
 """Whether the gradient check passes a function."""
 MOST_LAYERS = 8
 """Layers of one call that are looked at."""
 
 
-def fix_of(function: TensorFunction, passes: Passes) -> Fix | None:
+def fix_of(function: TensorFunction, passes: FunctionPasses) -> Fix | None:
     """The edit of a backward that makes the gradient of a function right; None if none is found.
 
     Nothing that the layers raise comes through: the verdict stands.
@@ -30,12 +30,12 @@ def fix_of(function: TensorFunction, passes: Passes) -> Fix | None:
         return None
     for layer, args, kwargs in forward_calls(function)[:MOST_LAYERS]:
 
-        def passes_with(changed: Any, call: Call, layer: Any = layer) -> bool:
+        def passes_with(changed: Any, call: LayerCall, layer: Any = layer) -> bool:
             with replaced_backward(layer, changed.backward):
                 return passes(function.at(function.arrays))
 
         with suppress(Exception):
-            fix = Repair(Call.of(layer, args, kwargs), passes_with).fix()
+            fix = Repair(LayerCall.of(layer, args, kwargs), passes_with).fix()
             if fix is not None:
                 return fix
     return None

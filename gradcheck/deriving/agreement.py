@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from gradcheck.deriving.call import Call
-from gradcheck.deriving.graph import Refused
+from gradcheck.deriving.call import LayerCall
+from gradcheck.deriving.graph import NotDerived
 from gradcheck.deriving.points import as_tensor
 from gradcheck.deriving.trace import grad_mode_as
 from pylayer.layer.py_layer import PyLayerContext
@@ -17,7 +17,7 @@ from pylayer.tape.autograd import grad
 from pylayer.tape.grad_mode import grad_mode
 from pylayer.tensor.tensor import Tensor
 
-AGREES = 1e-9
+AGREEMENT = 1e-9
 """The share of the largest entry by which a gradient may be off: float64 leaves some 1e-13, and no
 slip of a formula is so small."""
 LEAVES_TAPE = ("numpy", "detach", "no_grad", "stop_gradient", "np", "item", "tolist")
@@ -25,7 +25,7 @@ LEAVES_TAPE = ("numpy", "detach", "no_grad", "stop_gradient", "np", "item", "tol
 
 
 @dataclass(frozen=True)
-class Point:
+class KnownPoint:
     """Right gradients of a layer at some arguments, and what its backward gets there."""
 
     context: PyLayerContext
@@ -33,11 +33,11 @@ class Point:
     gradients: list[Any]
 
     @classmethod
-    def of(cls, call: Call, seed: int = 0) -> Point:
+    def of(cls, call: LayerCall, seed: int = 0) -> KnownPoint:
         """The point of a call; the seed is that of the cotangents.
 
         Raises:
-            Refused: the gradients are not known.
+            NotDerived: the gradients are not known.
         """
         code = call.subject.forward.__code__
         if any(name in LEAVES_TAPE for name in code.co_names):
@@ -48,7 +48,7 @@ class Point:
             return cls.by_trace(call, seed)
 
     @classmethod
-    def by_trace(cls, call: Call, seed: int) -> Point:
+    def by_trace(cls, call: LayerCall, seed: int) -> KnownPoint:
         """The point of a call, by a trace, which follows NumPy code too."""
         traced = call.trace(seed, simplifies=False)
         context = PyLayerContext(call.subject.__name__)
@@ -59,7 +59,7 @@ class Point:
         return cls(context, cotangents, gradients)
 
     @classmethod
-    def by_tape(cls, call: Call, seed: int) -> Point:
+    def by_tape(cls, call: LayerCall, seed: int) -> KnownPoint:
         """The point of a call, by the engine's own tape, which takes a tenth of the time."""
         random, context = np.random.default_rng(seed), PyLayerContext(call.subject.__name__)
         args = list(map(as_tensor, call.args))
@@ -72,7 +72,7 @@ class Point:
         pairs = zip(outputs, cotangents, strict=True)
         started = [(t, Tensor(c)) for t, c in pairs if c is not None and not t.stop_gradient]
         if not started or not needed:
-            raise Refused("no input takes a gradient")
+            raise NotDerived("no input takes a gradient")
         ends, starts = map(list, zip(*started, strict=True))
         found = dict(
             zip(map(id, needed), grad(ends, needed, starts, allow_unused=True), strict=True)
@@ -99,7 +99,7 @@ class Point:
         if len(found) > len(self.gradients):
             return [False] * len(self.gradients)
         found += [None] * (len(self.gradients) - len(found))
-        return [agrees(*pair) for pair in zip(found, self.gradients, strict=True)]
+        return [is_gradient_right(*pair) for pair in zip(found, self.gradients, strict=True)]
 
     def is_right(self, backward: Callable[..., Any]) -> bool:
         """Whether all gradients are right."""
@@ -132,7 +132,7 @@ class unrecorded:  # noqa: N801 - reads as a block
         grad_mode.reset(self.token)
 
 
-def agrees(found: Any, wanted: Any) -> bool:
+def is_gradient_right(found: Any, wanted: Any) -> bool:
     """Whether a gradient is right. One that is not wanted may be anything but of a wrong kind."""
     if wanted is None:
         return found is None or isinstance(found, Tensor)
@@ -140,4 +140,4 @@ def agrees(found: Any, wanted: Any) -> bool:
         return False
     largest = float(abs(wanted).max(initial=0))
     with np.errstate(all="ignore"):
-        return bool((abs(found.array - wanted) <= AGREES * largest + 1e-300).all())
+        return bool((abs(found.array - wanted) <= AGREEMENT * largest + 1e-300).all())

@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from gradcheck.deriving.graph import Refused
+from gradcheck.deriving.graph import NotDerived
 from gradcheck.deriving.points import array_of, is_array, other_points
 from gradcheck.deriving.trace import Trace, is_layer_class, trace
 
-DTYPES = ("float64", "float32")
+CHECKED_DTYPES = ("float64", "float32")
 NO_SUCH_CALL = "forward takes no such arguments"
 
 
 @dataclass(frozen=True)
-class Call:
+class LayerCall:
     """A layer or function, and how it is called."""
 
     subject: Any
@@ -27,18 +27,18 @@ class Call:
     """Arguments that can be given by name alone."""
 
     @classmethod
-    def of(cls, subject: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Call:
+    def of(cls, subject: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> LayerCall:
         """A call, with all arguments that can be given by position in order.
 
         Raises:
-            Refused: forward takes no such arguments.
+            NotDerived: forward takes no such arguments.
         """
         function = subject.forward if is_layer_class(subject) else subject
         first = [None] if is_layer_class(subject) else []
         try:
             bound = inspect.signature(function).bind(*first, *args, **kwargs)
         except (TypeError, ValueError) as error:
-            raise Refused(f"{NO_SUCH_CALL}: {error}") from None
+            raise NotDerived(f"{NO_SUCH_CALL}: {error}") from None
         bound.apply_defaults()
         return cls(subject, bound.args[len(first) :], bound.kwargs)
 
@@ -49,16 +49,16 @@ class Call:
         function = self.subject.forward if is_layer else self.subject
         return list(inspect.signature(function).parameters)[is_layer:]
 
-    def at(self, args: Sequence[Any]) -> Call:
+    def at(self, args: Sequence[Any]) -> LayerCall:
         """The same call with other arguments."""
-        return Call(self.subject, tuple(args), self.kwargs)
+        return LayerCall(self.subject, tuple(args), self.kwargs)
 
     def trace(self, seed: int = 0, simplifies: bool = True) -> Trace:
         """The trace of this call."""
         random = np.random.default_rng(seed)
         return trace(self.subject, self.args, self.kwargs, random, simplifies)
 
-    def others(self, seed: int = 0) -> Iterator[Call]:
+    def others(self, seed: int = 0) -> Iterator[LayerCall]:
         """The call at other sizes."""
         random = np.random.default_rng(seed)
         return map(self.at, other_points(self.subject, self.args, self.kwargs, random))

@@ -9,15 +9,15 @@ from dataclasses import dataclass, field, replace
 from itertools import count, islice
 from typing import Any
 
-from gradcheck.deriving.call import DTYPES, NO_SUCH_CALL, Call
-from gradcheck.deriving.graph import Refused
+from gradcheck.deriving.call import CHECKED_DTYPES, NO_SUCH_CALL, LayerCall
+from gradcheck.deriving.graph import NotDerived
 from gradcheck.deriving.points import other_options, outputs_at
 from gradcheck.deriving.repair import Repair
 from gradcheck.deriving.source import SourceText, source_of_file
 from gradcheck.deriving.trace import Trace, is_layer_class
 from gradcheck.deriving.writing import (
-    Backward,
     Written,
+    WrittenBackward,
     imports_for,
     print_backward,
     write_function,
@@ -26,10 +26,10 @@ from gradcheck.deriving.writing import (
 from gradcheck.result import Status
 from gradcheck.support.foreign import described
 
-Check = Callable[..., Any]
+GradientCheck = Callable[..., Any]
 """`gradcheck.check`, which this room lies below."""
 
-OTHER_SIZES = 2
+CHECKED_SIZES = 2
 """Sizes beside the given ones at which a derived backward is checked."""
 MOST_EDITS_ALONE = 6_000
 """Edits that are tried where a fix is all that is asked for."""
@@ -64,11 +64,11 @@ class Derived:
         return self.code or f"no backward of {self.name} was derived: {self.refused}"
 
 
-def derive(
+def derive_checked(
     subject: Any,
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
-    check: Check,
+    check: GradientCheck,
     name: str = "",
     order: int = 1,
 ) -> Derived:
@@ -82,9 +82,9 @@ def derive(
     name = name or class_name(subject)
     checked = functools.partial(check, order=order)
     try:
-        call = Call.of(subject, args, kwargs)
+        call = LayerCall.of(subject, args, kwargs)
         derived = derived_of(call, checked, name, inputs_only=order == 2)
-    except Refused as refusal:
+    except NotDerived as refusal:
         derived = Derived(name, refused=str(refusal))
         if derived.refused.startswith(NO_SUCH_CALL):
             return derived
@@ -93,31 +93,31 @@ def derive(
     return with_change(derived, call, checked)
 
 
-def with_change(derived: Derived, call: Call, check: Check) -> Derived:
+def with_change(derived: Derived, call: LayerCall, check: GradientCheck) -> Derived:
     """A result with the change of the user's backward: none if it is right, one edit if that
     repairs it."""
-    if is_passed(call.subject, call, DTYPES[0], check):
+    if is_passed(call.subject, call, CHECKED_DTYPES[0], check):
         return replace(derived, diff="", changed="")
 
-    def passes(layer: Any, at: Call) -> bool:
-        return all(is_passed(layer, at, dtype, check) for dtype in DTYPES)
+    def passes(layer: Any, at: LayerCall) -> bool:
+        return all(is_passed(layer, at, dtype, check) for dtype in CHECKED_DTYPES)
 
     try:
         fix = Repair(call, passes).fix(MOST_EDITS_ALONE)
         if fix is None:
             return derived
         source = source_of_file(fix.path)
-    except Refused:
+    except NotDerived:
         return derived
     changed = source.with_fix(fix)
     return replace(derived, diff=source.diff(changed), source=source, changed=changed)
 
 
-def is_passed(layer: Any, call: Call, dtype: str, check: Check) -> bool:
+def is_passed(layer: Any, call: LayerCall, dtype: str, check: GradientCheck) -> bool:
     """Whether gradcheck passes a layer at some arguments."""
     try:
         require_pass(layer, call, dtype, check)
-    except Refused:
+    except NotDerived:
         return False
     return True
 
@@ -131,31 +131,31 @@ def class_name(subject: Any) -> str:
     return "".join(word[0].upper() + word[1:] for word in words) or "Layer"
 
 
-def derived_of(call: Call, check: Check, name: str, inputs_only: bool) -> Derived:
-    """The derived backward of a call. Raises Refused: there is none that passes."""
+def derived_of(call: LayerCall, check: GradientCheck, name: str, inputs_only: bool) -> Derived:
+    """The derived backward of a call. Raises NotDerived: there is none that passes."""
     try:
         traced = call.trace()
-    except Refused:
+    except NotDerived:
         raise
     except Exception as error:
-        raise Refused(f"forward cannot be traced: {described(error)}") from None
+        raise NotDerived(f"forward cannot be traced: {described(error)}") from None
     if all(node is None for node in traced.gradients.values()):
-        raise Refused("no input takes a gradient")
+        raise NotDerived("no input takes a gradient")
     backward = print_backward(traced, inputs_only)
-    written = write(call, traced, name, backward)
-    points = [call, *islice(call.others(), OTHER_SIZES)]
+    written = write_class(call, traced, name, backward)
+    points = [call, *islice(call.others(), CHECKED_SIZES)]
     if len(points) == 1:
-        raise Refused("forward runs at no other sizes, at which the code could be checked")
+        raise NotDerived("forward runs at no other sizes, at which the code could be checked")
     made = executed(written, call, name)
     places = []
     for point in points:
-        for dtype in DTYPES:
+        for dtype in CHECKED_DTYPES:
             require_pass(made, point, dtype, check)
             places.append(f"{point.shapes()} in {dtype}")
     backward.guards = guards_of(made, call, check)
     if backward.guards:
-        written = write(call, traced, name, backward)
-        require_pass(executed(written, call, name), call, DTYPES[0], check)
+        written = write_class(call, traced, name, backward)
+        require_pass(executed(written, call, name), call, CHECKED_DTYPES[0], check)
     code = f"{imports_for(written.code, traced.function)}\n\n{written.code}"
     derived = Derived(name, code, "\n".join(backward.lines), checked_at=tuple(places))
     if not is_layer_class(call.subject):
@@ -164,14 +164,14 @@ def derived_of(call: Call, check: Check, name: str, inputs_only: bool) -> Derive
     return replace(derived, diff=source.diff(changed), source=source, changed=changed)
 
 
-def write(call: Call, traced: Trace, name: str, backward: Backward) -> Written:
+def write_class(call: LayerCall, traced: Trace, name: str, backward: WrittenBackward) -> Written:
     """The class of a derived backward."""
     if is_layer_class(call.subject):
         return write_layer(traced, call.subject, backward)
     return write_function(traced, name, backward)
 
 
-def executed(written: Written, call: Call, name: str) -> Any:
+def executed(written: Written, call: LayerCall, name: str) -> Any:
     """The class that some code defines, in the scope of the user's function."""
     import pylayer.paddle as paddle
 
@@ -183,8 +183,8 @@ def executed(written: Written, call: Call, name: str) -> Any:
     return scope[name]
 
 
-def require_pass(made: Any, call: Call, dtype: str, check: Check) -> None:
-    """Raise Refused: gradcheck does not pass a layer at some arguments."""
+def require_pass(made: Any, call: LayerCall, dtype: str, check: GradientCheck) -> None:
+    """Raise NotDerived: gradcheck does not pass a layer at some arguments."""
     args = call.in_dtype(dtype)
     try:
         result = check(functools.partial(made.apply, **call.kwargs), *args)
@@ -194,10 +194,10 @@ def require_pass(made: Any, call: Call, dtype: str, check: Check) -> None:
         if result.verdict in (Status.PASS, Status.KINK):
             return
         found = f"{result.verdict}, {result.summary()}"
-    raise Refused(f"what was derived did not pass at {call.shapes()} in {dtype}: {found}")
+    raise NotDerived(f"what was derived did not pass at {call.shapes()} in {dtype}: {found}")
 
 
-def guards_of(made: Any, call: Call, check: Check) -> dict[str, Any]:
+def guards_of(made: Any, call: LayerCall, check: GradientCheck) -> dict[str, Any]:
     """The options for which a derived backward holds with the given value alone, because the
     trace went where the option led it."""
     guards = {}
@@ -209,7 +209,7 @@ def guards_of(made: Any, call: Call, check: Check) -> dict[str, Any]:
             if outputs_at(call.subject, changed.args, call.kwargs) is None:
                 continue
             try:
-                require_pass(made, changed, DTYPES[0], check)
-            except Refused:
+                require_pass(made, changed, CHECKED_DTYPES[0], check)
+            except NotDerived:
                 guards[name] = value
     return guards

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from gradcheck.deriving.source import Function
+from gradcheck.deriving.source import FunctionNode
 
 MODULES = ("paddle", "F", "np", "numpy", "nn")
 """Names of modules, as people write them: no values."""
@@ -26,7 +26,7 @@ TURNS = ("t()", "swapaxes(-1, -2)")
 
 
 @dataclass
-class Place:
+class EditPlace:
     """An expression of a backward, and the field of the node that holds it."""
 
     expression: ast.expr
@@ -49,7 +49,7 @@ class Edit:
 
     tier: int
     """How plain it is: 0 is a slip of one token."""
-    place: Place
+    place: EditPlace
     text: str
 
     @property
@@ -59,7 +59,7 @@ class Edit:
         return 1 if is_operator else len(self.text.lstrip("-"))
 
 
-class Words:
+class EditWords:
     """What edits are made of.
 
     Args:
@@ -77,7 +77,7 @@ class Words:
         return self.make_parts()
 
 
-Kind = Callable[[Any, str, Words], Iterator[str]]
+Kind = Callable[[Any, str, EditWords], Iterator[str]]
 KINDS: list[tuple[int, type, Kind]] = []
 """The kinds of edits: how plain they are, of which expressions, and the new texts."""
 
@@ -95,14 +95,16 @@ def kind(tier: int, of: type = ast.expr) -> Callable[[Kind], Kind]:
 TIERS = 4
 
 
-def edits(function: Function, words: Words, useless: Sequence[ast.AST] = ()) -> Iterator[Edit]:
+def edits(
+    function: FunctionNode, words: EditWords, useless: Sequence[ast.AST] = ()
+) -> Iterator[Edit]:
     """All edits of a backward, the plainest first, shorter ones before longer ones.
 
     Args:
         useless: parts in which nothing is changed.
     """
     places_and_texts = [
-        (place, ast.unparse(place.expression)) for place in places(function, useless)
+        (place, ast.unparse(place.expression)) for place in edit_places(function, useless)
     ]
     for tier in range(TIERS):
         found = [
@@ -113,14 +115,14 @@ def edits(function: Function, words: Words, useless: Sequence[ast.AST] = ()) -> 
         yield from sorted(found, key=lambda edit: edit.size)
 
 
-def texts_of(tier: int, expression: ast.expr, text: str, words: Words) -> Iterator[str]:
+def texts_of(tier: int, expression: ast.expr, text: str, words: EditWords) -> Iterator[str]:
     """The texts that are tried in place of an expression in one tier."""
     for its_tier, of, texts in KINDS:
         if its_tier == tier and isinstance(expression, of):
             yield from texts(expression, text, words)
 
 
-def places(function: Function, useless: Sequence[ast.AST]) -> Iterator[Place]:
+def edit_places(function: FunctionNode, useless: Sequence[ast.AST]) -> Iterator[EditPlace]:
     """The expressions of a backward that may be changed."""
     waiting: list[ast.AST] = [part for part in function.body if part not in useless]
     while waiting:
@@ -133,7 +135,7 @@ def places(function: Function, useless: Sequence[ast.AST]) -> Iterator[Place]:
                 waiting.append(item)
                 if isinstance(item, ast.expr) and may_change(holder, name, item):
                     position = number if isinstance(value, list) else None
-                    yield Place(item, holder, name, position)
+                    yield EditPlace(item, holder, name, position)
 
 
 def reads_saved(node: ast.AST) -> bool:
@@ -159,20 +161,20 @@ def may_change(holder: ast.AST, field: str, expression: ast.expr) -> bool:
 
 # --------------------------------------------------------------------------- a slip of one token
 @kind(0, ast.Name)
-def another_name(expression: ast.Name, text: str, words: Words) -> Iterator[str]:
+def another_name(expression: ast.Name, text: str, words: EditWords) -> Iterator[str]:
     """Another variable."""
     yield from (name for name in words.names if name != text)
 
 
 @kind(0, ast.Attribute)
-def another_attribute(expression: ast.Attribute, text: str, words: Words) -> Iterator[str]:
+def another_attribute(expression: ast.Attribute, text: str, words: EditWords) -> Iterator[str]:
     """Another variable in place of an attribute of ctx."""
     if text in words.names:
         yield from (name for name in words.names if name != text)
 
 
 @kind(0, ast.Constant)
-def another_number(expression: ast.Constant, text: str, words: Words) -> Iterator[str]:
+def another_number(expression: ast.Constant, text: str, words: EditWords) -> Iterator[str]:
     """A neighbour, the double, a half, the negative of a number."""
     value: Any = expression.value
     if isinstance(value, (int, float)) and not isinstance(value, bool):
@@ -183,13 +185,13 @@ def another_number(expression: ast.Constant, text: str, words: Words) -> Iterato
 
 
 @kind(0, ast.UnaryOp)
-def without_sign(expression: ast.UnaryOp, text: str, words: Words) -> Iterator[str]:
+def without_sign(expression: ast.UnaryOp, text: str, words: EditWords) -> Iterator[str]:
     """Without the sign."""
     yield ast.unparse(expression.operand)
 
 
 @kind(0, ast.BinOp)
-def another_operator(expression: ast.BinOp, text: str, words: Words) -> Iterator[str]:
+def another_operator(expression: ast.BinOp, text: str, words: EditWords) -> Iterator[str]:
     """Another operator."""
     left, right = (f"({ast.unparse(side)})" for side in (expression.left, expression.right))
     for operator in OTHER_OPERATORS.get(type(expression.op), ()):
@@ -197,7 +199,7 @@ def another_operator(expression: ast.BinOp, text: str, words: Words) -> Iterator
 
 
 @kind(0, ast.Call)
-def another_reduction(expression: ast.Call, text: str, words: Words) -> Iterator[str]:
+def another_reduction(expression: ast.Call, text: str, words: EditWords) -> Iterator[str]:
     """A sum for a mean and the reverse; keepdim put in or left out."""
     if not isinstance(expression.func, ast.Attribute):
         return
@@ -215,7 +217,7 @@ def another_reduction(expression: ast.Call, text: str, words: Words) -> Iterator
 
 # --------------------------------------------------------------------------- something left out
 @kind(1, ast.BinOp)
-def one_operand(expression: ast.BinOp, text: str, words: Words) -> Iterator[str]:
+def one_operand(expression: ast.BinOp, text: str, words: EditWords) -> Iterator[str]:
     """One operand alone, or both in the other order."""
     left, right = ast.unparse(expression.left), ast.unparse(expression.right)
     yield left
@@ -226,7 +228,7 @@ def one_operand(expression: ast.BinOp, text: str, words: Words) -> Iterator[str]
 
 
 @kind(1, ast.Call)
-def one_argument(expression: ast.Call, text: str, words: Words) -> Iterator[str]:
+def one_argument(expression: ast.Call, text: str, words: EditWords) -> Iterator[str]:
     """An argument of a call, or what a method is of."""
     yield from (ast.unparse(a) for a in expression.args if not isinstance(a, ast.Constant))
     if isinstance(expression.func, ast.Attribute):
@@ -236,7 +238,7 @@ def one_argument(expression: ast.Call, text: str, words: Words) -> Iterator[str]
 
 
 @kind(1)
-def another_multiple(expression: ast.expr, text: str, words: Words) -> Iterator[str]:
+def another_multiple(expression: ast.expr, text: str, words: EditWords) -> Iterator[str]:
     """The negative, the double, the half, the square, and the rest to 1."""
     if not isinstance(expression, ast.Constant):
         yield from (f"-({text})", f"2 * ({text})", f"0.5 * ({text})", f"({text}) * ({text})")
@@ -245,14 +247,14 @@ def another_multiple(expression: ast.expr, text: str, words: Words) -> Iterator[
 
 # --------------------------------------------------------------------------- something put in
 @kind(2, ast.Constant)
-def number_one(expression: ast.Constant, text: str, words: Words) -> Iterator[str]:
+def number_one(expression: ast.Constant, text: str, words: EditWords) -> Iterator[str]:
     """The number 1, after all that is plainer: a factor or a power of 1 is better left out."""
     if type(expression.value) in (int, float):
         yield "1"
 
 
 @kind(2)
-def another_factor(expression: ast.expr, text: str, words: Words) -> Iterator[str]:
+def another_factor(expression: ast.expr, text: str, words: EditWords) -> Iterator[str]:
     """A variable as a factor or divisor."""
     if not isinstance(expression, ast.Constant):
         yield from (f"({text}) * {name}" for name in words.names)
@@ -260,27 +262,27 @@ def another_factor(expression: ast.expr, text: str, words: Words) -> Iterator[st
 
 
 @kind(2)
-def another_shape(expression: ast.expr, text: str, words: Words) -> Iterator[str]:
+def another_shape(expression: ast.expr, text: str, words: EditWords) -> Iterator[str]:
     """A sum over an axis, or a transposition."""
     if not isinstance(expression, ast.Constant):
         yield from (f"({text}).{method}" for method in (*SUMS, *KEPT_SUMS, *TURNS))
 
 
 @kind(2)
-def right_part(expression: ast.expr, text: str, words: Words) -> Iterator[str]:
+def right_part(expression: ast.expr, text: str, words: EditWords) -> Iterator[str]:
     """A part of a right backward."""
     yield from (part for part in words.parts if part != text)
 
 
 @kind(3)
-def right_factor(expression: ast.expr, text: str, words: Words) -> Iterator[str]:
+def right_factor(expression: ast.expr, text: str, words: EditWords) -> Iterator[str]:
     """A part of a right backward as a factor."""
     if not isinstance(expression, ast.Constant):
         yield from (f"({text}) * ({part})" for part in words.parts)
 
 
 @kind(3)
-def another_term(expression: ast.expr, text: str, words: Words) -> Iterator[str]:
+def another_term(expression: ast.expr, text: str, words: EditWords) -> Iterator[str]:
     """A variable as a term."""
     if not isinstance(expression, ast.Constant):
         for name in words.names:

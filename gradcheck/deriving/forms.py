@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from gradcheck.deriving.graph import Node, Refused, Traced, operation_of, shape_of
+from gradcheck.deriving.graph import Node, NotDerived, Traced, operation_of, traced_shape
 from gradcheck.deriving.numbers import is_number, source_of
 from gradcheck.deriving.printing import (
     AND,
     CALL,
     COMPARISON,
+    EXPONENT,
     FORMS,
     OR,
-    POWER,
     PRODUCT,
     SIGN,
     SUM,
@@ -80,7 +80,7 @@ def power(printer: Printer, node: Node, x: Any, y: Any) -> Text:
     """A power; the first one is the value."""
     if is_number(y) and y == 1:
         return printer.value(x)
-    return Text(f"{printer.within(x, POWER + 1)} ** {printer.within(y, POWER)}", POWER)
+    return Text(f"{printer.within(x, EXPONENT + 1)} ** {printer.within(y, EXPONENT)}", EXPONENT)
 
 
 @form("neg")
@@ -187,7 +187,7 @@ def where(printer: Printer, node: Node, condition: Any, x: Any, y: Any) -> Text:
     for value, other in ((x, y), (y, x)):
         if not is_number(value):
             texts.append(printer.value(value).text)
-        elif value == 0 and isinstance(other, Traced) and shape_of(other) == node.shape:
+        elif value == 0 and isinstance(other, Traced) and traced_shape(other) == node.shape:
             texts.append(f"paddle.zeros_like({printer.variable(other)})")
         else:
             number = printer.scalar(value).text
@@ -236,7 +236,7 @@ def transpose(printer: Printer, node: Node, x: Any, axes: Any) -> Text:
 @form("reshape")
 def reshape(printer: Printer, node: Node, x: Any, shape: Any) -> Text:
     """`unsqueeze` where axes of size 1 come in, else `reshape`."""
-    axes = new_axes(shape_of(x), shape)
+    axes = new_axes(traced_shape(x), shape)
     if axes:
         places = repr(axes[0] if len(axes) == 1 else axes)
         return printer.method(x, "unsqueeze", places)
@@ -313,7 +313,7 @@ def windows(printer: Printer, node: Node, x: Any, first: list[str], options: Seq
     """A function of windows: sizes, strides, paddings and dilations follow the value."""
     kernel, strides, paddings, dilations = options
     if any(before != after for before, after in paddings):
-        raise Refused(f"{node.operation} with a padding that differs from side to side")
+        raise NotDerived(f"{node.operation} with a padding that differs from side to side")
     lists = [list(kernel), list(strides), [before for before, _ in paddings], list(dilations)]
     texts = [printer.value(x).text, *first, *(repr([int(n) for n in sizes]) for sizes in lists)]
     return Text(f"paddle.nn.functional.{node.operation}({', '.join(texts)})", CALL)
@@ -372,7 +372,7 @@ def assigned(printer: Printer, node: Node, start: str, index: Any, value: Any) -
     return Text(name)
 
 
-def is_whole(part: Any) -> bool:
+def is_whole_axis(part: Any) -> bool:
     """Whether a part of an index is all of an axis."""
     return isinstance(part, slice) and part == slice(None)
 
@@ -404,15 +404,15 @@ def scatter_sum(printer: Printer, node: Node, g: Any, shape: Any, index: Any) ->
     if isinstance(tensors[0], Traced) and tensors[0].array.dtype.kind == "b":
         if len(parts) == 1:
             return assigned(printer, node, start, index, g)
-        raise Refused("a mask as a part of an index")
+        raise NotDerived("a mask as a part of an index")
     value = printer.value(g).text
-    is_alone = all(part is tensors[0] or is_whole(part) for part in parts)
+    is_alone = all(part is tensors[0] or is_whole_axis(part) for part in parts)
     rows = [positions_text(printer, part) for part in tensors]
     if is_alone and len(np.shape(getattr(tensors[0], "array", tensors[0]))) == 1:
         axis = [part is tensors[0] for part in parts].index(True)
         return Text(f"paddle.index_add({start}, {rows[0]}, {axis}, {value})", CALL)
     if len(tensors) < len(parts):
-        raise Refused("an index of several kinds")
+        raise NotDerived("an index of several kinds")
     place = f"{rows[0]}.unsqueeze(-1)"
     if len(rows) > 1:
         place = f"paddle.stack([{', '.join(rows)}], axis=-1)"

@@ -15,7 +15,7 @@ from pylayer.tensor.tensor import Tensor
 from pylayer.watch import exchange
 
 
-class Refused(Exception):  # noqa: N818 - an answer, not an error: why no backward is derived
+class NotDerived(Exception):  # noqa: N818 - an answer, not an error: why no backward is derived
     """Why there is no derived backward."""
 
 
@@ -85,7 +85,7 @@ class Traced(Tensor, Symbol):
 
     def numpy(self, force: bool = False) -> Any:
         if exchange.get() is None:
-            raise Refused("values leave the graph by .numpy()")
+            raise NotDerived("values leave the graph by .numpy()")
         return super().numpy(force)
 
     def detach(self) -> Tensor:
@@ -98,7 +98,7 @@ class Traced(Tensor, Symbol):
         return super()._values(how)
 
     def refuse_reading(self, how: str) -> None:
-        """Raise Refused: a value that depends on an input leaves the graph by `how`."""
+        """Raise NotDerived: a value that depends on an input leaves the graph by `how`."""
         if self.traced.depends_on_input or self.traced.flows:
             leave_graph(how)
 
@@ -121,7 +121,7 @@ class Traced(Tensor, Symbol):
 
 def leave_graph(how: str) -> NoReturn:
     """Raise Refused for code that reads values of a Tensor by `how`."""
-    raise Refused(f"forward reads values by {how}: the code would hold for these values alone")
+    raise NotDerived(f"forward reads values by {how}: the code would hold for these values alone")
 
 
 def nodes_in(value: Any) -> list[Node]:
@@ -134,6 +134,6 @@ def operation_of(value: Any) -> str:
     return value.traced.operation if isinstance(value, Traced) else ""
 
 
-def shape_of(value: Any) -> tuple[int, ...]:
+def traced_shape(value: Any) -> tuple[int, ...]:
     """The shape of a Tensor; that of a number."""
     return tuple(value.array.shape) if isinstance(value, Tensor) else ()

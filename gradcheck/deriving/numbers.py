@@ -36,13 +36,13 @@ class Arithmetic:
     operands: tuple[Any, ...]
 
 
-Source = Argument | SizeOf | Arithmetic
+NumberSource = Argument | SizeOf | Arithmetic
 
 
 class SourcedInt(int):
     """An int with a source."""
 
-    source: Source
+    source: NumberSource
 
     def conjugate(self) -> SourcedInt:
         """Itself: vjps conjugate what they multiply with."""
@@ -52,7 +52,7 @@ class SourcedInt(int):
 class SourcedFloat(float):
     """A float with a source."""
 
-    source: Source
+    source: NumberSource
 
     def conjugate(self) -> SourcedFloat:
         """Itself: vjps conjugate what they multiply with."""
@@ -71,12 +71,12 @@ def plain_number(value: Any) -> Any:
     return float(value) if type(value) is SourcedFloat else value
 
 
-def source_of(value: Any) -> Source | None:
+def source_of(value: Any) -> NumberSource | None:
     """The source of a number, if it has one."""
     return value.source if isinstance(value, (SourcedInt, SourcedFloat)) else None
 
 
-def with_source(value: Any, source: Source) -> Any:
+def with_source(value: Any, source: NumberSource) -> Any:
     """A number with a source; anything else, bools included, unchanged."""
     if not is_number(value):
         return value

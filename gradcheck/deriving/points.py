@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from gradcheck.backends.base import Array
 from gradcheck.deriving.trace import as_input, is_layer_class
 from pylayer.layer.py_layer import PyLayerContext
 from pylayer.tape.grad_mode import grad_mode
 from pylayer.tensor.tensor import Tensor
 
-Array = np.ndarray[Any, Any]
 FACTORS = 0.6, 1.4
 """Bounds of the factors of values at another point: near enough to stay in most domains."""
 

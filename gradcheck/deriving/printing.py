@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradcheck.deriving.graph import Node, Refused, Traced, nodes_in
+from gradcheck.deriving.graph import Node, NotDerived, Traced, nodes_in
 from gradcheck.deriving.numbers import (
     Argument,
     Arithmetic,
@@ -29,7 +29,7 @@ from gradcheck.deriving.trace import Trace
 from pylayer.tensor.dtype import DType
 from pylayer.tensor.size import Size
 
-COMPARISON, OR, AND, SUM, PRODUCT, SIGN, POWER, CALL, ATOM = range(9)
+COMPARISON, OR, AND, SUM, PRODUCT, SIGN, EXPONENT, CALL, ATOM = range(9)
 """How strongly the parts of an expression hold together."""
 
 LONGEST = 88
@@ -280,8 +280,8 @@ class Printer:
             for name, value in names:
                 if value is node.call:
                     return str(name)
-            raise Refused("forward uses a Tensor that has no name in its module")
-        raise Refused(f"{node.name} is not saved")
+            raise NotDerived("forward uses a Tensor that has no name in its module")
+        raise NotDerived(f"{node.name} is not saved")
 
     def written(self, node: Node) -> Text:
         """The text of an operation."""
@@ -349,7 +349,7 @@ class Printer:
         if isinstance(value, (DType, np.dtype)):
             return Text(self.dtype(value))
         if isinstance(value, np.ndarray):
-            raise Refused("forward uses an array that has no name")
+            raise NotDerived("forward uses an array that has no name")
         return Text(repr(value))
 
     def dtype(self, dtype: Any) -> str:
@@ -380,7 +380,7 @@ class Printer:
         if known:
             return f"ctx.{known}"
         if self.names.is_fixed:
-            raise Refused(f"{name} is not saved")
+            raise NotDerived(f"{name} is not saved")
         self.attributes.setdefault(name, expression)
         return f"ctx.{name}"
 
@@ -396,7 +396,7 @@ class Printer:
         left, right = source.operands
         if source.operator == "*" and type(left) is int and left == 1:
             return self.number(right)
-        strength = {"+": SUM, "-": SUM, "**": POWER}.get(source.operator, PRODUCT)
+        strength = {"+": SUM, "-": SUM, "**": EXPONENT}.get(source.operator, PRODUCT)
         return Text(
             f"{self.within(left, strength)} {source.operator} {self.within(right, strength + 1)}",
             strength,
@@ -542,7 +542,7 @@ def public_function(name: str) -> tuple[str, Any]:
     """Paddle's function of the name of an operation, and the module in which it is.
 
     Raises:
-        Refused: there is none.
+        NotDerived: there is none.
     """
     import pylayer.paddle as paddle
 
@@ -554,7 +554,7 @@ def public_function(name: str) -> tuple[str, Any]:
     for prefix, module in modules.items():
         if hasattr(module, name):
             return prefix, getattr(module, name)
-    raise Refused(f"no public function of Paddle computes {name}")
+    raise NotDerived(f"no public function of Paddle computes {name}")
 
 
 def parameters_of(function: Any) -> list[inspect.Parameter]:

@@ -11,7 +11,7 @@ RETURNED = "returned value"
 """The name of what a backward returns, which no variable of its own can have."""
 
 
-class Program:
+class Statements:
     """A backward that is run again and again with one statement changed: what comes before that
     statement is run once."""
 

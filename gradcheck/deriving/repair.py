@@ -21,11 +21,11 @@ from typing import Any
 
 import numpy as np
 
-from gradcheck.deriving.agreement import Point, agrees, unrecorded
-from gradcheck.deriving.call import Call
-from gradcheck.deriving.edits import TIERS, Edit, Words, edits, places
+from gradcheck.deriving.agreement import KnownPoint, is_gradient_right, unrecorded
+from gradcheck.deriving.call import LayerCall
+from gradcheck.deriving.edits import TIERS, Edit, EditWords, edit_places, edits
 from gradcheck.deriving.forms import INFIX
-from gradcheck.deriving.graph import Node, Refused, Traced
+from gradcheck.deriving.graph import Node, NotDerived, Traced
 from gradcheck.deriving.points import (
     array_of,
     is_array,
@@ -34,10 +34,10 @@ from gradcheck.deriving.points import (
     resized,
 )
 from gradcheck.deriving.printing import FORMS, Names, Printer
-from gradcheck.deriving.program import Program
+from gradcheck.deriving.program import Statements
 from gradcheck.deriving.source import (
-    Change,
     SourceText,
+    TextChange,
     part_of_file,
     reads_saved_in,
     returns_of,
@@ -53,7 +53,7 @@ OTHER_SIZES = 3
 MOST_EDITS = 600
 """Edits that are tried: measured on tests/bench/repairs.py, more find 1 % more."""
 
-Passes = Callable[[Any, Call], bool]
+LayerPasses = Callable[[Any, LayerCall], bool]
 """Whether gradcheck passes a layer at the arguments of a call."""
 
 
@@ -65,27 +65,27 @@ class Repair:
         passes: gradcheck's verdict on a changed layer.
 
     Raises:
-        Refused: the gradients of forward, or the source of backward, are not known.
+        NotDerived: the gradients of forward, or the source of backward, are not known.
     """
 
-    def __init__(self, call: Call, passes: Passes) -> None:
+    def __init__(self, call: LayerCall, passes: LayerPasses) -> None:
         self.call = call.at(call.in_dtype("float64"))
         self.layer, self.passes = call.subject, passes
-        self.point = Point.of(self.call)
+        self.point = KnownPoint.of(self.call)
         self.backward = inspect.unwrap(self.layer.backward)
         if inspect.ismethod(self.backward):
-            raise Refused("backward is a classmethod")
+            raise NotDerived("backward is a classmethod")
         code = self.backward.__code__
         file = source_of_file(code.co_filename)
         self.source, tree = part_of_file(file, code.co_firstlineno)
         function = tree.body[0]
         if not isinstance(function, ast.FunctionDef) or function.name != code.co_name:
-            raise Refused("the source of backward is not known")
+            raise NotDerived("the source of backward is not known")
         function.decorator_list = []
         self.tree, self.function = tree, function
         closure = inspect.getclosurevars(self.backward).nonlocals
         self.scope = {**self.backward.__globals__, **closure}
-        self.program = Program(function, self.scope)
+        self.program = Statements(function, self.scope)
         self.require_same_code()
         self.is_straight = self.program.is_straight
         self.statements = {
@@ -100,12 +100,16 @@ class Repair:
             self.program.start(self.point.arguments())
 
     def require_same_code(self) -> None:
-        """Raise Refused: the text of the file is not what runs."""
+        """Raise NotDerived: the text of the file is not what runs."""
         if [*steps_of(self.backward.__code__)] != [*steps_of(self.compiled().__code__)]:
-            raise Refused("the source of backward is not what runs")
+            raise NotDerived("the source of backward is not what runs")
 
     def fix(self, most: int = MOST_EDITS) -> Fix | None:
-        """The edit, or None: no edit makes the backward right, or it is right."""
+        """The edit, or None: no edit makes the backward right, or it is right.
+
+        Raises:
+            NotDerived: an edit is right here, and forward runs at no other sizes.
+        """
         with warnings.catch_warnings():  # of code that nobody wrote
             warnings.simplefilter("ignore")
             return self.first_fix(most)
@@ -139,7 +143,7 @@ class Repair:
                 is_return = number == len(self.function.body) - 1
                 if is_return and self.wrong is not None:
                     value = self.program.value(self.returned()[self.wrong])
-                    if not agrees(value, self.point.gradients[self.wrong]):
+                    if not is_gradient_right(value, self.point.gradients[self.wrong]):
                         return False
                 return all(self.point.agreement_of(self.program.returned(number)))
             except Exception:
@@ -165,27 +169,27 @@ class Repair:
 
     # ----------------------------------------------------------------- where it has to be right
     @cached_property
-    def other_points(self) -> list[Point]:
+    def other_points(self) -> list[KnownPoint]:
         """Points with other values, sizes and options.
 
         Raises:
-            Refused: forward runs at no other sizes.
+            NotDerived: forward runs at no other sizes.
         """
-        return [Point.of(call, seed) for seed, call in enumerate(self.other_calls(), 1)]
+        return [KnownPoint.of(call, seed) for seed, call in enumerate(self.other_calls(), 1)]
 
-    def other_calls(self) -> Iterator[Call]:
+    def other_calls(self) -> Iterator[LayerCall]:
         """Calls with other values, sizes and options."""
         call, random = self.call, np.random.default_rng(1)
         for _ in range(OTHER_VALUES):
             moved = [
-                resized(value, array_of(value).shape, random) if is_floating(value) else value
+                resized(value, array_of(value).shape, random) if is_of_floats(value) else value
                 for value in call.args
             ]
             if outputs_at(call.subject, moved, call.kwargs) is not None:
                 yield call.at(moved)
         others = list(islice(call.others(seed=2), OTHER_SIZES))
         if not others:
-            raise Refused("forward runs at no other sizes")
+            raise NotDerived("forward runs at no other sizes")
         yield from others
         for position, value in enumerate(call.args):
             for option in other_options(value)[:1]:
@@ -200,11 +204,11 @@ class Repair:
     # ----------------------------------------------------------------- what edits are made of
     @cached_property
     def trace(self) -> Trace:
-        """The trace of forward. Raises Refused: it cannot be traced."""
+        """The trace of forward. Raises NotDerived: it cannot be traced."""
         return self.call.trace()
 
     @cached_property
-    def words(self) -> Words:
+    def words(self) -> EditWords:
         """The names that backward has, and the parts of a right one in these names."""
         stored = [
             node.id
@@ -213,7 +217,7 @@ class Repair:
         ]
         cotangents = [argument.arg for argument in self.function.args.args[1:]]
         on_context = [f"ctx.{name}" for name in attributes_of(self.point.context)]
-        return Words(list(dict.fromkeys([*stored, *cotangents, *on_context])), self.right_parts)
+        return EditWords(list(dict.fromkeys([*stored, *cotangents, *on_context])), self.right_parts)
 
     def saved_names(self) -> dict[Node, str]:
         """The names by which backward reads what was saved."""
@@ -236,7 +240,7 @@ class Repair:
             return []
         for node in nodes:
             if node.flows and node.operation != "cotangent":
-                with suppress(Refused):
+                with suppress(NotDerived):
                     texts |= subexpressions(expression_alone(self.printer(), node))
         return sorted(texts, key=lambda text: (len(text), text))
 
@@ -273,7 +277,7 @@ class Repair:
         """The edit that writes out the one gradient that is wrong."""
         if self.wrong is None:
             return
-        for place in places(self.function, ()):
+        for place in edit_places(self.function, ()):
             if place.expression is self.returned()[self.wrong]:
                 with suppress(Exception):  # as in `right_parts`
                     node = list(self.trace.gradients.values())[self.wrong]
@@ -295,7 +299,7 @@ def edited(edit: Edit, expression: ast.expr) -> Iterator[None]:
         edit.place.put(old)
 
 
-def is_floating(value: Any) -> bool:
+def is_of_floats(value: Any) -> bool:
     """Whether an argument is of floats."""
     return is_array(value) and array_of(value).dtype.kind == "f"
 
@@ -309,10 +313,10 @@ def parsed(text: str) -> ast.expr | None:
 
 
 def expression_alone(printer: Printer, node: Node) -> str:
-    """A value as one expression. Raises Refused: it needs statements before it."""
+    """A value as one expression. Raises NotDerived: it needs statements before it."""
     text = printer.expression(node).text
     if printer.lines:
-        raise Refused("it needs several lines")
+        raise NotDerived("it needs several lines")
     return text
 
 
@@ -333,9 +337,9 @@ def written_fix(source: SourceText, edit: Edit, expression: ast.expr, wanted: st
         spans.insert(0, (start - 1, end + 1))  # parentheses that are not needed any more
     for start, end in spans:
         for new in (text, f"({text})"):
-            changed = source.changed([Change(start, end, new)])
+            changed = source.changed([TextChange(start, end, new)])
             if dump_of(changed) == wanted:
-                return fix_of(source, start, end, new, changed)
+                return fix_in_text(source, start, end, new, changed)
     return None
 
 
@@ -350,10 +354,10 @@ def dump_of(text: str) -> str:
     return ast.dump(function)
 
 
-def fix_of(source: SourceText, start: int, end: int, new: str, changed: str) -> Fix:
+def fix_in_text(source: SourceText, start: int, end: int, new: str, changed: str) -> Fix:
     """The change of some characters of a part of a file."""
-    line, column = place_of(source.text, start)
-    end_line, end_column = place_of(source.text, end)
+    line, column = line_and_column(source.text, start)
+    end_line, end_column = line_and_column(source.text, end)
     begin = changed.rfind("\n", 0, start) + 1
     finish = changed.find("\n", start + len(new))
     shown = " ".join(changed[begin : finish if finish >= 0 else None].split())
@@ -368,7 +372,7 @@ def fix_of(source: SourceText, start: int, end: int, new: str, changed: str) -> 
     )
 
 
-def place_of(text: str, offset: int) -> tuple[int, int]:
+def line_and_column(text: str, offset: int) -> tuple[int, int]:
     """The line and the column of a place in a text, both from 0."""
     before = text[:offset]
     return before.count("\n"), offset - (before.rfind("\n") + 1)

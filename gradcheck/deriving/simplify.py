@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from gradcheck.deriving.graph import Node, Traced, operation_of, shape_of
+from gradcheck.deriving.graph import Node, Traced, operation_of, traced_shape
 from gradcheck.deriving.numbers import is_number, size_factors, source_of
 from pylayer.ops.creation import zeros_like
 from pylayer.ops.joining import concat
@@ -21,17 +21,17 @@ from pylayer.tape.vjp import OPS
 from pylayer.tensor.dtype import as_dtype
 
 
-class Trace(Protocol):
+class TracerState(Protocol):
     """The state of the tracer that rules read."""
 
     in_backward: bool
     named: set[Node]
 
 
-Rule = Callable[..., Any]
-ALWAYS: dict[str, list[Rule]] = {}
+SimplifyRule = Callable[..., Any]
+ALWAYS: dict[str, list[SimplifyRule]] = {}
 """Rules by operation, for forward too."""
-RULES: dict[str, list[Rule]] = {}
+RULES: dict[str, list[SimplifyRule]] = {}
 """Rules by operation, for backward alone."""
 
 EXPANSIONS = ("broadcast_view", "broadcast_to")
@@ -50,10 +50,12 @@ LINEAR = (
 """Operations through which a sign moves out."""
 
 
-def rule(*names: str, table: dict[str, list[Rule]] = RULES) -> Callable[[Rule], Rule]:
+def simplifies(
+    *names: str, table: dict[str, list[SimplifyRule]] = RULES
+) -> Callable[[SimplifyRule], SimplifyRule]:
     """Add a rule for some operations. It takes the operation's name and its values."""
 
-    def add(function: Rule) -> Rule:
+    def add(function: SimplifyRule) -> SimplifyRule:
         for name in names:
             table.setdefault(name, []).append(function)
         return function
@@ -61,7 +63,7 @@ def rule(*names: str, table: dict[str, list[Rule]] = RULES) -> Callable[[Rule], 
     return add
 
 
-def simplified(name: str, values: Sequence[Any], tracer: Trace) -> Any:
+def simplified(name: str, values: Sequence[Any], tracer: TracerState) -> Any:
     """A simpler form of an operation; None if there is none."""
     for simplify in ALWAYS.get(name, ()):
         if (found := simplify(name, *values)) is not None:
@@ -97,7 +99,7 @@ def arguments_of(value: Traced) -> tuple[Any, ...]:
     return value.traced.arguments
 
 
-def same(a: Any, b: Any) -> bool:
+def is_same_value(a: Any, b: Any) -> bool:
     """Whether two values are one value of the trace."""
     return isinstance(a, Traced) and isinstance(b, Traced) and a.traced is b.traced
 
@@ -120,26 +122,26 @@ def swapped_operands(x: Any, y: Any) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
 
 
 # --------------------------------------------------------------------------- copies
-@rule("conj", table=ALWAYS)
+@simplifies("conj", table=ALWAYS)
 def conjugate_of_real(name: str, x: Any) -> Any:
     """A real value is its own conjugate."""
     return x if x.array.dtype.kind != "c" else None
 
 
-@rule("clone", "assign", table=ALWAYS)
+@simplifies("clone", "assign", table=ALWAYS)
 def copy_of_value(name: str, x: Any) -> Any:
     """A copy is the value."""
     return x
 
 
-@rule("cast")
+@simplifies("cast")
 def cast_to_own_dtype(name: str, x: Any, dtype: Any) -> Any:
     """A cast to the dtype that a value has is the value."""
     return x if as_dtype(dtype).numpy == x.array.dtype else None
 
 
 # --------------------------------------------------------------------------- products
-@rule("multiply")
+@simplifies("multiply")
 def product_with_one_or_zero(name: str, x: Any, y: Any) -> Any:
     """1 x is x, −1 x is −x, and 0 x is 0."""
     for number, other in swapped_operands(x, y):
@@ -147,12 +149,12 @@ def product_with_one_or_zero(name: str, x: Any, y: Any) -> Any:
             if number == 0:
                 return zeros_like(other)
             return other if number == 1 else neg(other)
-        if operation_of(number) == "zeros_like" and shape_of(number) == joint_shape(x, y):
+        if operation_of(number) == "zeros_like" and traced_shape(number) == joint_shape(x, y):
             return number
     return None
 
 
-@rule("multiply")
+@simplifies("multiply")
 def product_with_sign(name: str, x: Any, y: Any) -> Any:
     """A sign moves out of a product, or into its number."""
     for factor, other in swapped_operands(x, y):
@@ -164,7 +166,7 @@ def product_with_sign(name: str, x: Any, y: Any) -> Any:
     return None
 
 
-@rule("multiply")
+@simplifies("multiply")
 def product_of_numbers(name: str, x: Any, y: Any) -> Any:
     """3 (2 x) is 6 x."""
     for number, product in swapped_operands(x, y):
@@ -194,7 +196,7 @@ def number_to_front(name: str, values: Sequence[Any], named: set[Node]) -> Any:
     return None
 
 
-@rule("divide")
+@simplifies("divide")
 def quotient_as_mean(name: str, x: Any, y: Any) -> Any:
     """A sum over n, divided by n, is a mean."""
     return mean_of_sum(x, y) if is_number(y) and size_factors(y) else None
@@ -225,19 +227,19 @@ def mean_over_axis(total: Traced, count: Any) -> Any:
         return None
     sized, axis = factors[0].node, factors[0].axis
     is_same_axis = sized.array.ndim == x.ndim and axis == axes[0] % x.ndim
-    if is_same_axis and sized.shape[axis] == shape_of(x)[axis]:
+    if is_same_axis and sized.shape[axis] == traced_shape(x)[axis]:
         return apply("mean", x, arguments_of(total)[1], keepdim)
     return None
 
 
-@rule("divide")
+@simplifies("divide")
 def quotient_with_sign(name: str, x: Any, y: Any) -> Any:
     """A sign moves out of a dividend."""
     return neg(apply(name, arguments_of(x)[0], y)) if operation_of(x) == "neg" else None
 
 
 # --------------------------------------------------------------------------- sums
-@rule("neg")
+@simplifies("neg")
 def sign_of_term(name: str, x: Any) -> Any:
     """−(−x) is x, −(x − y) is y − x, −(2 x) is −2 x."""
     operation = operation_of(x)
@@ -252,37 +254,37 @@ def sign_of_term(name: str, x: Any) -> Any:
     return None
 
 
-@rule("add")
+@simplifies("add")
 def sum_of_equal_terms(name: str, x: Any, y: Any) -> Any:
     """x + x is 2 x, also where one x is in a sum; (x − y) + y is x."""
-    if same(x, y):
+    if is_same_value(x, y):
         return apply("multiply", 2, x)
     if operation_of(x) == "add":
         for term, other in swapped_operands(*arguments_of(x)):
-            if same(term, y):
+            if is_same_value(term, y):
                 return apply("add", other, apply("multiply", 2, y))
-    if operation_of(x) == "subtract" and same(arguments_of(x)[1], y):
+    if operation_of(x) == "subtract" and is_same_value(arguments_of(x)[1], y):
         rest = arguments_of(x)[0]
-        if shape_of(rest) == shape_of(x):
+        if traced_shape(rest) == traced_shape(x):
             return rest
     return None
 
 
-@rule("subtract")
+@simplifies("subtract")
 def difference_of_equal_terms(name: str, x: Any, y: Any) -> Any:
     """(x − y) − y is x − 2 y."""
-    if operation_of(x) == "subtract" and same(arguments_of(x)[1], y):
+    if operation_of(x) == "subtract" and is_same_value(arguments_of(x)[1], y):
         return apply(name, arguments_of(x)[0], apply("multiply", 2, y))
     return None
 
 
-@rule("add", "subtract")
+@simplifies("add", "subtract")
 def sum_with_zero_or_sign(name: str, x: Any, y: Any) -> Any:
     """x + 0 is x; x + (−y) is x − y, and the like."""
     shape = joint_shape(x, y)
-    if is_zero(y) and isinstance(x, Traced) and shape_of(x) == shape:
+    if is_zero(y) and isinstance(x, Traced) and traced_shape(x) == shape:
         return x
-    if name == "add" and is_zero(x) and isinstance(y, Traced) and shape_of(y) == shape:
+    if name == "add" and is_zero(x) and isinstance(y, Traced) and traced_shape(y) == shape:
         return y
     if operation_of(y) == "neg":
         return apply("subtract" if name == "add" else "add", x, arguments_of(y)[0])
@@ -291,23 +293,23 @@ def sum_with_zero_or_sign(name: str, x: Any, y: Any) -> Any:
     return None
 
 
-@rule("add")
+@simplifies("add")
 def sum_of_parts(name: str, x: Any, y: Any) -> Any:
     """Two parts that fill a Tensor, each put into zeros, are joined."""
     if operation_of(y) != "scatter_sum":
         return None
     if operation_of(x) == "scatter_sum":
-        return joined(x.traced, y.traced)
+        return concatenated(x.traced, y.traced)
     if operation_of(x) == "add":
         for part, other in swapped_operands(*arguments_of(x)):
             if operation_of(part) == "scatter_sum":
-                whole = joined(part.traced, y.traced)
+                whole = concatenated(part.traced, y.traced)
                 if whole is not None:
                     return apply("add", other, whole)
     return None
 
 
-def joined(first: Node, second: Node) -> Any:
+def concatenated(first: Node, second: Node) -> Any:
     """Two parts next to each other along one axis, concatenated if they fill it; else None."""
     spans = [span_of(first), span_of(second)]
     if None in spans:
@@ -340,10 +342,10 @@ def span_of(node: Node) -> Any:
 
 
 # --------------------------------------------------------------------------- form
-@rule("reshape", *EXPANSIONS)
+@simplifies("reshape", *EXPANSIONS)
 def form_that_is_there(name: str, x: Any, shape: Any) -> Any:
     """A value that has the shape already is itself; chains of the same operation are one."""
-    if tuple(shape) == shape_of(x):
+    if tuple(shape) == traced_shape(x):
         return x
     if name == "reshape" and is_backwards(x, "reshape"):
         return apply(name, arguments_of(x)[0], shape)
@@ -354,7 +356,7 @@ def form_that_is_there(name: str, x: Any, shape: Any) -> Any:
     return None
 
 
-@rule("reshape")
+@simplifies("reshape")
 def sum_without_kept_axes(name: str, x: Any, shape: Any) -> Any:
     """A reshape that drops the axes that a sum kept is the sum that does not keep them."""
     if not is_backwards(x, "sum"):
@@ -363,11 +365,11 @@ def sum_without_kept_axes(name: str, x: Any, shape: Any) -> Any:
     if not is_kept or axes is None:
         return None
     reduced = {axis % inner.ndim for axis in ([axes] if isinstance(axes, int) else axes)}
-    kept = [size for axis, size in enumerate(shape_of(inner)) if axis not in reduced]
+    kept = [size for axis, size in enumerate(traced_shape(inner)) if axis not in reduced]
     return apply("sum", inner, axes, dtype, False) if kept == list(shape) else None
 
 
-@rule("reshape")
+@simplifies("reshape")
 def number_out_of_reshape(name: str, x: Any, shape: Any) -> Any:
     """A number moves out of a reshape."""
     if is_backwards(x, "multiply"):
@@ -377,10 +379,10 @@ def number_out_of_reshape(name: str, x: Any, shape: Any) -> Any:
     return None
 
 
-@rule("reshape")
+@simplifies("reshape")
 def expansion_in_other_shape(name: str, x: Any, shape: Any) -> Any:
     """A scalar that was expanded is expanded to the other shape."""
-    if is_backwards(x, *EXPANSIONS) and not shape_of(arguments_of(x)[0]):
+    if is_backwards(x, *EXPANSIONS) and not traced_shape(arguments_of(x)[0]):
         return apply(operation_of(x), arguments_of(x)[0], shape)
     return None
 
@@ -391,7 +393,7 @@ def without_leading_ones(x: Any) -> Any:
         return None
     inner = arguments_of(x)[0]
     extra = x.ndim - inner.ndim
-    return inner if extra > 0 and shape_of(x) == (1,) * extra + shape_of(inner) else None
+    return inner if extra > 0 and traced_shape(x) == (1,) * extra + traced_shape(inner) else None
 
 
 def swaps_last(axes: Sequence[int]) -> bool:
@@ -400,7 +402,7 @@ def swaps_last(axes: Sequence[int]) -> bool:
     return count > 1 and list(axes) == [*range(count - 2), count - 1, count - 2]
 
 
-@rule("transpose")
+@simplifies("transpose")
 def order_of_axes(name: str, x: Any, axes: Any) -> Any:
     """Chains of transpositions are one; one of the last two axes is that of matrices."""
     if list(axes) == list(range(x.ndim)):
@@ -413,7 +415,7 @@ def order_of_axes(name: str, x: Any, axes: Any) -> Any:
     return None
 
 
-@rule("matrix_transpose")
+@simplifies("matrix_transpose")
 def transpose_of_matrices(name: str, x: Any) -> Any:
     """(xᵀ)ᵀ is x, and (x y)ᵀ is yᵀ xᵀ."""
     if operation_of(x) == name:
@@ -427,13 +429,13 @@ def transpose_of_matrices(name: str, x: Any) -> Any:
     return None
 
 
-@rule(*LINEAR)
+@simplifies(*LINEAR)
 def sign_out_of_linear(name: str, x: Any, *rest: Any) -> Any:
     """A sign moves out of a linear operation."""
     return neg(apply(name, arguments_of(x)[0], *rest)) if operation_of(x) == "neg" else None
 
 
-@rule("sum")
+@simplifies("sum")
 def number_out_of_sum(name: str, x: Any, axis: Any, *rest: Any) -> Any:
     """A number moves out of a sum."""
     if axis is not None and operation_of(x) == "multiply":
@@ -443,7 +445,7 @@ def number_out_of_sum(name: str, x: Any, axis: Any, *rest: Any) -> Any:
     return None
 
 
-@rule(*ARITHMETIC)
+@simplifies(*ARITHMETIC)
 def scale_before_expansion(name: str, x: Any, y: Any) -> Any:
     """A number is applied before a value is expanded, which leaves less to compute."""
     for position, (value, number) in enumerate(swapped_operands(x, y)):
@@ -456,7 +458,7 @@ def scale_before_expansion(name: str, x: Any, y: Any) -> Any:
 
 def joint_shape(*values: Any) -> tuple[int, ...]:
     """The shape to which values broadcast."""
-    return np.broadcast_shapes(*map(shape_of, values))
+    return np.broadcast_shapes(*map(traced_shape, values))
 
 
 def without_expansions(name: str, values: Sequence[Any]) -> list[Any]:

@@ -14,15 +14,15 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from gradcheck.deriving.graph import Refused
+from gradcheck.deriving.graph import NotDerived
 from gradcheck.result import Fix
 
-Function = ast.FunctionDef | ast.AsyncFunctionDef
+FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 
 
 @dataclass(frozen=True)
-class Change:
+class TextChange:
     """New text in place of some characters of a file."""
 
     start: int
@@ -76,7 +76,7 @@ class SourceText:
         line = self.lines[node.lineno - self.first_line]
         return line[: len(line) - len(line.lstrip())]
 
-    def changed(self, changes: Iterable[Change]) -> str:
+    def changed(self, changes: Iterable[TextChange]) -> str:
         """The text with some changes, which do not overlap."""
         text = self.text
         for change in sorted(changes, key=lambda change: -change.start):
@@ -89,7 +89,7 @@ class SourceText:
         before = [0, *accumulate(map(len, self.lines))]
         start = before[fix.line - self.first_line] + fix.column
         end = before[fix.end_line - self.first_line] + fix.end_column
-        return self.changed([Change(start, end, fix.replacement)])
+        return self.changed([TextChange(start, end, fix.replacement)])
 
     def write(self, changed: str) -> None:
         """Write a changed text into the file; what was not changed stays byte for byte."""
@@ -107,7 +107,7 @@ def source_of_file(path: str) -> SourceText:
     """The text of a file, or of code that was entered.
 
     Raises:
-        Refused: it cannot be read.
+        NotDerived: it cannot be read.
     """
     if Path(path).is_file():
         with tokenize.open(path) as file:
@@ -116,7 +116,7 @@ def source_of_file(path: str) -> SourceText:
             return SourceText(path, file.read(), encoding=encoding)
     text = "".join(linecache.getlines(path))
     if not text:
-        raise Refused("the source of forward is not known")
+        raise NotDerived("the source of forward is not known")
     return SourceText(path, text)
 
 
@@ -125,7 +125,7 @@ def source_of_function(function: Any) -> tuple[SourceText, ast.Module]:
     Python's, that of the function alone.
 
     Raises:
-        Refused: it is not known.
+        NotDerived: it is not known.
     """
     code = function.__code__
     source = source_of_file(code.co_filename)
@@ -152,7 +152,7 @@ def part_of_file(source: SourceText, line: int) -> tuple[SourceText, ast.Module]
     try:
         tree = ast.parse(textwrap.dedent(part.text))
     except SyntaxError:
-        raise Refused("the source of the function is not known") from None
+        raise NotDerived("the source of the function is not known") from None
     return part, shifted(tree, line - 1, len(lines[0]) - len(lines[0].lstrip()))
 
 
@@ -167,42 +167,42 @@ def shifted(tree: ast.Module, lines: int, columns: int) -> ast.Module:
     return tree
 
 
-def function_in(tree: ast.Module, function: Any) -> Function | ast.Lambda:
+def function_in(tree: ast.Module, function: Any) -> FunctionNode | ast.Lambda:
     """The definition of a function in the tree of its file.
 
     Raises:
-        Refused: it is not there.
+        NotDerived: it is not there.
     """
     code = function.__code__
     for node in ast.walk(tree):
-        if isinstance(node, Function):
+        if isinstance(node, FunctionNode):
             first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
             if node.name == code.co_name and first == code.co_firstlineno:
                 return node
         is_same_line = getattr(node, "lineno", 0) == code.co_firstlineno
         if isinstance(node, ast.Lambda) and code.co_name == "<lambda>" and is_same_line:
             return node
-    raise Refused("the source of forward is not known")
+    raise NotDerived("the source of forward is not known")
 
 
-def class_around(tree: ast.Module, function: Function) -> ast.ClassDef:
+def class_around(tree: ast.Module, function: FunctionNode) -> ast.ClassDef:
     """The class that a method is of.
 
     Raises:
-        Refused: there is none.
+        NotDerived: there is none.
     """
     for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef) and function in node.body:
             return node
-    raise Refused("forward is not written in a class")
+    raise NotDerived("forward is not written in a class")
 
 
-def body_of(function: Function) -> Sequence[ast.stmt]:
+def body_of(function: FunctionNode) -> Sequence[ast.stmt]:
     """The statements of a function without its docstring."""
     return function.body[1:] if ast.get_docstring(function, clean=False) else function.body
 
 
-def returns_of(function: Function) -> list[ast.Return]:
+def returns_of(function: FunctionNode) -> list[ast.Return]:
     """The returns of a function, without those of functions in it."""
     found: list[ast.Return] = []
     waiting: list[ast.AST] = list(function.body)
@@ -223,7 +223,7 @@ def is_call_of(statement: ast.AST, method: str) -> bool:
     return isinstance(function, ast.Attribute) and function.attr == method
 
 
-def reads_saved_in(function: Function) -> list[str]:
+def reads_saved_in(function: FunctionNode) -> list[str]:
     """The names by which a function reads what was saved, if it does so at one place."""
     for node in ast.walk(function):
         is_call = isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcheck.deriving.graph import Node, Refused, Traced, nodes_in, shape_of
+from gradcheck.deriving.graph import Node, NotDerived, Traced, nodes_in, traced_shape
 from gradcheck.deriving.numbers import Argument, SourcedInt, is_number, with_source
 from gradcheck.deriving.tracer import Tracer
 from pylayer.layer.py_layer import PyLayer, PyLayerContext
@@ -88,13 +88,13 @@ def trace(
         simplifies: whether the backward is to be printed, not only its values read.
 
     Raises:
-        Refused: no backward can be written that holds for other values as well.
+        NotDerived: no backward can be written that holds for other values as well.
         Exception: whatever forward raises.
     """
     is_layer = is_layer_class(subject)
     function = subject.forward if is_layer else subject
     if not hasattr(function, "__code__") or inspect.ismethod(function):
-        raise Refused("forward is not a plain function")
+        raise NotDerived("forward is not a plain function")
     tracer, context = (
         Tracer(is_layer, simplifies),
         PyLayerContext(getattr(subject, "__name__", "Layer")),
@@ -105,13 +105,13 @@ def trace(
     try:
         mode = grad_mode_as(not is_layer)
         with mode, seen.of(function.__code__), recording_numpy(Code((function,))):
-            returned = outputs_of(tracer, function(*bound.args, **bound.kwargs))
+            returned = traced_outputs(tracer, function(*bound.args, **bound.kwargs))
         if not seen.line:
-            raise Refused("forward is wrapped by a decorator: its own variables are not seen")
+            raise NotDerived("forward is wrapped by a decorator: its own variables are not seen")
         names = cotangent_names(subject if is_layer else None, returned, seen.locals)
         tracer.in_backward = True
         tracer.named = set(nodes_in(list(seen.locals.values())))
-        gradients = Gradients(tracer, returned, names, random)
+        gradients = TracedGradients(tracer, returned, names, random)
     finally:
         recording.reset(token)
     inputs = {name: value.traced for name, value in given.items() if isinstance(value, Traced)}
@@ -196,7 +196,7 @@ def traced_argument(tracer: Tracer, name: str, value: Any) -> Any:
     if isinstance(value, Tensor):
         kind = value.array.dtype.kind
         if kind == "c":
-            raise Refused(f"{name} is complex")
+            raise NotDerived(f"{name} is complex")
         needs_gradient = kind == "f" and not value.stop_gradient
         node = Node("input", (), value.array, name=name, needs_gradient=needs_gradient)
         node.depends_on_input = True
@@ -204,7 +204,7 @@ def traced_argument(tracer: Tracer, name: str, value: Any) -> Any:
     if isinstance(value, (list, tuple, dict)):
         inner = value.values() if isinstance(value, dict) else value
         if any(isinstance(item, (Tensor, np.ndarray)) for item in inner):
-            raise Refused(f"{name} holds Tensors in a {type(value).__name__}")
+            raise NotDerived(f"{name} holds Tensors in a {type(value).__name__}")
     return with_source(value, Argument(name)) if is_number(value) else value
 
 
@@ -215,14 +215,14 @@ def as_input(array: np.ndarray[Any, Any]) -> Any:
     return tensor
 
 
-def outputs_of(tracer: Tracer, returned: Any) -> list[Any]:
+def traced_outputs(tracer: Tracer, returned: Any) -> list[Any]:
     """The Tensors among what forward returned."""
     outputs = list(returned) if isinstance(returned, (list, tuple)) else [returned]
     if any(isinstance(output, (list, tuple)) for output in outputs):
-        raise Refused("forward returns Tensors in a list")
+        raise NotDerived("forward returns Tensors in a list")
     tensors = [tracer.canonical(output) for output in outputs if isinstance(output, Tensor)]
     if not tensors:
-        raise Refused("forward returns no Tensor")
+        raise NotDerived("forward returns no Tensor")
     return tensors
 
 
@@ -241,7 +241,7 @@ def cotangent_names(layer: Any, outputs: Sequence[Any], local: Mapping[str, Any]
     return names
 
 
-class Gradients:
+class TracedGradients:
     """The gradients of the values of a trace, by the vjps of its operations, from the last on."""
 
     def __init__(
@@ -311,7 +311,7 @@ class Gradients:
                 values = vjp.pick(*node.arguments, out, number)
                 gradient = apply_rule(vjp, cotangent, recorded_ops, values)
                 if not isinstance(gradient, Traced):
-                    raise Refused(f"the gradient of {row.name} is not traced")
+                    raise NotDerived(f"the gradient of {row.name} is not traced")
                 size = float(abs(gradient.array).sum()) / max(1, x.array.size)
                 self.arrive(x.traced, summed_to(x, gradient), size)
 
@@ -319,12 +319,12 @@ class Gradients:
 def summed_to(x: Traced, gradient: Traced) -> Any:
     """A gradient summed to the shape of a value that was broadcast; over the axis that the value
     itself was reduced over, if that has a name."""
-    if shape_of(gradient) == shape_of(x):
+    if traced_shape(gradient) == traced_shape(x):
         return gradient
     axes = [v for v in x.traced.arguments[1:] if isinstance(v, SourcedInt)]
     if x.traced.operation in REDUCTIONS and axes and gradient.ndim == x.ndim:
-        sizes = zip(shape_of(gradient), shape_of(x), strict=True)
+        sizes = zip(traced_shape(gradient), traced_shape(x), strict=True)
         stretched = [axis for axis, (size, own) in enumerate(sizes) if size != own]
         if stretched == [axes[0] % x.ndim]:
             return recorded_ops.sum(gradient, axes[0], None, True)
-    return unbroadcast(recorded_ops, gradient, shape_of(x))
+    return unbroadcast(recorded_ops, gradient, traced_shape(x))

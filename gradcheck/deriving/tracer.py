@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcheck.deriving.graph import Node, Refused, Traced, nodes_in
+from gradcheck.deriving.graph import Node, NotDerived, Traced, nodes_in
 from gradcheck.deriving.numbers import plain_number, source_of
 from gradcheck.deriving.simplify import simplified
 from pylayer.tape.grad_mode import grad_mode
@@ -71,7 +71,7 @@ class Tracer:
             simpler = simplified(op.name, values, self)
             if simpler is not None:
                 return simpler
-        key = (op.name, key_of(values))
+        key = (op.name, argument_key(values))
         if key not in self.known:
             self.known[key] = self.computed(op, values, kind)
         nodes, container = self.known[key]
@@ -122,7 +122,7 @@ class Tracer:
         """The Tensor that a function makes, through which no gradient flows."""
         name = function.__name__
         if not repeatable:
-            raise Refused(f"{name} draws random numbers: each call draws others")
+            raise NotDerived(f"{name} draws random numbers: each call draws others")
         arguments = tuple(mapped(list(args), self.canonical))
         keywords = {key: mapped(value, self.canonical) for key, value in kwargs.items()}
         if name in COPIES and arguments:
@@ -131,7 +131,7 @@ class Tracer:
                 arguments = (session.from_numpy_hook(arguments[0], True), *arguments[1:])
             if isinstance(arguments[0], Traced):
                 return Traced(arguments[0].traced)
-        key = (name, key_of((arguments, sorted(keywords.items()))))
+        key = (name, argument_key((arguments, sorted(keywords.items()))))
         if key not in self.known:
             with untraced():
                 plain = mapped(mapped([*arguments], without_trace), plain_number)
@@ -149,9 +149,9 @@ class Tracer:
         return value
 
     def refuse_stopped(self) -> None:
-        """Raise Refused: a function stops a gradient, so what it has is not a derivative."""
+        """Raise NotDerived: a function stops a gradient, so what it has is not a derivative."""
         if not self.is_layer:
-            raise Refused("it stops a gradient, by detach or no_grad")
+            raise NotDerived("it stops a gradient, by detach or no_grad")
 
     def replaced(self, old: Any, new: Any) -> Any:
         """Have a Tensor stand for the result of an operation in place."""
@@ -181,14 +181,14 @@ def without_trace(value: Any) -> Any:
     return Tensor(value.traced.array) if isinstance(value, Traced) else value
 
 
-def key_of(value: Any) -> Any:
+def argument_key(value: Any) -> Any:
     """A key that equal arguments of a call share. A number's source is part of it."""
     if isinstance(value, Traced):
         return "node", id(value.traced)
     if isinstance(value, (list, tuple)):
-        return (type(value).__name__, *map(key_of, value))
+        return (type(value).__name__, *map(argument_key, value))
     if isinstance(value, slice):
-        return "slice", key_of((value.start, value.stop, value.step))
+        return "slice", argument_key((value.start, value.stop, value.step))
     if isinstance(value, (float, np.floating)):
         return "float", repr(plain_number(value)), source_key(value)
     if isinstance(value, int) and not isinstance(value, bool):
@@ -209,5 +209,5 @@ def source_key(value: Any) -> Any:
         return None
     operands = getattr(source, "operands", None)
     if operands is not None:
-        return source.operator, *map(key_of, operands)  # type: ignore[union-attr]
+        return source.operator, *map(argument_key, operands)  # type: ignore[union-attr]
     return source

@@ -12,12 +12,12 @@ from types import ModuleType, NoneType
 from typing import Any
 
 from gradcheck.deriving.forms import INFIX
-from gradcheck.deriving.graph import Node, Refused
+from gradcheck.deriving.graph import Node, NotDerived
 from gradcheck.deriving.printing import FORMS, Names, Printer
 from gradcheck.deriving.source import (
-    Change,
-    Function,
+    FunctionNode,
     SourceText,
+    TextChange,
     body_of,
     class_around,
     function_in,
@@ -32,7 +32,7 @@ INDENT = "    "
 
 
 @dataclass
-class Backward:
+class WrittenBackward:
     """A printed backward."""
 
     lines: list[str]
@@ -48,14 +48,14 @@ class Backward:
     """The arguments of forward, and the values for which alone the backward is right."""
 
 
-def print_backward(trace: Trace, inputs_only: bool = False) -> Backward:
+def print_backward(trace: Trace, inputs_only: bool = False) -> WrittenBackward:
     """Print the gradients of a trace as the body of a backward.
 
     Args:
         inputs_only: whether it reads no value of forward but the inputs.
 
     Raises:
-        Refused: something cannot be written.
+        NotDerived: something cannot be written.
     """
     names = Names(trace, inputs_only=inputs_only)
     first = Printer(names)
@@ -72,7 +72,7 @@ def print_backward(trace: Trace, inputs_only: bool = False) -> Backward:
         lines.insert(0, f"{', '.join(saved)}{comma} = ctx.saved_tensor()")
     text = "\n".join(lines)
     is_read = {name for name in printer.attributes if re.search(rf"\bctx\.{name}\b", text)}
-    return Backward(
+    return WrittenBackward(
         lines,
         [f"_d{k}" if node is None else node.name for k, node in enumerate(trace.cotangents)],
         saved,
@@ -99,16 +99,16 @@ class Written:
     """The class alone."""
 
 
-def write_layer(trace: Trace, layer: Any, backward: Backward) -> Written:
+def write_layer(trace: Trace, layer: Any, backward: WrittenBackward) -> Written:
     """Write a derived backward into the class of a layer.
 
     Raises:
-        Refused: its source is not known, or is of a form that cannot be changed.
+        NotDerived: its source is not known, or is of a form that cannot be changed.
     """
     source, tree = source_of_function(trace.function)
     forward = function_in(tree, trace.function)
     if not isinstance(forward, ast.FunctionDef):
-        raise Refused("forward is not a plain function")
+        raise NotDerived("forward is not a plain function")
     owner = class_around(tree, forward)
     old = [node for node in owner.body if getattr(node, "name", "") == "backward"]
     changes = forward_changes(source, forward, trace, backward)
@@ -125,12 +125,12 @@ def write_layer(trace: Trace, layer: Any, backward: Backward) -> Written:
 
 
 def forward_changes(
-    source: SourceText, forward: ast.FunctionDef, trace: Trace, backward: Backward
-) -> list[Change]:
+    source: SourceText, forward: ast.FunctionDef, trace: Trace, backward: WrittenBackward
+) -> list[TextChange]:
     """The changes of a forward: what it saves, and a name for what it returns."""
     returns = returns_of(forward)
     if len(returns) != 1 or returns[0].value is None:
-        raise Refused("forward has several returns")
+        raise NotDerived("forward has several returns")
     final, result = returns[0], returns[0].value
     saves = [node for node in ast.walk(forward) if is_call_of(node, "save_for_backward")]
     context = forward.args.args[0].arg
@@ -147,14 +147,14 @@ def forward_changes(
             statements.append(f"{context}.{name} = {text}")
     if statements:
         statements.append(f"return {backward.result or value}")
-        changes.append(Change(*source.span(final), joined(source, final, statements)))
+        changes.append(TextChange(*source.span(final), statements_text(source, final, statements)))
     inputs = [name for name in backward.saved if is_original(name, trace)]
     first = [f"{name} = {name.removesuffix('_in')}" for name in inputs]
     first[:0] = [guard(name, value) for name, value in backward.guards.items()]
     if first:
         begin = body_of(forward)[0]
         at = source.span(begin)[0]
-        changes.append(Change(at, at, joined(source, begin, [*first, ""])))
+        changes.append(TextChange(at, at, statements_text(source, begin, [*first, ""])))
     return changes
 
 
@@ -177,25 +177,25 @@ def saved_names(saves: Sequence[Any], source: SourceText) -> list[str]:
     return [source.segment(argument) for argument in saves[0].value.args]
 
 
-def joined(source: SourceText, statement: ast.stmt, statements: Sequence[str]) -> str:
+def statements_text(source: SourceText, statement: ast.stmt, statements: Sequence[str]) -> str:
     """Statements in place of one: on lines of their own, unless it shares its line."""
     line = source.lines[statement.lineno - source.first_line]
     before = line.encode()[: statement.col_offset].decode()
     return (f"\n{before}" if not before.strip() else "; ").join(statements)
 
 
-def without_statement(source: SourceText, statement: Any) -> Change:
+def without_statement(source: SourceText, statement: Any) -> TextChange:
     """The change that leaves out a statement, with its line if it is alone there."""
     start, end = source.span(statement)
     line_start = source.offset(statement.lineno, 0)
     rest = re.match(r"[ \t]*(;[ \t]*|\r?\n|$)", source.text[end:])
     if rest is None:
-        raise Refused("a comment follows the call of save_for_backward")
+        raise NotDerived("a comment follows the call of save_for_backward")
     is_alone = not source.text[line_start:start].strip() and "\n" in rest[0]
-    return Change(line_start if is_alone else start, end + len(rest[0]), "")
+    return TextChange(line_start if is_alone else start, end + len(rest[0]), "")
 
 
-def body_change(source: SourceText, old: ast.FunctionDef, backward: Backward) -> Change:
+def body_change(source: SourceText, old: ast.FunctionDef, backward: WrittenBackward) -> TextChange:
     """The change that puts a new body into a backward that is there."""
     names = [argument.arg for argument in old.args.args]
     body = body_of(old)
@@ -203,26 +203,26 @@ def body_change(source: SourceText, old: ast.FunctionDef, backward: Backward) ->
         start, end = source.span(old)
         indent = source.indent(old)
         lines = in_function(backward, "ctx", indent)
-        return Change(start, end, "\n".join(lines).lstrip())
+        return TextChange(start, end, "\n".join(lines).lstrip())
     start, end = source.span(body[0])[0], source.span(body[-1])[1]
     is_own_line = body[0].lineno > old.lineno
     indent = source.indent(body[0]) if is_own_line else source.indent(old) + INDENT
     lines = [line.replace("ctx.", f"{names[0]}.") for line in backward.lines]
     text = f"\n{indent}".join(lines)
-    return Change(start, end, text if is_own_line else f"\n{indent}{text}")
+    return TextChange(start, end, text if is_own_line else f"\n{indent}{text}")
 
 
 def new_method(
-    source: SourceText, owner: ast.ClassDef, forward: ast.FunctionDef, backward: Backward
-) -> Change:
+    source: SourceText, owner: ast.ClassDef, forward: ast.FunctionDef, backward: WrittenBackward
+) -> TextChange:
     """The change that adds a backward to a class."""
     at = source.span(owner)[1]
     indent = source.indent(forward)
     lines = [f"{indent}@staticmethod", *in_function(backward, "ctx", indent)]
-    return Change(at, at, "\n\n" + "\n".join(lines))
+    return TextChange(at, at, "\n\n" + "\n".join(lines))
 
 
-def in_function(backward: Backward, context: str, indent: str) -> list[str]:
+def in_function(backward: WrittenBackward, context: str, indent: str) -> list[str]:
     """The lines of a whole backward."""
     step = "\t" if indent.startswith("\t") else INDENT
     head = f"{indent}def backward({', '.join([context, *backward.cotangents])}):"
@@ -230,11 +230,11 @@ def in_function(backward: Backward, context: str, indent: str) -> list[str]:
 
 
 # --------------------------------------------------------------------------- functions
-def write_function(trace: Trace, name: str, backward: Backward) -> Written:
+def write_function(trace: Trace, name: str, backward: WrittenBackward) -> Written:
     """Write the class of a function with its derived backward.
 
     Raises:
-        Refused: its source is not known, or is of a form that cannot be changed.
+        NotDerived: its source is not known, or is of a form that cannot be changed.
     """
     source, tree = source_of_function(trace.function)
     skeleton = class_of_function(source, function_in(tree, trace.function), name)
@@ -248,7 +248,9 @@ def write_function(trace: Trace, name: str, backward: Backward) -> Written:
     return Written(source, f"{source.text.rstrip()}\n\n\n{code}", code)
 
 
-def class_of_function(source: SourceText, function: Function | ast.Lambda, name: str) -> SourceText:
+def class_of_function(
+    source: SourceText, function: FunctionNode | ast.Lambda, name: str
+) -> SourceText:
     """A class whose forward has the text of a function."""
     signature = ast.unparse(function.args)
     head = [
