@@ -8,9 +8,10 @@ import sys
 from pathlib import Path
 
 from gradcheck.backends import environments
+from gradcheck.conformance.releases import release_paths
 
-RELEASES = ("2.6.2", "3.0.0", "3.1.1", "3.2.2", "3.3.1")
-"""Those that are pinned."""
+RELEASES = tuple(release_paths())
+"""Those that have a release file."""
 FOLDER = environments.folder()
 
 

@@ -111,8 +111,17 @@ def settings(path: Path) -> str | None:
 
 @click.command()
 @click.option(
-    "--report", is_flag=True, help="Print that of the reports that `run --report json:PATH` writes."
+    "--report",
+    "name",
+    flag_value="report",
+    help="Print that of the reports that `run --report json:PATH` writes.",
 )
-def schema(report: bool) -> None:
+@click.option(
+    "--matrix", "name", flag_value="matrix", help="Print that of what `matrix --format json` gives."
+)
+@click.option(
+    "--release", "name", flag_value="release", help="Print that of files of specs/releases."
+)
+def schema(name: str | None) -> None:
     """Print the JSON Schema of *.grad.yaml files."""
-    click.echo(packaged(f"schemas/{'report' if report else 'spec'}.json"), nl=False)
+    click.echo(packaged(f"schemas/{name or 'spec'}.json"), nl=False)

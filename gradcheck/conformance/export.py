@@ -95,8 +95,8 @@ def body_lines(case: Case) -> Iterator[str]:
         yield from expecting(expect, code_lines(f"{source}\n{scenario.script}"))
     else:
         yield from static_lines(case) if is_static(scenario.layer) else layer_lines(case)
-    for name, expected in expect.grads.items():
-        yield f"assert helpers.same({name}.grad, {literal(expected)})"
+    for name, gradient in expect.grads.items():
+        yield f"assert helpers.same({name}.grad, {literal(gradient)})"
     for expression, expected in expect.values.items():
         yield f"assert helpers.same({' '.join(expression.split())}, {literal(expected)})"
     for function, number in counted(expect).items():

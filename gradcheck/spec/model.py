@@ -1312,6 +1312,14 @@ def json_schema() -> dict[str, Any]:
     schema = SpecFile.model_json_schema(by_alias=True)
     # Half a source may come from the file's defaults, which a schema cannot follow.
     schema["$defs"]["Source"].pop("required", None)
+    schema["$defs"]["BackendExpectation"]["dependentSchemas"] = {
+        "observed": {"anyOf": [{"required": ["reason"]}, {"required": ["policy"]}]}
+    }
+    for kind in ("Scenario", "ScenarioCase"):
+        rules = schema["$defs"][kind]["properties"]["rules"]["items"]
+        for cited in rules.get("oneOf", rules.get("anyOf", ())):
+            if cited.get("type") == "string":
+                cited["enum"] = value_rules.rule_ids()  # which an editor completes
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         **schema,

@@ -8,3 +8,5 @@ with paddle.static.program_guard(main, paddle.static.Program()):
     dx = paddle.static.gradients([y], x)[0]
 feed = {"X": numpy.array([[1, 2, 3, 4, 5]], "float32")}
 print(exe.run(main, feed=feed, fetch_list=[x.name, dx.name, y.name])[1])
+# documents: [[5.4365635 5.4365635 5.4365635 5.4365635 5.4365635]]
+# 3.3.1: ValueError

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from gradcheck.conformance.matrix_record import matrix_schema
+from gradcheck.conformance.releases import release_schema
 from gradcheck.report import record
 from gradcheck.spec import model
 
@@ -13,7 +15,12 @@ FOLDER = Path(__file__).parents[2] / "gradcheck" / "schemas"
 
 def texts() -> dict[str, str]:
     """The content of each file, by its name."""
-    found = {"spec": model.json_schema(), "report": record.report_schema()}
+    found = {
+        "spec": model.json_schema(),
+        "report": record.report_schema(),
+        "matrix": matrix_schema(),
+        "release": release_schema(),
+    }
     return {name: json.dumps(schema, indent=2, ensure_ascii=False) + "\n" for name, schema in found.items()}
 
 

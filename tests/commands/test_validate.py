@@ -113,7 +113,15 @@ def test_nothing_of_a_spec_is_imported_or_run_and_no_backend_is_loaded(folder):
     assert done.stdout.endswith("2 files, 2 scenarios: all valid\n[]\n")
 
 
-@pytest.mark.parametrize(("option", "name"), [((), "spec"), (("--report",), "report")])
+@pytest.mark.parametrize(
+    ("option", "name"),
+    [
+        ((), "spec"),
+        (("--report",), "report"),
+        (("--matrix",), "matrix"),
+        (("--release",), "release"),
+    ],
+)
 def test_the_schemas_that_are_printed_are_the_models_own(option, name):
     result = CliRunner().invoke(schema, option)
     assert result.exit_code == 0

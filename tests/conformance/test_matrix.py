@@ -172,7 +172,11 @@ class TestForms:
         text = matrix("--recorded", "-b", NEWEST, "--format", "json").stdout
         record = MatrixRecord.model_validate_json(text)
         assert record.backends == {NEWEST: RELEASES[-1]}
-        broken = [rule for rule in record.rules if rule.class_ == "sentence" and rule.cells[NEWEST].holds < rule.cells[NEWEST].of]
+        broken = [
+            rule
+            for rule in record.rules
+            if rule.class_ == "sentence" and rule.cells[NEWEST].holds < rule.cells[NEWEST].of
+        ]
         assert broken
         assert all(rule.program for rule in broken)
 
