@@ -199,7 +199,7 @@ def options_exist(words: list[str]) -> None:
         command, words = found, words[1:]
     known = {name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts)}
     unknown = [
-        word for word in words if word.startswith("-") and word.partition("=")[0] not in known | {"-h", "--help"}
+        word for word in words if word.startswith("-") and word.partition("=")[0] not in known | {"-h", "--help", "-"}
     ]
     assert not unknown, f"{command.name} has no option {unknown}"
 
