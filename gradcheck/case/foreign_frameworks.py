@@ -12,6 +12,8 @@ from collections.abc import Iterator, Sequence
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any, NamedTuple
 
+from gradcheck.backends.base import backend_of_packages
+
 
 class Framework(NamedTuple):
     """A framework: its name, how the dotted names of its modules begin, and how its arrays and
@@ -22,10 +24,13 @@ class Framework(NamedTuple):
     values: str
     """The values of its array x as one of NumPy's."""
     recipe: str
-    """A check of one of its functions of one array by ``backward=``; {call} is what calls it. Or
-    the option that chooses its backend."""
-    backend: str = ""
-    """The backend that runs its backwards, if there is one."""
+    """A check of one of its functions of one array by ``backward=``; {call} is what calls it.
+    Empty where a backend runs it."""
+
+    @property
+    def backend(self) -> str:
+        """The backend that runs its backwards; empty if there is none."""
+        return backend_of_packages([module.rstrip(".") for module in self.modules])
 
 
 WRITTEN_APART = "gradcheck.check(forward, x, backward=gradient)"
@@ -35,8 +40,8 @@ WRITTEN_APART = "gradcheck.check(forward, x, backward=gradient)"
 HIPS = "gradcheck.check({call}, x, backward=lambda x, g: autograd.make_vjp({call})(x)[0](g))"
 HIPS_MODULES = tuple(f"autograd.{n}." for n in ("tracer", "numpy", "scipy", "wrap_util", "extend"))
 FRAMEWORKS = (
-    Framework("PyTorch", ("torch.",), "x.detach().numpy()", "-b torch", "torch"),
-    Framework("JAX", ("jax.", "jaxlib."), "np.asarray(x)", "-b jax", "jax"),
+    Framework("PyTorch", ("torch.",), "x.detach().numpy()", ""),
+    Framework("JAX", ("jax.", "jaxlib."), "np.asarray(x)", ""),
     Framework("HIPS autograd", HIPS_MODULES, "x._value", HIPS),
     Framework("TensorFlow", ("tensorflow.", "tf_keras.", "keras."), "x.numpy()", WRITTEN_APART),
     Framework("Chainer", ("chainer.",), "x.array", WRITTEN_APART),
@@ -108,7 +113,7 @@ def refuse_layer(value: Any, packages: Sequence[str] = ()) -> None:
             f"{REFUSAL}{framework.name} on another backend, and {object_name(value)} is of "
             f"{framework.name}: use its own, such as"
         )
-        raise ForeignFrameworkError(what, framework.recipe)
+        raise ForeignFrameworkError(what, f"-b {framework.backend}")
     if framework is not None:
         what = (
             f"{REFUSAL}{framework.name}, and {object_name(value)} is of {framework.name}: check it "
