@@ -249,6 +249,7 @@ def check(
             # a layer of Paddle's is computed again on the engine, which has a mode of its own
             for paddle in filter(None, (backend.paddle, import_module("pylayer.paddle"))):
                 stack.enter_context(in_mode(paddle, static=False))
+            stack.enter_context(backend.session())
             function = tensor_function(backend, layer_or_function, inputs, declared, anew)
             stack.enter_context(closing(function))
             if expect in ("straight-through", "zero"):  # that is said of the inputs alone
