@@ -302,6 +302,7 @@ def check(
             # A Paddle layer is computed again on the engine, which has a separate mode.
             for paddle in filter(None, (backend.paddle, import_module("pylayer.paddle"))):
                 stack.enter_context(in_mode(paddle, static=False))
+            stack.enter_context(backend.session())
             function = tensor_function(backend, layer_or_function, inputs, declared, anew, keywords)
             stack.enter_context(closing(function))
             if expect in ("straight-through", "zero"):  # claims about the inputs alone

@@ -7,7 +7,7 @@ import inspect
 import os
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from importlib import import_module
 from importlib.util import find_spec
 from types import BuiltinFunctionType, CodeType, MethodType
@@ -232,6 +232,10 @@ class Backend(Protocol):
     def observing(self, observer: LayerObserver) -> AbstractContextManager[None]:
         """A block in which `observer` learns of the layers that are applied, and of those whose
         backward runs."""
+
+    def session(self) -> AbstractContextManager[None]:
+        """A block around all evaluations of a check, for what is better prepared once."""
+        return nullcontext()
 
     def lacks(self, error: BaseException) -> str:
         """The name of the framework's that the backend does not have, if that is what an error was

@@ -21,13 +21,14 @@ from gradcheck.backends.base import (
     Tensors,
 )
 from gradcheck.backends.torch_operations import (
+    METHODS,
     ReachingMode,
     TorchRecomputation,
     array_of,
     is_floating_tensor,
     tensor_of,
 )
-from gradcheck.backends.torch_private import DEFAULT_SETUP, BackwardCFunction, users_layer
+from gradcheck.backends.torch_private import DEFAULT_SETUP, BackwardCFunction, Patch, users_layer
 from gradcheck.support.foreign import text_of
 from pylayer.watch.layers import LayerObserver
 
@@ -181,15 +182,17 @@ class TorchBackend(Backend):
     @contextmanager
     def observing(self, observer: LayerObserver) -> Iterator[None]:
         """See what torch calls: ``apply`` makes a context, whose own ``apply`` is the backward."""
-        if not layer_observers:
-            watch_contexts()
-        layer_observers.append(observer)
-        try:
+        with CONTEXTS:
+            layer_observers.append(observer)
+            try:
+                yield
+            finally:
+                layer_observers.remove(observer)
+
+    @contextmanager
+    def session(self) -> Iterator[None]:
+        with CONTEXTS, METHODS:
             yield
-        finally:
-            layer_observers.remove(observer)
-            if not layer_observers:
-                leave_contexts()
 
     def reached(self, call: Callable[[], Any]) -> tuple[Any, Tensors]:
         mode = ReachingMode()
@@ -245,6 +248,9 @@ def leave_contexts() -> None:
     torch.autograd.function.FunctionCtx.mark_non_differentiable = RAW_MARK
     for key in [key for key, tensor in non_differentiable.items() if tensor() is None]:
         del non_differentiable[key]
+
+
+CONTEXTS = Patch(watch_contexts, leave_contexts)
 
 
 def report_applied(context: Any, *args: Any) -> None:

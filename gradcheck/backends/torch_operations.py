@@ -27,6 +27,7 @@ from gradcheck.backends.base import Array, Backend, Cotangents, InputGradients, 
 from gradcheck.backends.played import Counterpart, foreign, overwrite, play, shadow_of
 from gradcheck.backends.recording import Perturbation, Recording, recorded
 from gradcheck.backends.torch_private import (
+    Patch,
     TorchDispatchMode,
     is_transformed,
     is_zero_tensor,
@@ -320,6 +321,7 @@ class OperationMode(TorchDispatchMode):  # type: ignore[misc]
         super().__init__()
         self.perturbation, self.left_out = perturbation, left_out
         self.leaks, self.shadows = leaks, shadows
+        self.thread = threading.get_ident()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -496,32 +498,55 @@ def mix(value: Any, shadow: Any) -> Any:
     return name_of_dtype(value) if isinstance(value, torch.dtype) else value
 
 
+modes: list[OperationMode] = []
+"""Those in force, in any thread."""
+
+
+def noting_method(name: str, method: Any) -> Any:
+    """A method of tensors that notes what it takes out of the run of this thread."""
+
+    @functools.wraps(method)
+    def noted(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if modes and modes[-1].thread == threading.get_ident() and is_floating_tensor(self):
+            modes[-1].left(self, f".{name}()")
+        return method(self, *args, **kwargs)
+
+    return noted
+
+
+own_methods: dict[str, Any] = {}
+"""What the class of tensors itself defines of `TAKES_OUT`, while others are in their place."""
+
+
+def watch_methods() -> None:
+    """Have what takes values out of tensors note it."""
+    for name in TAKES_OUT:
+        own_methods[name] = vars(torch.Tensor).get(name)
+        setattr(torch.Tensor, name, noting_method(name, getattr(torch.Tensor, name)))
+
+
+def leave_methods() -> None:
+    """Undo `watch_methods`."""
+    for name, method in own_methods.items():
+        if method is None:
+            delattr(torch.Tensor, name)
+        else:
+            setattr(torch.Tensor, name, method)
+
+
+METHODS = Patch(watch_methods, leave_methods)
+
+
 @contextmanager
 def watching(mode: OperationMode) -> Iterator[None]:
     """A block in which a mode sees all operations of this thread, and what takes values out."""
-    thread = threading.get_ident()
-    replaced = {name: vars(torch.Tensor).get(name) for name in TAKES_OUT}
-
-    def noting(name: str, method: Any) -> Any:
-        @functools.wraps(method)
-        def noted(self: Any, *args: Any, **kwargs: Any) -> Any:
-            if threading.get_ident() == thread and is_floating_tensor(self):
-                mode.left(self, f".{name}()")
-            return method(self, *args, **kwargs)
-
-        return noted
-
-    for name in TAKES_OUT:
-        setattr(torch.Tensor, name, noting(name, getattr(torch.Tensor, name)))
-    try:
-        with mode:
-            yield
-    finally:
-        for name, method in replaced.items():
-            if method is None:
-                delattr(torch.Tensor, name)
-            else:
-                setattr(torch.Tensor, name, method)
+    with METHODS:
+        modes.append(mode)
+        try:
+            with mode:
+                yield
+        finally:
+            modes.remove(mode)
 
 
 class ReachingMode(TorchDispatchMode):  # type: ignore[misc]

@@ -50,6 +50,28 @@ DEFAULT_SETUP: Any = torch.autograd.Function.setup_context
 """The ``setup_context`` of a Function that defines none: its forward takes a context."""
 
 
+class Patch:
+    """A change of torch that is in force in ``with`` blocks, which may be within each other.
+
+    Setting an attribute of a class that has many subclasses takes a millisecond, so that a check
+    has one block around all its evaluations.
+    """
+
+    def __init__(self, make: Callable[[], None], undo: Callable[[], None]) -> None:
+        self.make, self.undo = make, undo
+        self.depth = 0
+
+    def __enter__(self) -> None:
+        if not self.depth:
+            self.make()
+        self.depth += 1
+
+    def __exit__(self, *error: object) -> None:
+        self.depth -= 1
+        if not self.depth:
+            self.undo()
+
+
 def plain_tensor(tensor: Any) -> Any:
     """A tensor without what `torch.func` wraps around it."""
     functorch = torch._C._functorch

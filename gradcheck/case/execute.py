@@ -367,7 +367,8 @@ class Run:
             seconds=TIME_TO_NAME * case.timeout - (perf_counter() - self.started),
         )
         try:
-            return as_expected(layer, settings, declared)
+            with self.backend.session():
+                return as_expected(layer, settings, declared)
         finally:
             layer.restore()
 
