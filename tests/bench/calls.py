@@ -3,8 +3,8 @@
     python tests/bench/calls.py [--only TEXT] [--where]
 
 Both are counted, not timed, so that two runs on one Python and one NumPy agree. Each layer is checked once before, so
-that imports and first uses are done. No fix is looked for, which would check each of many. With ``--where`` the calls of
-each file are printed too, most first.
+that imports and first uses are done, and no fix is looked for. With ``--where`` the calls of each file are printed
+too, most first.
 """
 
 from __future__ import annotations
