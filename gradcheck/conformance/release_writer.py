@@ -19,6 +19,7 @@ from gradcheck.conformance.releases import (
     UNREAD,
     Deviation,
     is_bundled,
+    read_release,
     suite_digest,
 )
 from gradcheck.result import AS_DOCUMENTED, Result, Status
@@ -54,8 +55,10 @@ def require_recordable(cases: Sequence[Case], path: str) -> None:
 def write_release_file(path: Path, cases: Sequence[Case], results: Sequence[Result]) -> None:
     """Write what the backend of some cases did.
 
-    Entries that the run confirmed stay as they are; what is new has a reason that begins with
-    `UNREAD`. Raises UserError: the file cannot be written.
+    Entries that the run confirmed stay as they are, and so do those of scenarios that it left out;
+    what is new has a reason that begins with `UNREAD`.
+
+    Raises UserError: the file cannot be written.
     """
     by_name = {case.name: case for case in cases}
     case_results: dict[str, list[tuple[Case, Result]]] = {}
@@ -64,18 +67,25 @@ def write_release_file(path: Path, cases: Sequence[Case], results: Sequence[Resu
         case_results.setdefault(case.scenario.id, []).append((case, result))
     deviates, holds = {}, []
     for scenario, outcomes in sorted(case_results.items()):
-        entry = entry_of(outcomes)
+        entry = release_entry(outcomes)
         if entry is not None:
             deviates[scenario] = entry
         elif any(result.status in (*AS_DOCUMENTED, Status.XPASS) for _, result in outcomes):
             holds.append(scenario)
+    if path.exists():
+        kept = read_release(path)
+        known = {scenario.id for spec in load(bundled_files()) for scenario in spec.scenarios}
+        others = known - case_results.keys()
+        deviates |= {id: entry_data(kept.deviates[id]) for id in others & kept.deviates.keys()}
+        holds += others & kept.holds_set
     try:
-        write_whole(path, file_text(cases[0], path.name, deviates, holds))
+        text = file_text(cases[0], path.name, dict(sorted(deviates.items())), sorted(holds))
+        write_whole(path, text)
     except OSError as error:
         raise UserError(f"--record {path}: {error.strerror or error}") from None
 
 
-def entry_of(outcomes: Sequence[tuple[Case, Result]]) -> dict[str, Any] | None:
+def release_entry(outcomes: Sequence[tuple[Case, Result]]) -> dict[str, Any] | None:
     """Return the entry of a scenario from its cases; None if it holds or says nothing."""
     new: dict[str, Any] | None = None
     for case, result in outcomes:
@@ -138,11 +148,11 @@ def file_text(
 
 def dump(data: dict[str, Any]) -> str:
     """Return YAML in the subset that specs use."""
-    text: str = yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=WIDTH)
+    text: str = yaml.dump(data, Dumper=_FlowLists, sort_keys=False, allow_unicode=True, width=WIDTH)
     return text
 
 
-class _Dumper(yaml.SafeDumper):
+class _FlowLists(yaml.SafeDumper):
     """Writes mappings as blocks and lists in one line."""
 
     def represent_sequence(self, tag: str, sequence: Any, flow_style: bool | None = None) -> Any:
