@@ -28,7 +28,7 @@ InputGradients = list[Array | None]
 """One per input, None where there is none."""
 
 Spot = tuple[CodeType, int]
-"""Where code stands: a code object, and the offset of an instruction in it (a frame's ``f_lasti``).
+"""A place in code: a code object, and the offset of an instruction in it (a frame's ``f_lasti``).
 """
 
 
@@ -36,14 +36,13 @@ class WorldRanks(Protocol):
     """The ranks of a world. What a rank raises comes through, the first of them."""
 
     def each(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
-        """What a method of each rank's own object gives for its arguments."""
+        """Results of a method of each rank's object for its arguments."""
 
     def apart(self, function: Callable[[], Any]) -> Any:
-        """What a function gives that belongs to no rank: no code of the user's stands behind what
-        it computes."""
+        """Call a function that belongs to no rank: no user's code is behind what it computes."""
 
     def close(self) -> None:
-        """End what was started for them: nothing is asked of them any more."""
+        """End the processes that were started for them."""
 
 
 class Computed(Protocol):
@@ -206,7 +205,7 @@ class Backend(Protocol):
         """Have a leaf stand for the values of another Tensor, in that one's memory and dtype."""
 
     def reached(self, call: Callable[[], Any]) -> tuple[Any, Tensors]:
-        """What a call returns, and the leaves that need a gradient and that it computes with, if
+        """A call's result, and the leaves that need a gradient and that it computes with, if
         known."""
         return call(), []
 
@@ -227,7 +226,7 @@ class Backend(Protocol):
         """Whether two Tensors share memory; False where the backend cannot tell."""
 
     ranks_are_processes: bool = False
-    """Whether each rank of a world is a process of its own."""
+    """Whether each rank of a world is a separate process."""
 
     def observing(self, observer: LayerObserver) -> AbstractContextManager[None]:
         """A block in which `observer` learns of the layers that are applied, and of those whose
@@ -307,7 +306,7 @@ BACKENDS: dict[str, BackendRow] = {
 }  # fmt: skip
 """The table of backends, by the name that the command line and specs use.
 
-Where it has a version, as ``paddle@3.0.0``, it is a release in an environment of its own, see
+Where it has a version, as ``paddle@3.0.0``, it is a release in a separate environment, see
 `backends.environments`.
 """
 

@@ -41,12 +41,12 @@ Paddle imports setuptools, which a new environment has no longer (Python 3.12, u
 """
 
 WORKER_NEEDS = ("greenlet>=3", "ml-dtypes>=0.5", "numpy>=1.26", "packaging>=24", "pydantic>=2.11")
-"""What a server imports beside the backend itself."""
+"""Packages that a server imports, other than the backend."""
 
 BELOW: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("paddle", "3.0", ("numpy<2", "setuptools<81")),
 )
-"""What releases below a version of a backend need beside that.
+"""Further requirements of releases below a version of a backend.
 
 Paddle 2.6.2 is compiled against NumPy 1 and imports ``pkg_resources``, which setuptools had up to
 version 80; it accepts any version of both.
@@ -86,7 +86,7 @@ class BackendPlace(NamedTuple):
     problem: str = ""
     """Why the backend cannot run, and how to get it; empty if it can."""
     python: str = ""
-    """The version of that interpreter, where it was asked."""
+    """The version of that interpreter, if it was run."""
 
 
 class NotMadeError(UserError):
@@ -110,8 +110,8 @@ def place_of_backend(backend: str, configured: Mapping[str, str]) -> BackendPlac
 
 
 def looked_at(backend: str, interpreter: str) -> BackendPlace:
-    """The place of a backend with an interpreter, which is asked what is installed there; nothing
-    is imported."""
+    """The place of a backend with an interpreter, which is run to list its packages; none is
+    imported."""
     kind, _, wanted = backend.partition("@")
     distributions = backend_row(kind).distributions
     question = json.dumps(
@@ -134,7 +134,7 @@ def looked_at(backend: str, interpreter: str) -> BackendPlace:
         )
     except ValueError:
         last = (asked.stderr.strip().splitlines() or ["it says nothing"])[-1]
-        why = f"{interpreter} is no Python that can be used (3.11 or later is): {last}"
+        why = f"{interpreter} is not a Python that can be used (3.11 or later is): {last}"
         return BackendPlace(backend, interpreter, why)
     problem = ""
     if absent:
@@ -154,8 +154,7 @@ def same_version(one: str, other: str) -> bool:
 
 # ------------------------------------------------------------------------------------ names
 def name_problem(backend: str) -> str:
-    """What is wrong with the name of a backend, in one line; empty if nothing is. The version must
-    be exact."""
+    """The mistake in a backend's name, in one line; empty if none. The version must be exact."""
     kind, at, wanted = backend.partition("@")
     if find_row(kind) is None or not at:
         joined = re.fullmatch(rf"({'|'.join(DISTRIBUTIONS)})[=-]*([0-9].*)", backend)
@@ -172,7 +171,7 @@ def name_problem(backend: str) -> str:
 
 
 def requirements(backend: str) -> list[str]:
-    """What is installed for a backend with a version, as pip reads it."""
+    """Requirements of a backend with a version, as pip reads them."""
     kind, _, wanted = backend.partition("@")
     older = [
         needs for name, limit, needs in BELOW if name == kind and Version(wanted) < Version(limit)
@@ -183,7 +182,7 @@ def requirements(backend: str) -> list[str]:
 
 # ------------------------------ environments that we make
 def folder() -> Path:
-    """Where environments are made: in the user's cache folder."""
+    """The folder of environments: in the user's cache folder."""
     if named := os.environ.get(FOLDER):
         return Path(os.path.expanduser(named)).absolute()
     return platformdirs.user_cache_path("gradcheck") / "environments"
@@ -212,7 +211,7 @@ def make(
     """Make the environment of a backend, in place of one that was not finished.
 
     uv is used if it is there: it keeps what it downloads, and shares files between environments.
-    `say` is told each command; what the commands print, progress included, goes to stderr.
+    `say` is called with each command; what the commands print, progress included, goes to stderr.
     `try_out` says what goes wrong with it.
 
     Raises:

@@ -93,8 +93,9 @@ class PaddleBackend(PaddleApi):
     ) -> list[Tensor | None]:
         """The gradients, to be derived once more.
 
-        Those of `held` are asked for as well: ``paddle.grad`` tells a PyLayer that an argument
-        nobody asked for needs no gradient, and refuses the one that its backward gives.
+        Gradients of `held` are requested as well: ``paddle.grad`` reports to a PyLayer that an
+        argument which is not requested needs no gradient, and refuses the one that its backward
+        gives.
 
         Raises:
             NotImplementedError: see `grad`.

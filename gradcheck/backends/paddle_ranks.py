@@ -50,7 +50,7 @@ class RankOfProcess(Rank):
         self.open: dict[int, Call] = {}
         self.count = 0
         self.failed: CommunicationError | None = None
-        """What a call raised last."""
+        """The last error of a call."""
 
     def meant(self, error: BaseException) -> BaseException:
         """An error, or the one of a call of which Paddle has kept the text alone, as of all that a
@@ -165,7 +165,7 @@ class RanksOfProcesses(WorldRanks):
         return self.answered()
 
     def send(self, number: int, *message: Any) -> None:
-        """Send to a rank; that one has died is heard when it does not answer."""
+        """Send to a rank; a dead one is noticed when it does not answer."""
         with suppress(BrokenPipeError, ConnectionResetError):
             self.lines[number].send(message)
 
@@ -173,7 +173,7 @@ class RanksOfProcesses(WorldRanks):
         return function()
 
     def answered(self) -> list[Any]:
-        """What all ranks give in the end; until then their calls are answered."""
+        """Results of all ranks; until they have ended, their calls are answered."""
         size, running = len(self.lines), {line: k for k, line in enumerate(self.lines)}
         found: dict[int, Any] = {}
         errors: dict[int, BaseException] = {}
@@ -215,7 +215,7 @@ class RanksOfProcesses(WorldRanks):
             self.send(call.rank, "answer", call.number, results, call.error)
 
     def heard(self, number: int) -> tuple[str, Any]:
-        """What a rank says next; if it has died, that it has."""
+        """A rank's next message; if the rank has died, a message that it has."""
         try:
             return self.lines[number].recv()  # type: ignore[no-any-return]
         except (EOFError, ConnectionResetError):
@@ -236,7 +236,7 @@ class RanksOfProcesses(WorldRanks):
 def serve(
     here: RankOfProcess, degrees: Mapping[str, int], same_random: bool, work: Callable[[int], Any]
 ) -> NoReturn:
-    """Be a rank: do what is asked for until nobody asks any more."""
+    """Be a rank: handle requests until there are no more."""
     status = 1
     try:
         rank.in_force.set(here)
@@ -261,7 +261,7 @@ def serve(
 
 
 def begin(here: RankOfProcess, degrees: Mapping[str, int], work: Callable[[int], Any]) -> Any:
-    """What the rank works with."""
+    """Prepare the rank's process."""
     topology.lay_out(degrees)
     if degrees:
         fleet = here.backend.paddle.distributed.fleet
@@ -340,7 +340,7 @@ def speak(paddle: ModuleType) -> None:
     if next(iter(signature(distributed.alltoall).parameters)).startswith("in_"):
         for name in ("alltoall", "alltoall_single"):
             rows.append((distributed, name, input_first(getattr(communication, name))))
-    # by the id of Paddle's object
+    # by the id of the object in Paddle
     ours = {id(getattr(place, name)): mine for place, name, mine in rows if hasattr(place, name)}
     vars(paddle._C_ops).update(kernels(paddle))
     vars(paddle._legacy_C_ops).update(legacy_kernels(paddle))
@@ -376,7 +376,7 @@ Kernels = dict[str, Callable[..., Any]]
 
 
 def kernels(paddle: ModuleType) -> Kernels:
-    """Those of ``paddle._C_ops``."""
+    """Replacements for functions of ``paddle._C_ops``."""
 
     def summed(tensor: Tensor, of: group.Group | None) -> Tensor:
         total = paddle.assign(tensor)
@@ -409,12 +409,12 @@ LEGACY = {
     "global_gather": ("ring_id",),
     "c_softmax_with_cross_entropy": ("ignore_index", "ring_id", "rank", "nranks"),
 }
-"""Those of ``paddle._legacy_C_ops``: the attributes in the order in which those of
+"""Functions of ``paddle._legacy_C_ops``: the attributes in the order in which those of
 ``paddle._C_ops`` take them."""
 
 
 def legacy_kernels(paddle: ModuleType) -> Kernels:
-    """Those of ``paddle._legacy_C_ops``."""
+    """Replacements for functions of ``paddle._legacy_C_ops``."""
     newer = kernels(paddle)
     return {name: by_names(newer[name], attributes) for name, attributes in LEGACY.items()}
 

@@ -26,11 +26,11 @@ class Half:
 
     compute: Callable[..., Any]
     original: Callable[..., Any] | None = None
-    """The user's own, where `compute` is that of the function's twin on the engine."""
+    """The user's function, if `compute` belongs to its reference run on the engine."""
     was_watched: bool = False
     """Whether it is known what it hands to NumPy code."""
     makes_casts: bool | None = None
-    """Whether casts are left out in it; None until a plain run of a twin's needs to know."""
+    """Whether casts are left out in it; None until a plain reference run needs to know."""
     refuses_recorded_numpy: bool = False
     """Whether it raises where NumPy code is recorded, as code for a C extension does."""
 
@@ -43,7 +43,7 @@ class Recomputation:
 
     Args:
         function: on the engine.
-        sources: what the user's code can be reached from, of which NumPy code is recorded.
+        sources: objects from which the user's code can be reached; its NumPy code is recorded.
         original: the user's function, where `function` is its twin. It runs where nothing is to be
             changed and the twin leaves no cast out.
         takes_gradients: whether `function` takes gradients itself.
@@ -64,11 +64,11 @@ class Recomputation:
         self.uses_numpy = False
         """Whether the function was seen to hand values to NumPy code."""
         self.leaks: list[str] = []
-        """What the last watched run handed to code that nothing sees."""
+        """Places at which the last watched run passed values to unrecorded code."""
         self.left_out = set[str]()
         """The dtypes of the casts that were left out so far."""
         self.left_out_last = set[str]()
-        """Those of the last run."""
+        """Casts left out in the last run."""
 
     def outputs(
         self, inputs: Sequence[Array], perturbation: Perturbation | None = None
@@ -133,7 +133,7 @@ class Recomputation:
         return in_numpy if is_changed else found
 
     def leaves_casts_out(self, half: Half, *given: Any) -> bool:
-        """Whether casts are left out in a twin's half, which one run of it shows."""
+        """Whether casts are left out in half of a reference run, which one run of it shows."""
         if half.makes_casts is None:
             self.watch(half, None, False, self.uses_numpy, *given)
             half.makes_casts = bool(self.left_out_last)
@@ -165,8 +165,7 @@ class Recomputation:
         return found
 
     def without_casts(self, own: bool, function: Callable[..., Any], *given: Any) -> Any:
-        """What a function gives where casts to fewer digits are left out, and noted; made if
-        `own`."""
+        """Call a function with casts to fewer digits left out and noted; made if `own`."""
         noted = self.left_out_last = set[str]()
         before = casts.left_out
         casts.left_out = before if own else noted

@@ -1,8 +1,8 @@
 """Runs of a call on the bundled engine, recorded or perturbed, and the pull back of what is
 recorded.
 
-What is checked may run on a device; what checks it is NumPy's: arrays come to the host where they
-leave this file.
+The checked code may run on a device, the checker is NumPy code: arrays are copied to the host where
+they leave this file.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Step:
     """The numbers of its inputs, -1 for a constant."""
     spot: Spot | None
     called: Spot | None
-    """Where the user's code calls the function that the spot is in, if it does."""
+    """The place where the user's code calls the function that the spot is in, if it does."""
 
     @functools.cached_property
     def rules(self) -> list[VjpRule]:
@@ -157,7 +157,7 @@ class Step:
 
 
 def pulled(given: Any, vjp: Vjp, values: Sequence[Any], shape: Sequence[int] | None) -> Array:
-    """What a rule makes of the cotangent of the output, summed to the shape of the input."""
+    """A vjp's result for the cotangent of the output, summed to the shape of the input."""
     ops = raw_ops[np.ndarray]
     gradient = np.asarray(apply_rule(vjp, given, ops, values))
     # The ufunc's own method: every edge of every walk comes here.
@@ -235,7 +235,7 @@ class Decision(NamedTuple):
     name: str
     arguments: Sequence[str]
     inputs: list[Any]
-    """What it read, arrays and numbers, by the names in `arguments`."""
+    """Arrays and numbers that it read, by the names in `arguments`."""
     edges: list[int]
     at: int
     """How many values there were before it."""
@@ -281,11 +281,11 @@ class Recording(Watch):
         self.taken_out: list[tuple[int, str]] = []
         """How many values there were, and what took one out."""
         self.leaks: Sequence[str] = ()
-        """What took values out of the graph, which may have found their way into an output."""
+        """Places that took values out of the graph; the values may be part of an output."""
         self.uses_numpy = False
         """Whether the call handed values to NumPy code."""
         self.error: Exception | None = None
-        """What the call raised while it was recorded, if it did."""
+        """The call's error while it was recorded, if any."""
         for number, tensor in enumerate(inputs):
             if not tensor.stop_gradient:
                 tensor.node = InputNode((), ())
@@ -342,7 +342,7 @@ class Recording(Watch):
         return self.numbers.get(key, -1)
 
     def spots(self) -> tuple[Spot | None, Spot | None]:
-        """Where the user's code is, and the code that called it, if wanted."""
+        """The place in the user's code, and in the code that called it, if wanted."""
         if not self.lines:
             return None, None
         equation = played_at.get()
@@ -407,7 +407,7 @@ class Recording(Watch):
 
 RECORDED_WALK = "grad(create_graph=True)"
 WALKS = ("grad()", RECORDED_WALK, "backward()")
-"""What takes values off a tape and computes with operations of its own, which are perturbed."""
+"""Walks that take values off a tape and compute with their own operations, which are perturbed."""
 
 
 @dataclass(eq=False)
@@ -417,7 +417,7 @@ class PerturbingWatch(Watch):
     perturbation: Perturbation | None
     """None to perturb nothing."""
     leaks: list[str]
-    """What handed values to code outside of the graph is added to these."""
+    """Places that passed values to code outside of the graph are added to these."""
 
     def made(self, node: Node, arguments: Sequence[Any], out: Any) -> None:
         if self.perturbation is not None:
@@ -437,7 +437,7 @@ class PerturbingWatch(Watch):
 class Reaching(Watch):
     """The watch that notes the leaves with a gradient that are computed with.
 
-    Those inside the forward of a PyLayer count too.
+    Operations inside the forward of a PyLayer count too.
     """
 
     def __init__(self) -> None:
@@ -485,7 +485,7 @@ def perturb_outputs(
 ) -> None:
     """Perturb the fresh outputs of an operation; `number` is that of the first on the tape.
 
-    None, a choice of which nothing is told, is not an output.
+    None, an unreported choice, is not an output.
     """
     for k, value in enumerate(outputs_of(out)):
         if value is None or not is_fresh(op.name, value, read):
@@ -524,8 +524,8 @@ def recorded(
 ) -> tuple[Recording, bool]:
     """A call with the leaves `inputs`, and whether it changed one in place; see `Recording`.
 
-    What the call raises is the recording's `error`. NumPy code that can be reached from `numpy` is
-    recorded as well.
+    An exception of the call is the recording's `error`. NumPy code that can be reached from `numpy`
+    is recorded as well.
     """
     found = Recording(inputs, lines, perturbation, backwards)
     outputs: Sequence[Tensor] = ()
@@ -541,7 +541,7 @@ def recorded(
 
 
 def spot_of(frame: FrameType | None) -> Spot | None:
-    """What a frame is about to do."""
+    """The instruction that a frame is about to execute."""
     return None if frame is None else (frame.f_code, frame.f_lasti)
 
 

@@ -109,7 +109,7 @@ def tensor_function(
         anew: gives a rank the function, from modules of its own; None where all have the same.
 
     Raises:
-        TypeError: that is no layer or function, or no input needs a gradient.
+        TypeError: it is not a layer or function, or no input needs a gradient.
     """
     if not callable(function):
         raise TypeError(

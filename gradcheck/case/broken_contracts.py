@@ -11,7 +11,7 @@ from gradcheck.result import Diagnosis, GradientSummary, Status
 
 
 class Broken(Exception):  # noqa: N818 - it is what was found, not an error of the checker
-    """A contract is broken, so that there is no gradient to check."""
+    """A contract is broken, so that no gradient can be checked."""
 
     def __init__(self, diagnosis: Diagnosis) -> None:
         super().__init__(diagnosis.text)

@@ -56,7 +56,7 @@ class Case(BaseModel):
 
     @property
     def entry(self) -> BackendExpectation | None:
-        """What the scenario says to be different on this version of the backend, if anything."""
+        """The scenario's deviation for this version of the backend, if any."""
         kind = kind_of(self.backend)
         if not self.scenario.entries_of(kind):  # the version need not be known
             return None
@@ -68,7 +68,7 @@ class Case(BaseModel):
         return entry.expect if entry and entry.expect else self.scenario.expect
 
     def expecting(self, observed: Expect) -> Case:
-        """The same case as if `observed` were what is documented."""
+        """Copy the case with `observed` as its documented expectation."""
         kept = {"expect": observed, "backends": {}}
         return self.model_copy(update={"scenario": self.scenario.model_copy(update=kept)})
 

@@ -59,7 +59,7 @@ def speaking_for(
 
     None if that raises, or its outputs are not those of the original.
     """
-    # Code of Paddle's may run on the engine's ranks, in turns.
+    # Paddle's code may run on the engine's ranks, in turns.
     with original.backend.paddle.set_grad_enabled(True):
         try:
             bundled = original.backend.records
@@ -68,7 +68,7 @@ def speaking_for(
             )
             twin.knows_leaves |= original.knows_leaves
             ours = twin.problem()
-            if not original.knows_leaves:  # what the twin reads is known
+            if not original.knows_leaves:  # the leaves that the reference run reads are known
                 leaves = original.leaves_named()
                 original.close_over({name: leaves[name] for name in twin.closed_over})
             theirs = original.first_call
@@ -165,7 +165,7 @@ class Translation:
         return self.class_(value) if inspect.isclass(value) else self.instance(value)
 
     def instance(self, value: Any) -> Any:
-        """An object of a class of the user's. Raises NoTwin for one of Paddle's."""
+        """An object of a user's class. Raises NoTwin for a Paddle class."""
         if "paddle" in libraries_of(value) or not hasattr(value, "__dict__"):
             raise NoTwin(repr(value))
         made = object.__new__(self.of(type(value)))
@@ -177,7 +177,7 @@ class Translation:
         return {name: self.of(item) for name, item in values.items()}
 
     def bound(self, value: Any) -> Any:
-        """What binds a function, or is around one, of the counterparts of what it holds."""
+        """A bound or wrapped function, rebuilt from the counterparts of its parts."""
         if isinstance(value, functools.partial):
             arguments = map(self.of, value.args)
             return functools.partial(self.of(value.func), *arguments, **self.items(value.keywords))
@@ -194,7 +194,7 @@ class Translation:
         return items if isinstance(value, dict) else type(value)(items.values())
 
     def module(self, value: Any) -> Any:
-        """An ``nn.Layer`` with what it holds: of Paddle's own without sublayers, the code of its
+        """An ``nn.Layer`` with its members: of a Paddle class without sublayers, the code of its
         forward.
 
         Raises:

@@ -62,10 +62,10 @@ is for the report."""
 
 
 def execute(case: Case) -> Result:
-    """The result of `case`, run here and now: `run.server` gives each case a process of its own.
+    """Run `case` in this process and return its result; `run.server` gives each case a process.
 
-    What the scenario's code raises becomes an ERROR with its place in the spec; only a bug of ours
-    comes through.
+    An exception of the scenario's code becomes an ERROR with its place in the spec; only bugs of
+    gradcheck propagate.
     """
     scenario = case.scenario
     started = perf_counter()
@@ -161,7 +161,7 @@ class Run:
         self.defined_line = 0
         """The line of the layer in its module, once it is imported; 0 if it is not known."""
         self.given = dict(self.namespace)
-        """What the code finds."""
+        """Names that the code has."""
         backend.seed(case.seed)
 
     def findings(self) -> tuple[list[Finding], GradientSummary | None]:
@@ -294,7 +294,7 @@ class Run:
             got = eval(compile_expression(expression, scenario.path, line), self.namespace)
             try:
                 text = mismatch(self.on_host(got), value, rtol)
-            except Exception as error:  # of the value: it is asked for its shape, its elements, …
+            except Exception as error:  # of the value's own code: its shape and elements are read
                 text = f"{expression} cannot be compared: {described(error)}"
                 found.append(Finding(Status.ERROR, text))
                 continue
@@ -348,10 +348,11 @@ class Run:
 
     # ----------------------------------------------------------------- the gradient
     def check(self, layer: ScenarioLayer) -> GradientSummary:
-        """The gradient check; of second order too if that is asked for and the first is right."""
+        """The gradient check; of second order too if the scenario has `order: 2` and the first is
+        right."""
         case, wanted = self.case, self.expect.gradient
         declared: Expectation = wanted if wanted in ("straight-through", "zero") else "matches"
-        if declared != "matches":  # that is said of the inputs alone
+        if declared != "matches":  # claims about the inputs alone
             layer.close_over({})
         if self.backend.translates or isinstance(layer, StaticLayer):
             layer.twin = speaking_for(layer, self.make_twin)

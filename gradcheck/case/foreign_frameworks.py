@@ -1,6 +1,6 @@
 """Layers and arrays of other frameworks, which are refused by name.
 
-A framework is told by the modules of classes and functions. None is imported.
+A framework is recognised by the modules of classes and functions. None is imported.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Framework(NamedTuple):
     name: str
     modules: tuple[str, ...]
     values: str
-    """The values of its array x as one of NumPy's."""
+    """Code that gives its array x as a NumPy array."""
     recipe: str
     """A check of one of its functions of one array by ``backward=``; {call} is what calls it.
     Empty where a backend runs it."""
@@ -151,7 +151,7 @@ def object_name(value: Any) -> str:
 
 
 def call_of(value: Any) -> str:
-    """The code that calls a layer; ``layer`` for what has no name of its own."""
+    """The code that calls a layer; ``layer`` if it has no name."""
     name = object_name(value)
     is_apply = isinstance(value, MethodType) and value.__name__ == "apply"
     if is_apply or (inspect.isclass(value) and hasattr(value, "apply")):

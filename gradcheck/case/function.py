@@ -52,7 +52,7 @@ Call = Callable[[dict[str, Tensor]], Any]
 
 
 def as_users(backend: Backend, calls: LayerCalls, function: Callable[..., Any], *given: Any) -> Any:
-    """What the user's code gives, the layers that it runs noted in `calls`.
+    """Call the user's code, with the layers that it runs noted in `calls`.
 
     Process-wide settings are as before afterwards, which a layer may change. They are NumPy's
     handling of errors, the filters of warnings, and those of the backend: the layer's are in force
@@ -83,7 +83,7 @@ def with_gaps(values: Sequence[Any], present: Iterable[bool]) -> list[Any]:
 
 
 def map_present(function: Callable[[Any], Any], values: Iterable[Any]) -> list[Any]:
-    """What a function gives for each value; None for None."""
+    """Map a function over values; None stays None."""
     return [None if value is None else function(value) for value in values]
 
 
@@ -166,7 +166,7 @@ class TensorFunction:
         self.arrays, self.dtypes, self.stopped = arrays, dtypes, stopped
         self.subject = call if subject is None else subject
         self.sources: Sequence[Any] = [call]
-        """What the user's code can be reached from."""
+        """Objects from which the user's code can be reached."""
         self.calls = self.new_calls()
         """The layers of the evaluations at these arrays."""
         self.closed_over: dict[str, Tensor] = {}
@@ -178,14 +178,14 @@ class TensorFunction:
         self.originals: dict[str, Tensor] = {}
         """By the same names, Tensors of the memory that they had."""
         self.twin: TensorFunction | None = None
-        """The same call on a backend that can record it, where this one cannot."""
+        """The call on a backend that can record it, if this one cannot."""
         self.marks: Sequence[str] = ()
-        """What `observe` saw that marks the verdict."""
+        """Marks of the verdict from what `observe` saw."""
         self.evaluations = 0
         """How often it was called."""
 
     def at(self, arrays: dict[str, Array], dtypes: dict[str, str] | None = None) -> TensorFunction:
-        """The same function at other values of its inputs."""
+        """Copy the function at other values of its inputs."""
         other = copy.copy(self)
         other.__dict__.pop("first_call", None)
         other.arrays, other.dtypes = arrays, dtypes or self.dtypes

@@ -61,7 +61,7 @@ Effort = Literal["least", "usual", "full"]
 LEAST_BUDGET = 300
 """Evaluations and vjps that naming may take in any case: some hundredths of a second."""
 BUDGET = 10
-"""Naming costs at most so many times the evaluations and vjps of the check itself."""
+"""Naming costs at most this many times the evaluations and vjps of the check itself."""
 
 
 def check_gradient(
@@ -82,9 +82,9 @@ def check_gradient(
         seed: of the directions and cotangents.
         rtol: widens the error bounds, relative to the largest entry of a gradient; never narrows
             them.
-        mode: ``probe`` compares projections alone where there is no tape; ``auto`` also every entry
-            of the gradient where there is one; ``full`` every entry of every Jacobian.
-        listed: wrong entries that the summary lists of an input at most; all that are found are
+        mode: ``probe`` compares projections alone without a tape; ``auto`` also every entry of the
+        gradient with one; ``full`` every entry of every Jacobian. listed: wrong entries that the
+        summary lists of an input at most; all that are found are
             counted.
         effort: ``usual`` spends about ten times the check itself on naming what is wrong; ``full``
             names every entry; ``least`` names what ``usual`` does.
@@ -133,8 +133,8 @@ def checked(problem: Problem, *options: Any) -> tuple[Check, CheckOutcome]:
 def name_wrong(
     prober: Prober, probe: Probe, listed: int, thorough: bool
 ) -> tuple[WrongEntries, dict[str, Any]]:
-    """What is wrong about a gradient that a probe shows to be wrong, and what a summary says of it:
-    why, and the differences of the worst entry where these gave its value."""
+    """Wrong entries of a gradient that a probe shows to be wrong, and fields of its summary: the
+    reason, and the differences of the worst entry if they gave its value."""
     point, named, details = prober.point, WrongEntries(), dict[str, Any]()
     spent = point.spent.runs
     backward: Backward = point.vjp
@@ -227,11 +227,10 @@ def summary_of(
 
 # ------------------------------ a function of Tensors
 SEVERITY = (Status.ERROR, Status.FAIL, Status.INCONCLUSIVE, Status.KINK, Status.PASS)
-"""What a case with several findings, or several points, is reported as: the first of these among
-them."""
+"""Statuses by severity: a case with several findings, or points, has the first of these."""
 Expectation = Literal["matches", "differs", "straight-through", "zero"]
-"""What a backward is: the derivative; not the derivative; the cotangent unchanged, of a function in
-steps; zero."""
+"""Kinds of a backward: the derivative; not the derivative; the cotangent unchanged, for a function
+in steps; zero."""
 
 
 class Settings(NamedTuple):

@@ -128,7 +128,7 @@ def loaded(folder: Path, name: str, key: str | None) -> NumpyArray:
         has = ", ".join(found.files) or "nothing"
         raise NoInputError(f"{name} has no {key!r}: it has {has}") from None
     except (ValueError, EOFError, zipfile.BadZipFile, TypeError, IndexError) as error:
-        text = f"{name} is no file that np.save or np.savez has written: {error}"
+        text = f"{name} is not a file that np.save or np.savez has written: {error}"
         raise NoInputError(text) from None
     if size > MOST_INPUT_BYTES:
         raise NoInputError(f"{name} has {size / 2**30:.1f} GiB, at most 1 GiB is allowed")

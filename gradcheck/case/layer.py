@@ -90,7 +90,7 @@ class ScenarioLayer(TensorFunction):
         self.latest_leaves: dict[str, tuple[Array, Tensor]] = {}
         """The inputs of the latest call, with their values: an alias has the memory of another."""
         self.documented_outputs: Sequence[Any] = ()
-        """What the documented call gave."""
+        """Outputs of the documented call."""
         random = np.random.default_rng(case.seed)
         arrays, dtypes = dict[str, Array](), dict[str, str]()
         for name, spec in self.inputs.items():

@@ -16,7 +16,7 @@ from gradcheck.backends.base import Backend, package_of
 class Way(IntEnum):
     """How the forward of a layer was called, outside of any other layer.
 
-    What says most about its backward is last.
+    The name that says most about its backward is last.
     """
 
     IDLE = 1
@@ -70,7 +70,7 @@ class LayerCalls:
 
     # ----------------------------------------------------------------- which layer is which
     def key(self, layer: Any) -> Any:
-        """What stands for a layer; None for one whose backward is a library's."""
+        """A layer's key; None for one whose backward is a library's."""
         owner = layer
         if isinstance(layer, type):
             owner = next((cls for cls in layer.__mro__ if "backward" in vars(cls)), self.base)
@@ -167,7 +167,7 @@ def label(layer: Any) -> str:
 
 def any_needs_gradient(backend: Backend, arguments: list[Any]) -> bool:
     """Whether a Tensor among arguments, or in lists and tuples among them, needs a gradient."""
-    with suppress(Exception):  # objects of the user's may raise at whatever they are asked
+    with suppress(Exception):  # a user's object may raise at any access
         for value in arguments:
             if isinstance(value, (list, tuple)):
                 if any_needs_gradient(backend, [*value]):
@@ -192,7 +192,7 @@ def wrapped_methods(
 
     Args:
         only_applied: to wrap none but those, as a process may have thousands of layers; for a
-            backend that tells of a layer before it looks up the forward.
+        backend that reports a layer before it looks up the forward.
     """
     kept, base = list[tuple[Any, str, Any]](), backend.layer_type
     known = set[type]()

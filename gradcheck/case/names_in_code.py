@@ -32,7 +32,7 @@ class NamesInCode:
     """Global ones."""
     attributes: set[str] = field(default_factory=set)
     modules: set[str] = field(default_factory=set)
-    """Those that it imports."""
+    """Modules that it imports."""
 
 
 @functools.lru_cache(maxsize=1024)

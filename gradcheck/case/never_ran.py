@@ -122,7 +122,7 @@ class Subject:
         self.foreign: list[Any] = []
         """Layers of other frameworks."""
         self.seen: dict[tuple[int, bool, int], Any] = {}
-        with suppress(Exception):  # objects of the user's may raise at whatever they are asked
+        with suppress(Exception):  # a user's object may raise at any access
             self.start(function.subject)
 
     def start(self, subject: Any) -> None:
@@ -200,7 +200,7 @@ class Subject:
 
     # ----------------------------------------------------------------- following the code
     def layer_of(self, value: Any) -> Any:
-        """The layer that a value is, or whose apply it is; None for anything else."""
+        """The layer that a value is, or whose apply it is; otherwise None."""
         return self.backend.layer_of(layer_of_arrays(value))
 
     def add(self, layer: Any, evaluating: bool) -> NamedLayer:

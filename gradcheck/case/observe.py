@@ -114,8 +114,8 @@ class LayerContracts:
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """A block in which layers are watched: those that are applied, if the backend tells of
-        them in time, or else all."""
+        """A block in which layers are watched: those that are applied, if the backend reports them
+        in time; otherwise all."""
         wraps: dict[str, Wrap] = {"forward": self.watch_forward, "backward": self.watch_backward}
         backend = self.backend
         with wrapped_methods(backend, wraps, backend.records) as self.wrap, backend.observing(self):

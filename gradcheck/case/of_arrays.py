@@ -175,7 +175,7 @@ class TensorArrays:
         return self.tensor(value)
 
     def keep_up(self, tensors: Sequence[Any], arrays: Sequence[Any]) -> None:
-        """Write into Tensors what code has written into arrays, which are copies of theirs.
+        """Copy into Tensors what code has written into their arrays, which are copies.
 
         The caller's change as well then. Recorded arrays are of another type.
         """
@@ -186,7 +186,7 @@ class TensorArrays:
                     memory[...] = array
 
     def result(self, found: Any, name: str) -> Any:
-        """What a function of some name returned, as Tensors.
+        """A function's result as Tensors.
 
         Raises:
             TypeError: it is neither an array nor arrays.

@@ -1,4 +1,4 @@
-"""What a function's code can reach: the objects that it refers to, and the leaves among them."""
+"""Objects that a function's code can reach, and the leaves among them."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class Program(NamedTuple):
     feeds: list[str]
     """The names of what is fed."""
     fetches: list[Any]
-    """The Variables that are fetched, None where there is no gradient."""
+    """The Variables that are fetched, None for a missing gradient."""
     claimed: list[bool]
     """Per output, whether it claims a gradient."""
 
@@ -64,7 +64,7 @@ class StaticLayer(ScenarioLayer):
         found = super().load_call(case)
         self.namespace.setdefault("backward_fn", None)
         self.programs: dict[Any, Program] = {}
-        """Those that were built, by signature, order and active outputs."""
+        """Programs built so far, by signature, order and active outputs."""
         self.executor = self.backend.paddle.static.Executor()
         """One for all runs: it keeps what it compiled."""
         return found
@@ -111,7 +111,7 @@ class StaticLayer(ScenarioLayer):
     def built(
         self, signature: InputTypes, order: int, active: Sequence[bool]
     ) -> tuple[list[str], list[Any], list[bool]]:
-        """What is fed and fetched of the program that is being built; see `Program`."""
+        """Feeds and fetches of the program that is being built; see `Program`."""
 
         def fed(name: str, shape: Sequence[int], dtype: Any, stop_gradient: bool) -> Any:
             variable = self.backend.paddle.static.data(name, list(shape), dtype)
@@ -177,7 +177,7 @@ class StaticLayer(ScenarioLayer):
     def recomputation(
         self, part: Callable[[TensorFunction], Recordable], takes_gradients: bool = False
     ) -> Recomputation | None:
-        """By the twin alone: an Executor's run is not recorded."""
+        """From the reference run alone: an Executor's run is not recorded."""
         return super().recomputation(part, takes_gradients) if self.twin else None
 
     def forward(self, arrays: Sequence[Array]) -> list[Array]:

@@ -57,7 +57,7 @@ def module_of_reference(reference: str, folder: Path | None = None) -> ModuleTyp
         raise NoLayerError(f"there is no module {name} below {where}; {near}") from error
     except SyntaxError as error:
         place = f"{error.filename}:{error.lineno or 1}:{error.offset or 1}"
-        raise NoLayerError(f"{place}: {error.msg}: this is no Python") from error
+        raise NoLayerError(f"{place}: {error.msg}: this is not Python") from error
 
 
 def named_in(module: ModuleType, reference: str) -> Any:
@@ -132,8 +132,7 @@ def engine(*, always: bool = False) -> Iterator[None]:
     """A block in which ``import paddle`` gives the bundled engine, if no Paddle is installed, or
     `always` unless one has been imported.
 
-    What is imported in the block keeps the engine afterwards; ``import paddle`` itself is as
-    before.
+    Modules imported in the block keep the engine afterwards; ``import paddle`` itself is as before.
     """
     if "paddle" in sys.modules or (not always and find_spec("paddle") is not None):
         yield
@@ -246,7 +245,7 @@ def place_of_frames(frames: Iterable[Frame], spec: str) -> str:
     """The user's frames among `frames`, which come outermost first: ``line 3 of layers.py, called
     from line 7 of …``.
 
-    Of the frames in the file `spec` only the innermost is told, if there is such a file. Empty if
+    Of the frames in the file `spec` only the innermost is reported, if that file exists. Empty if
     none is the user's.
     """
     own = users_frames(frames, spec)
@@ -271,8 +270,8 @@ def raised_by_scenario(path: str, error: BaseException) -> bool:
     """Whether the code of the spec `path`, or the engine at its behest, raised the error: if not,
     we have a bug.
 
-    What a rank in a process of its own raised brings the frames of that process along. A module
-    that Python itself cannot read, or take for source, is the user's.
+    An error of a rank in another process brings the frames of that process along. A module that
+    Python itself cannot read, or take for source, is the user's.
     """
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
     importing = bool(frames) and frames[-1].f_code.co_filename.startswith(IMPORTING)

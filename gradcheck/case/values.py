@@ -77,7 +77,7 @@ def difference(left: Value, right: Value, backends: tuple[str, str]) -> str:
 
 
 SAMPLE = 4
-"""Random numbers by which the state of a generator is told from another: of 24 bits each."""
+"""Random numbers that identify a generator's state, of 24 bits each."""
 
 
 def left_by(

@@ -1,4 +1,4 @@
-"""What is declared of a world of ranks, and the part of a rank in it.
+"""The declaration of a world of ranks, and the part of a rank in it.
 
 Tensors are declared to be *split*, *replicated* or *partial*. A split input holds values of each
 rank's own, along a first axis that the function has more than the layer; a replicated one is one
@@ -53,7 +53,7 @@ def without_marks(
 ) -> Any:
     """An argument as the layer gets it, lists and dicts included.
 
-    What arrays in it are marked to stand for is added to `stands`, by their names.
+    Placements that its arrays are marked with are added to `stands`, by their names.
     """
     if isinstance(value, WorldArgument):
         return without_marks(name, value.value, stands, value.stands)
@@ -98,11 +98,11 @@ class Declared:
     same_random: bool = False
 
     def of_input(self, name: str) -> Placement:
-        """What an input stands for."""
+        """The placement of an input."""
         return self.inputs.get(name, "split")
 
     def of_outputs(self, count: int) -> list[Placement]:
-        """What each of the outputs stands for.
+        """The placement of each output.
 
         Raises:
             ValueError: words are given for another number of outputs.
@@ -146,7 +146,7 @@ class OnRank:
     ) -> None:
         self.backend, self.call, self.leaf = backend, call, leaf
         self.calls: LayerCalls | None = None
-        """The layers of this rank, if it is a process of its own."""
+        """The layers of this rank, if it is a separate process."""
         if backend.ranks_are_processes:
             self.calls = LayerCalls(backend, by_name=True)
             self.blocks = ExitStack()  # left when the process ends

@@ -73,11 +73,11 @@ class WorldCall:
         self.makers = call, leaf
         make = leaf or (lambda name, array, stop: backend.leaf(array, stop))
         self.raised: Exception | None = None
-        """What the last backward raised, of which Paddle keeps a text."""
+        """The last backward's error, of which Paddle keeps a text."""
         self.broken: dict[tuple[str, str], Diagnosis] = {}
         """The contracts that ranks were seen to break, by code and name."""
         self.outputs: dict[str, WorldOutput] = {}
-        """Those of the latest forward."""
+        """The outputs of the latest forward."""
         self.by_rank: dict[str, list[Array]] = {}
         """The gradients that the ranks gave last, by input."""
         self.forward_rows: list[tuple[Any, ...]] = []
@@ -103,12 +103,12 @@ class WorldCall:
         return [{name: part[rank] for name, part in parts.items()} for rank in range(self.size)]
 
     def each(self, method: str, arguments: Sequence[tuple[Any, ...]] = ()) -> list[Any]:
-        """What a method of `OnRank` gives on each rank."""
+        """Results of a method of `OnRank` on each rank."""
         with communicating():
             return self.ranks.each(method, arguments or [()] * self.size)
 
     def output_words(self, found: Sequence[Sequence[Any]]) -> list[Any]:
-        """What each output stands for.
+        """The placement of each output.
 
         Raises:
             ValueError: ranks return different numbers of Tensors.
@@ -210,7 +210,7 @@ class WorldCall:
         return outputs, unclaimed
 
     def forward_again(self, spared: Collection[str]) -> Iterable[Array]:
-        """What the ranks' forwards give where some calls are `spared`."""
+        """Outputs of the ranks' forwards with some calls `spared`."""
         found = self.each("forward", [(*row, spared) for row in self.forward_rows])
         return chain(*next(zip(*found, strict=True)))
 
@@ -288,7 +288,7 @@ class WorldCall:
 
     # ----------------------------------------------------------------- broken contracts
     def disagreement(self, name: str, ranks: Sequence[Array]) -> str:
-        """Where a rank does not have the same as the first, up to the order of sums, in words.
+        """Describe how a rank differs from the first, beyond the order of sums.
 
         Empty for nowhere. What changes results changes those of each rank by itself: then they are
         not compared.
@@ -542,7 +542,7 @@ class WorldLayer(FunctionOfWorld, ScenarioLayer):
     def load_call(self, case: Case) -> tuple[Call, list[NamespaceCall]]:
         """The call of the world.
 
-        Of ranks that are processes, the calls of the user's code are known there alone.
+        For ranks that are processes, the calls of the user's code are known there alone.
         """
         scenario, world = self.scenario, self.scenario.world_at(case.parameters)
         assert world is not None

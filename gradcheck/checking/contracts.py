@@ -56,7 +56,7 @@ REPEATED = {
         "keep what backward needs on ctx"
     ),
 }
-"""What is said where backward does not repeat its gradient, by code."""
+"""Messages for a backward that does not repeat its gradient, by code."""
 
 DRAWS = 3
 """Perturbed runs: of three, an entry's largest response is small by a factor of 10 once in
@@ -76,7 +76,7 @@ class Contracts:
     """Random cotangents that were run, with the gradients of the moved inputs."""
 
     def broken(self) -> list[Diagnosis]:
-        """What is broken, the cause before its consequences."""
+        """Broken contracts, the cause before its consequences."""
         point = self.at
         g = point.outputs.cotangent(self.random)
         seen = point.problem.observe(point.outputs.split(g))
@@ -96,7 +96,7 @@ class Contracts:
 
     # ------------------------------------------------------ the rules
     def forward_repeats(self, again: Sequence[Array] | None) -> list[Diagnosis]:
-        """The same inputs give the same outputs, bit by bit.
+        """Equal inputs give equal outputs, bit by bit.
 
         Args:
             again: the outputs for the inputs in their own dtypes, where they were seen a second
@@ -113,9 +113,8 @@ class Contracts:
         return diagnosis_if(any(differ), "GC131", f"two calls give different values of {names}")
 
     def backward_repeats(self, g: Array, of_g: Gradients, seen: Observation) -> list[Diagnosis]:
-        """The same cotangents give the same gradients, bit by bit, also where forward ran at other
-        values meanwhile: what a layer keeps belongs to one call. What was seen is one of both
-        times."""
+        """Equal cotangents give equal gradients, bit by bit, even if forward ran at other values in
+        between: a layer's state belongs to one call. `seen` is one of the two runs."""
         point, problem = self.at, self.at.problem
         if seen.gradients is None or seen.outputs is None:
             return self.differing("GC132", of_g, point.claimed(g))
@@ -151,7 +150,7 @@ class Contracts:
         if not finite([*of_g, *of_h]):
             return []
         whole = self.at.claimed(mixed)
-        if not finite(whole):  # so much larger is too large for the dtype
+        if not finite(whole):  # the multiple overflows the dtype
             return []
 
         def apart(k: int, rounding: float = 0.0) -> bool:
@@ -174,8 +173,8 @@ class Contracts:
         """Per moved input, how far an entry of the gradient may be off by rounding at most.
 
         Where nothing is seen of a backward it may round, to the dtype of inputs or outputs or to
-        float32, terms as large as the outputs over the inputs: of a gradient that cancels nothing
-        else is left."""
+        float32, terms as large as the outputs over the inputs: if a gradient cancels, only that
+        rounding is left."""
         if self.at.opaque:
             epsilon = max(FLOAT32, self.at.epsilon, self.at.given)
             terms, found = cotangent * self.at.outputs.vector, self.at.vjp(cotangent)

@@ -17,7 +17,7 @@ LARGER = 64
 """How much larger the second cotangent is that is passed through: a backward that clips shows at
 some size."""
 SMALL_MOVE, LARGE_MOVE = 2.0**-20, 2.0**-14
-"""Two small moves, relative to an input's element, by which steps are told from slopes."""
+"""Two small moves, relative to an input's element, which distinguish steps from slopes."""
 FLAT = 2.0**-36
 """A change of an output, relative to the largest, between what rounding (2⁻⁵²) and a slope of 1
 (`SMALL_MOVE`) make."""

@@ -1,5 +1,5 @@
-"""What differences say of a function along a line: the derivative of every row, from changes at
-steps of all sizes.
+"""Estimate a function's derivative along a line by differences: one derivative per row, from
+changes at steps of all sizes.
 
 At step h the difference D(h), extrapolated once (Richardson 1911), lies within η / h of the
 derivative but for a bias that shrinks with h. The largest step that agrees with every smaller one
@@ -31,12 +31,11 @@ BRIEF = range(-9, -4)
 """The first steps: where rounding and truncation of a function of the scale of its inputs are both
 about 1e-12."""
 QUICK = BRIEF[len(BRIEF) // 2]
-"""The exponent of the first of two steps of a quick derivative, where nothing tells of a better
-one."""
+"""The exponent of the first of two steps of a quick derivative, unless a better one is known."""
 FAR_BARS = 4.0
-"""Bars are estimates: by so many nothing is off that is right. Without power a claim that is off by
-more is excluded all the same, as what it is off by has shown; one-sided slopes that are farther
-apart are a kink."""
+"""Error bounds are estimates: a right gradient is never off by this many of them. A gradient that
+is off by more is excluded even where the resolution is too low, as its error was seen; one-sided
+slopes that are farther apart are a kink."""
 DIRECTION_BITS = round(-np.log2(EPS * RATIO ** -USUAL[0])) - 2
 """A direction's elements are 1 to 2 times a power of two in steps of 2^-16, so that rounding cannot
 hide in multiples of the step. So many bits are left of 52 below the smallest step, less one for d
@@ -149,13 +148,13 @@ class Interval:
 
 @dataclass(frozen=True)
 class Derivative:
-    """What the differences say of every row. `both` is of no use where the row is `kinked`."""
+    """The differences' estimate for every row. `both` is not defined where the row is `kinked`."""
 
     both: Interval
     gap: Array
     """How far apart both sides may be: a kink of that size would not have shown."""
     kinked: Array
-    """Where the slopes of both sides are apart, or the function jumps at the point."""
+    """Rows whose slopes on both sides differ, or that jump at the point."""
     nearby: Array
     """The largest slope at any step, as far as it stands out of the noise: what a stationary point
     is small beside."""
@@ -260,10 +259,10 @@ def quick(line: Line, noise: Array, step: int = QUICK) -> Interval:
 
 # ---------------------------------------- rounding, from close values
 DEVIATIONS = 6.0
-"""What differences estimate is the standard deviation of the error. Rounding to a grid is off by
-1.7 of them at most; an estimate from so few values is low by a factor of 3 once in some hundred."""
+"""Differences estimate the standard deviation of the error. Rounding to a grid is off by at most
+1.7 of these; an estimate from so few values is low by a factor of 3 once in some hundred."""
 COARSEST = FEW * EPSILON["bfloat16"]
-"""Rounding is no larger share of the values: what is, is the function's structure."""
+"""Rounding is at most this share of the values: a larger change is the function's structure."""
 NEAR_SPACING, FAR_SPACING = RATIO ** USUAL[0], RATIO ** BRIEF[0]
 """How far apart values are, relative to the scale of the inputs: as the smallest steps (2^-34) and
 the first that are taken (2^-18). So near smooth functions are straight lines, and x + t·d is
@@ -271,18 +270,19 @@ rounded: numbers as large as x are usual on the way, so that error counts. Farth
 the scale, sixth differences still do not see functions of that scale (2^-90), but rounding to
 float32 (2^-23), which is constant between close values."""
 STAIRS_SPACING = RATIO**-6
-"""The same where a staircase is known to be there: up to 2^-8 of the scale sixth differences do not
-see functions of that scale either (2^-54)."""
+"""`SPACING` where the function is known to be a staircase: up to 2^-8 of the scale sixth
+differences do not see functions of that scale either (2^-54)."""
 NODES = np.arange(1, 13) + 0.5 * (np.sqrt((2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)) % 1)
-"""Where they are, in units of these: no grid meets two alike, as the roots of primes are
-independent over the rational numbers. Rounding to a grid would hide in multiples of one number."""
+"""The nodes' places, in units of their spacing: no grid meets two of them alike, as the roots of
+primes are independent over the rational numbers. Rounding to a grid would hide in multiples of one
+number."""
 ORDERS = range(6, 9)
 
 
 def weights_of(order: int) -> Array:
-    """Those of divided differences of an order, of unit length, one row per window of nodes: 0 for
-    polynomials of a lower degree, the standard deviation of independent errors (ECNoise, Moré and
-    Wild 2011)."""
+    """Weights of divided differences of an order, of unit length, one row per window of nodes: 0
+    for polynomials of a lower degree, the standard deviation of independent errors (ECNoise, Moré
+    and Wild 2011)."""
     rows = np.zeros((NODES.size - order, NODES.size))
     for first, row in enumerate(rows):
         window = NODES[first : first + order + 1]
@@ -297,10 +297,10 @@ WEIGHTS = [weights_of(order) for order in ORDERS]
 def from_close_values(
     line: Line, thoroughly: bool, epsilon: float = EPS, stairs: bool = False
 ) -> Array:
-    """A bound of the rounding error of every row, which is no less than an `epsilon` of its size.
-    `thoroughly`: from both sides, of which one may see a kink or the edge of the domain, and finer
-    structure than 2^-15 of the inputs' scale counting as rounding too; of 2^-8, where it is known
-    to be `stairs`."""
+    """A bound on the rounding error of every row, at least an `epsilon` of its size. `thoroughly`:
+    from both sides, of which one may see a kink or the edge of the domain, and finer structure than
+    2^-15 of the inputs' scale counting as rounding too; of 2^-8, where it is known to be
+    `stairs`."""
     near = []
     for sign in (1.0, -1.0) if thoroughly else (1.0,):
         table = close_values(line, sign * NEAR_SPACING)

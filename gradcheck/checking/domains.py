@@ -1,5 +1,4 @@
-"""Where a function is not defined: the operation that left its domain, and values that lie in
-it."""
+"""Points outside of a function's domain: the operation that left it, and values inside."""
 
 from __future__ import annotations
 
@@ -23,8 +22,7 @@ DOMAINS: Mapping[str, tuple[float, float]] = {
 
 
 def advice(problem: Problem) -> str:
-    """What to do about outputs that are not finite: the range to write, where an operation says
-    which."""
+    """Advice for outputs that are not finite: the range to write, if an operation has one."""
     otherwise = "choose another point"
     try:
         recording = problem.reruns and problem.reruns.recording(list(problem.inputs), own=True)

@@ -78,8 +78,8 @@ NEAR = RATIO**NEAR_STEP
 """How far off the points are, relative to the inputs' scale: rounding (2^-52) does not lead across
 a kink, curvature of the inputs' scale changes a slope by this share (2^-30) alone."""
 AT_ZERO = (2.0**-300, 2.0**-120, 2.0**-60)
-"""The same for elements that are exactly 0, which have no scale of their own: the first that the
-outputs respond to and that parts ties, else `NEAR`."""
+"""Distances for elements that are exactly 0, which have no scale: the first that the outputs
+respond to and that parts ties, else `NEAR`."""
 CLOSE = 1e-5
 """How far apart slopes may be that belong to one smooth piece, relative to the largest: at `NEAR`,
 curvature up to 10,000 times the inputs' scale."""
@@ -97,7 +97,7 @@ Powers from 1 to 1.07 are taken for logarithms."""
 
 
 def axes_of(axis: Any) -> tuple[int, ...] | None:
-    """The axes that a reduction is given, of Paddle's ways to say so; None for all."""
+    """A reduction's axes, in any form that Paddle takes; None for all."""
     return None if axis is None or axis == [] else tuple(np.atleast_1d(axis).tolist())
 
 
@@ -213,7 +213,7 @@ def per_number(point: Point, arrays: Sequence[Array]) -> NumpyArray:
 
 @dataclass
 class Outside:
-    """Where a gradient is outside of the slopes: single numbers, and shares of a group along a
+    """Entries of a gradient outside of the slopes: single numbers, and shares of a group along a
     direction."""
 
     entries: NumpyArray
@@ -310,7 +310,7 @@ class Slopes:
         return np.asarray(~((low - room <= gradient) & (gradient <= high + room)) & ~self.missing)
 
     def outside(self, gradient: NumpyArray) -> Outside:
-        """Where a gradient is outside of the slopes."""
+        """Return the entries of a gradient outside of the slopes."""
         low, high = extremes_of(self.shared, axis=1)
         room = self.share_tolerance + (
             spare_of(self.shared, self.share_tolerance, 1) if self.further else 0.0
@@ -406,7 +406,7 @@ class Nearby:
         return int((kinked & self.free).sum())
 
     def move(self, count: int) -> None:
-        """Have points ahead and behind along so many of the directions."""
+        """Add points ahead and behind along the first `count` directions."""
         for direction in self.directions[len(self.moves) : count]:
             self.take(direction)
 
@@ -456,7 +456,7 @@ class Nearby:
         )
 
     def jumping(self, rows: NumpyArray) -> NumpyArray:
-        """The outputs that change by so many times what the slopes explain."""
+        """Outputs that change by many times what the slopes explain."""
         along = abs(np.where(np.isnan(rows), 0.0, rows)) @ abs(np.array(self.moves)).T
         explained = self.reach * float(along.max(initial=0.0)) + self.noise
         found = np.zeros(self.here.shape, bool)
@@ -638,7 +638,7 @@ def groups_of(point: Point, free: NumpyArray) -> tuple[NumpyArray, NumpyArray, N
     return groups, mixed, signs
 
 
-# ----------------------------------------------- what is told of them
+# ----------------------------------------------- messages
 def named_kinks(nearby: Nearby, slopes: Slopes, numbers: NumpyArray) -> str:
     """The first elements at which slopes meet, with these, and how many more there are."""
     first: dict[str, int] = {}
@@ -708,7 +708,7 @@ def where_infinite(prober: Prober) -> CheckOutcome:
     prober.claims.append(claim)
     if all(bool(np.isfinite(g).all()) for g in claim[1]):
         return CheckOutcome(Status.PASS)
-    cotangent = abs(claim[0])  # of one sign: what is said of the slopes then holds for the outputs
+    cotangent = abs(claim[0])  # of one sign, so that statements on the slopes hold for the outputs
     gradients = point.vjp(SMALL * cotangent)
     elements = [~np.isfinite(g) for g in gradients]
     places = [(k, int(i)) for k, mask in enumerate(elements) for i in np.flatnonzero(mask).tolist()]
@@ -780,8 +780,8 @@ class Kink(NamedTuple):
 
 
 class Arguments(NamedTuple):
-    """What an operation read: arrays and numbers by position, units of rounding of each, other
-    arguments by name."""
+    """Arguments of an operation: arrays and numbers by position, units of rounding of each, others
+    by name."""
 
     values: Sequence[Any]
     units: Sequence[Any]
@@ -849,8 +849,8 @@ def windows_of(x: Array, named: dict[str, Any], fill: Any) -> Array:
 
 
 def ties_of_windows(a: Arguments) -> tuple[Array, Array]:
-    """Which elements of the windows of a maximum are the largest of theirs with others, and their
-    places in the flattened argument."""
+    """Elements that share the largest value of a window with others, and their places in the
+    flattened argument."""
     x = a.values[0]
     places = windows_of(np.arange(x.size).reshape(x.shape), a.named, -1)
     seen, units = (
@@ -931,7 +931,7 @@ def kinks(graph: Tape) -> list[Kink]:
                 mask = mask.any(axis=tuple(range(mask.ndim - len(shape))))
                 mask = mask.any(axis=tuple(k for k, n in enumerate(shape) if n == 1), keepdims=True)
                 drawn = random.uniform(1, 2, shape) * mask
-                # What is broadcast feeds several rows.
+                # A broadcast element feeds several rows.
                 label = labels if whole == shape == labels.shape else 0.0
                 starts[edge] = starts.get(edge, 0.0) + drawn
                 again[edge] = again.get(edge, 0.0) + drawn * label
@@ -974,8 +974,7 @@ def window_labels(a: Arguments) -> NumpyArray:
 
 WHOLE_ROWS = {"max", "argmax", "min", "argmin", "norm"}
 ALONG_AXIS = {"argsort"}
-"""Operations of which the elements along some axes, all or the last one where none is said, are one
-row."""
+"""Operations whose elements along some axes (all, or the last one unless given) are one row."""
 
 
 def elements_at_kinks(graph: Tape, step: Any) -> tuple[Sequence[Any], NumpyArray]:

@@ -39,8 +39,8 @@ Direction = Sequence[Array | None]
 """One array per moved input; None for one that stays."""
 
 MOST_ROWS = 2**14
-"""Outputs up to which each gets a derivative of its own; of more, their weighted sum does. A scan
-keeps some 60 values a row: 8 MB of these."""
+"""Most outputs for which each has a separate derivative; beyond, their weighted sum has one. A scan
+keeps some 60 values a row: 8 MB."""
 SUM_OF_OUTPUTS = -1
 """In place of an output element: a random signed sum of all outputs."""
 
@@ -61,8 +61,7 @@ def shapes_of(arrays: Sequence[Array]) -> list[tuple[int, ...]]:
 
 
 def flat_real(arrays: Sequence[Array]) -> Array:
-    """The same in float64, in memory of its own; of a complex one, real and imaginary parts in
-    turn."""
+    """Copies in float64, flat; a complex array gives real and imaginary parts in turn."""
     vector = flat(arrays)
     if vector.dtype.kind == "c":
         return vector.astype("complex128").view("float64")
@@ -126,7 +125,8 @@ class OutOfTimeError(BaseException):
 
 @dataclass
 class Spent:
-    """What a check has run so far, here and at other points, and when it has to stop."""
+    """Evaluations that a check has run so far, at all points, and the time at which it must
+    stop."""
 
     evaluations: int = 0
     vjps: int = 0
@@ -189,8 +189,8 @@ class FlatOutputs:
         """A flat real cotangent as one array per output, of its dtype; None for outputs without a
         derivative.
 
-        What is too large for the dtype becomes its largest number: that is no finding about the
-        layer.
+        Values too large for the dtype become its largest number: an overflow there is not a finding
+        about the layer.
         """
         vector = cotangent.view("complex128") if self.complex else cotangent
         parts: list[Array | None] = [None] * len(self.arrays)
@@ -264,14 +264,14 @@ class Point:
         """Whether values are handed to code that nothing sees: its rounding cannot be measured by
         changing results."""
         self.raised = ""
-        """What the layer raised at points nearby, if it did."""
+        """The layer's error at points nearby, if any."""
         self.last_by_tape: tuple[Array | None, list[Array]] = None, []
         """The last cotangent that `by_tape` was asked for, and its gradients."""
         self.recording: Tape | None = None
         """The recorded forward, if that was the first look."""
         self.searches = False
         """Whether comparisons on the way carry the outputs' change, so that the tape is not their
-        derivative; known once `tape` was asked for."""
+        derivative; known once `tape` was read."""
         self.as_given = False
         """Whether the inputs have their own dtypes."""
         self.inputs = [wide(x) for x in problem.inputs]
@@ -280,7 +280,7 @@ class Point:
             outputs, [k for k, a in enumerate(outputs) if is_differentiable(a)]
         )
         self.by_rows = self.outputs.size <= MOST_ROWS
-        """Whether every output may have a derivative of its own."""
+        """Whether every output may have a separate derivative."""
         self.casts = frozenset(() if self.reruns is None else self.reruns.left_out_last)
         """The dtypes of the casts that forward makes."""
         self.x = self.those_moved(self.inputs)
@@ -291,10 +291,10 @@ class Point:
         """Masks of the elements at which the gradient is infinite, one per moved input: these stay
         as they are."""
         self.epsilon = coarsest([*self.x, *(self.outputs.arrays[k] for k in self.outputs.active)])
-        """Of the coarsest dtype of inputs and outputs as they are looked at."""
+        """The epsilon of the coarsest dtype of inputs and outputs in the evaluations."""
 
     def first_outputs(self) -> list[Array]:
-        """What forward gives at the point, in float64 and without casts if it works there."""
+        """Forward's outputs at the point, in float64 and without casts if that works."""
         without_casts = (self.inputs, self.reruns)
         attempts = [without_casts, (self.inputs, None), (list(self.problem.inputs), None)]
         for inputs, reruns in attempts[self.reruns is None :]:
@@ -324,7 +324,7 @@ class Point:
 
     @property
     def nothing_to_check(self) -> str:
-        """Why there is no gradient to check, if so."""
+        """The reason if no gradient is to be checked; otherwise empty."""
         if not self.moved:
             return "no input takes a gradient"
         if not self.outputs.active:
@@ -341,7 +341,7 @@ class Point:
         return there
 
     def those_moved(self, values: Sequence[T]) -> list[T]:
-        """Of values that the call has per input, those of the inputs that are moved."""
+        """Select the moved inputs from values per input."""
         return [values[k] for k in self.moved]
 
     def at(self, moved: Sequence[Array]) -> list[Array]:
@@ -417,7 +417,7 @@ class Point:
         return self.gradients(list(self.inputs), self.outputs.split(cotangent))
 
     def vjp(self, cotangent: Array) -> list[Array]:
-        """Those of the moved inputs."""
+        """The gradients of the moved inputs."""
         return self.of_moved(self.claimed(cotangent))
 
     def gradients(
@@ -427,7 +427,7 @@ class Point:
         change: Change | None = None,
         own: bool = False,
     ) -> list[Array | None]:
-        """What backward gives for all inputs."""
+        """Backward's gradients of all inputs."""
         if self.reruns is None:
             return self.problem.vjp(inputs, cotangents)
         return self.reruns.gradients(inputs, cotangents, change, own)
@@ -464,7 +464,7 @@ class Point:
     def tape_gradients(
         self, direction: Direction, cotangent: Array, t: float
     ) -> list[Array] | None:
-        """The tape's gradients at a place on a line; None where there is no complete tape."""
+        """The tape's gradients at a place on a line; None without a complete tape."""
         tape = self.recorded(self.at(moved(self.x, direction, t)))
         if tape is None:
             return None
@@ -504,8 +504,8 @@ class Point:
 
     @property
     def witnessed(self) -> bool:
-        """Whether the tape is a witness of its own: complete, and not where the claim comes
-        from."""
+        """Whether the tape is independent evidence: complete, and not the source of backward's
+        gradient."""
         return self.tape is not None and self.tape.independent
 
     def by_tape(self, cotangent: Array) -> list[Array]:

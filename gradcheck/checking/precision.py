@@ -7,8 +7,7 @@ Verificarlo: Denis, de Oliveira Castro and Petit 2016). What that changes, scale
 dtype's own epsilon, is what rounding makes of the quantity: cancellation, saturation and the size
 of intermediates are in it, as what is perturbed is what is rounded.
 
-Choices are no rounding: a perturbed run takes the comparisons, orders and integers of the plain
-one.
+Choices do not round: a perturbed run takes the comparisons, orders and integers of the plain one.
 """
 
 from __future__ import annotations
@@ -34,15 +33,15 @@ EPSILON = {
 FLOAT32 = EPSILON["float32"]
 FEW = 4.0
 """Epsilons that few roundings make: a result's own, those of what it was computed from, the sums
-inside of one operation. What is measured decides, and this is granted beside it."""
+inside of one operation. The measured response decides; this is added to it."""
 MANY = 16.0
-"""Epsilons that a dozen operations make whose errors do not cancel: 4 bits; so many times the
-response to perturbations of one epsilon is granted (`checking.precision`). A rounding is 0.29
-epsilon in the mean square, so this is 55 of its standard deviations: room for one entry's two
-responses that are small by chance (fewer than one in 1,000 is small by a factor of 55 in both), and
-for operations that are off by some epsilon (tanh, erf)."""
+"""Epsilons that a dozen operations make whose errors do not cancel: 4 bits. The bound is this many
+times the response to perturbations of one epsilon. A rounding is 0.29 epsilon in the mean square,
+so this is 55 of its standard deviations: room for one entry's two responses that are small by
+chance (fewer than one in 1,000 is small by a factor of 55 in both), and for operations that are off
+by some epsilon (tanh, erf)."""
 CLEAR = 2.0**10
-"""What is so many times its bound, or so many epsilons, is so by no chance."""
+"""An error of this many bounds, or epsilons, cannot be chance."""
 SMALLEST = {
     "float16": 2.0**-14, "bfloat16": 2.0**-126, "float32": 2.0**-126, "float64": 2.0**-1022,
     "complex64": 2.0**-126, "complex128": 2.0**-1022,
@@ -115,7 +114,7 @@ linear."""
 
 @functools.cache
 def dtype_name(dtype: Any) -> str:
-    """The name of a dtype, which NumPy puts together each time that it is asked for."""
+    """The name of a dtype, which NumPy computes at each access."""
     return dtype.name  # type: ignore[no-any-return]
 
 
@@ -168,7 +167,7 @@ def noting(choices: list[Array], rounded_constants: list[str] | None = None) -> 
 
 
 def perturbing(size: float, random: np.random.Generator, choices: Sequence[Array]) -> Change:
-    """What perturbs each result that rounds, and replaces the choices, in order, by those given."""
+    """A change that perturbs each result that rounds, and replays the given choices in order."""
     remaining = iter(choices)
 
     def change(name: str, out: Array, number: int) -> None:
@@ -246,7 +245,7 @@ class Measured:
         self.responses: list[Any] = [0.0 for _ in self.plain]
         """The largest change of every entry so far."""
         self.finer: list[Any] = [0.0 for _ in self.plain]
-        """The same of perturbations by `MANY` epsilons."""
+        """Responses to perturbations by `MANY` epsilons."""
 
     def draw(self) -> None:
         """Perturb once more. Entries that respond out of proportion, as they hold fewer digits than
@@ -294,7 +293,7 @@ class Measured:
             odd = finer > UNKNOWN * response
             nothing = odd | (finer > UNKNOWN * (size + SMALLEST["float64"]))
             own = np.where(nothing & (not absolute), np.inf, finer * np.where(odd, MANY, 1.0))
-            known = np.where(response < np.inf, bound, 0.0)  # by so much it may leave the domain
+            known = np.where(response < np.inf, bound, 0.0)  # how far it may leave the domain
             bound = np.where(lost, np.maximum(known, own), bound)
         return bound + FEW * self.epsilon * (size + SMALLEST["float64"])
 

@@ -10,9 +10,9 @@ entry; and what that decides.
 | no power | agrees | BY_TAPE: PASS, marked |
 | no power | not heard | UNSEEN |
 
-Far is off by `FAR_BARS` bars: without power that shows as well. A tape that the differences
-exclude, by more than a kink that would not have shown, is no witness against a claim that they
-hold: at a kink an operation's rule is one of many."""
+"Far" is off by `FAR_BARS` bounds: that shows without resolution as well. A tape that the
+differences exclude, by more than an unnoticed kink would, is not evidence against a gradient that
+they confirm: at a kink an operation's rule is one of many."""
 
 from __future__ import annotations
 
@@ -83,22 +83,22 @@ SMALL = math.sqrt(SMALLEST["float32"])
 """The size of a cotangent whose projection is finite where that of one of size 1 overflows, for
 float32 as well."""
 LOW_PRECISION = MANY * FLOAT32
-"""What a backward that nothing sees may be off by rounding to float32, relative to the sum of
-absolute terms, where the inputs were given in float32 or less."""
+"""The error that rounding to float32 may cause in a backward that is not recorded, relative to the
+sum of absolute terms, where the inputs were given in float32 or less."""
 STANDS_OUT = 1e6
-"""An output counts in a projection as if its derivative were at least so many of its error bounds:
-all those lost in noise together widen the bound by one millionth of their number."""
+"""An output counts in a projection as if its derivative were at least this many of its error
+bounds: all those lost in noise together widen the bound by one millionth of their number."""
 NEAREST = RATIO ** USUAL[0]
 """At which the sides of a kink are seen that the differences do not resolve."""
 SAME_PIECE = 1e-5
 """By how much the slopes of one smooth piece may differ over this step, relative to the larger."""
 SMALLEST_SIZE = math.sqrt(SMALLEST["float64"])
-"""Of an output in a projection: cotangents have to leave room for the derivatives."""
+"""Least size of an output in a projection: cotangents must leave room for the derivatives."""
 
 
 # ------------------------------------------------------- the decision
 class Ruling(Enum):
-    """What follows for one look; see the module."""
+    """The ruling on one probe; see the module."""
 
     PASS = auto()
     BY_TAPE = auto()
@@ -119,11 +119,11 @@ class DifferenceEstimate:
     gap: float = math.inf
     """How far apart both sides may be: the size of a kink that would not have shown."""
     allowed: float = 0.0
-    """What a claim may be off beside: by its own rounding, and what the user allows. It is no lack
-    of power."""
+    """The further error that backward may have: its own rounding, and the user's tolerance. It does
+    not lower the resolution."""
 
     def holds(self, derivative: float, bar: float = 0.0) -> bool:
-        """Whether a derivative, with a bar of its own, lies within the bar."""
+        """Whether a derivative lies within the bound, widened by the derivative's own bound."""
         return abs(derivative - self.value) <= self.bar + self.allowed + bar
 
     def excludes(self, derivative: float) -> bool:
@@ -133,7 +133,7 @@ class DifferenceEstimate:
 
 @dataclass(frozen=True)
 class BackwardEstimate:
-    """What backward says of uᵀJ d."""
+    """Backward's estimate of uᵀJ d."""
 
     value: float
     size: float
@@ -145,7 +145,7 @@ class BackwardEstimate:
 
 @dataclass(frozen=True)
 class TapeEstimate:
-    """What the tape says of uᵀJ d, and whether it rejects the claim in some entry beyond the
+    """The tape's estimate of uᵀJ d, and whether it rejects backward in some entry beyond the
     rounding of both."""
 
     value: float
@@ -153,7 +153,7 @@ class TapeEstimate:
     bar: float = 0.0
     """How far its value may be off by rounding."""
     of_claim: float = 0.0
-    """The same of the claim's value."""
+    """The rounding of backward's value."""
 
 
 def decide(claim: BackwardEstimate, seen: DifferenceEstimate, heard: TapeEstimate | None) -> Ruling:
@@ -215,7 +215,7 @@ class Comparison:
     @property
     def rounding(self) -> list[Array]:
         """How far both may be apart by rounding, finite where no digit is known as well: a number
-        that cancels to 0 has no digit, and is no large one."""
+        that cancels to 0 has no digit, and is not large."""
         return [a + b for a, b in zip(self.of_claim, self.of_tape, strict=True)] or [
             0 * abs(t) for t in self.taped
         ]
@@ -227,7 +227,7 @@ class Comparison:
         return any(c.size and bool((b >= np.fmax(abs(c), abs(t))).all()) for c, t, b in rows)
 
     def heard(self, direction: Masks) -> TapeEstimate | None:
-        """What the tape says of the projection on a direction; None where its gradient is mostly
+        """The tape's estimate of the projection on a direction; None if its gradient is mostly
         rounding."""
         if self.bounds and self.wrong is None and self.mostly_rounding:
             return None
@@ -319,8 +319,8 @@ def unconverged_bounds(
     """Bounds, per entry, of what a stopped iteration leaves of the tape's gradients: what one more
     step changes.
 
-    Where that is more than half of an entry's digits the iteration has not converged, and nothing
-    is granted."""
+    Where that is more than half of an entry's digits the iteration has not converged, and no error
+    is allowed."""
     later = point.one_step_later(parts)
     if later is None:
         return 0.0 * sizes
@@ -337,7 +337,7 @@ def some(masks: Iterable[Array]) -> list[Array] | None:
 # ------------------------------------------------------------ a probe
 @dataclass
 class Probe:
-    """What one direction d and one cotangent u show."""
+    """Estimates for one direction d and one cotangent u."""
 
     direction: list[Array | None]
     derivative: Derivative
@@ -348,7 +348,7 @@ class Probe:
     by_rows: bool
     """Whether the derivative is that of every output, not that of their weighted sum alone."""
     comparison: Comparison | None
-    """What the tape says entry by entry, where it is a witness."""
+    """The tape's comparison entry by entry, if it is independent evidence."""
     decision: Ruling
     """See `decide`."""
 
@@ -521,7 +521,7 @@ class Prober:
         by_rows: bool,
         masks: Masks | None,
     ) -> Probe:
-        """What backward claims, the differences see and the tape says for this cotangent."""
+        """Estimates by backward, differences and tape for this cotangent."""
         parts = parts_of(gradients, direction)
         claim = BackwardEstimate(
             sum(float(part.real.sum()) for part in parts),
@@ -557,8 +557,8 @@ class Prober:
 
         Then the tape's gradients on both sides differ: in an entry that it rejects, or, where it
         rejects none, in some entry, and their mean is what the differences give. An operation with
-        a wrong rule of its own gives the same on both sides. (`DifferenceEstimate.gap` shows a kink
-        as well, but not where those of several outputs cancel in their sum.)"""
+        a wrong rule gives equal values on both sides. (`DifferenceEstimate.gap` shows a kink as
+        well, but not where those of several outputs cancel in their sum.)"""
         ahead, behind = (
             self.point.tape_gradients(direction, cotangent, t) for t in (NEAREST, -NEAREST)
         )
@@ -575,7 +575,7 @@ class Prober:
         return bool(differ.any()) and seen.holds(mean)
 
     def seen(self, derivative: Derivative, u: Array, claim: BackwardEstimate) -> DifferenceEstimate:
-        """What the differences say of the rows weighted by `u`."""
+        """The differences' estimate for the rows weighted by `u`."""
         used = u != 0
 
         def weighted(values: Array) -> Array:
@@ -595,7 +595,7 @@ class Prober:
         allowed = self.rtol * max(abs(value), abs(claim.value))
         if self.point.opaque and self.point.may_round:
             allowed += LOW_PRECISION * claim.size
-        gap = root_of_squares(weighted(derivative.gap))  # there is no kink in all outputs at once
+        gap = root_of_squares(weighted(derivative.gap))  # not all outputs have a kink at once
         scale = root_of_squares(weighted(derivative.nearby))
         return DifferenceEstimate(value, bar, scale, gap, allowed if allowed < np.inf else 0.0)
 
@@ -625,7 +625,7 @@ def undecided(reason: VerdictReason, **facts: object) -> CheckOutcome:
 
 
 def with_kink(found: CheckOutcome, why: str) -> CheckOutcome:
-    """What was found of a function that has a kink as well, at which nothing is wrong."""
+    """Add to an outcome that the function has a kink, at which nothing is wrong."""
     if found.verdict not in (Status.PASS, Status.KINK):
         return found
     whole = f"{found.why}; {why}" if found.why else why

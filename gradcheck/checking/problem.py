@@ -14,8 +14,7 @@ from gradcheck.result import Diagnosis, Index, element
 
 @dataclass(frozen=True)
 class Observation:
-    """What one forward and backward did beside giving their results, by the names of inputs and
-    cotangents."""
+    """Side effects of one forward and backward, by the names of inputs and cotangents."""
 
     changed_by_forward: tuple[str, ...] = ()
     """Inputs, and arguments of layers on the way, that forward changed and did not return."""
@@ -27,7 +26,7 @@ class Observation:
     """Inputs whose memory a gradient shares."""
     outputs: Sequence[Array] | None = None
     gradients: Sequence[Array | None] | None = None
-    """What forward and backward gave, in the inputs' own dtypes, if that was kept."""
+    """Results of forward and backward, in the inputs' dtypes, if they were kept."""
     interrupted: bool = False
     """Whether forward ran at other values between the two."""
 
@@ -40,12 +39,12 @@ class Recomputation(Protocol):
     left_out: set[str]
     """The names of the dtypes of casts that were left out so far."""
     leaks: list[str]
-    """What handed values to code that nothing sees, when `outputs` or `gradients` were last run
-    with a change."""
+    """Places that passed values to unrecorded code when `outputs` or `gradients` last ran with a
+    change."""
 
     @property
     def left_out_last(self) -> set[str]:
-        """Those that the last run left out."""
+        """Casts that the last run left out."""
 
     def outputs(self, inputs: Sequence[Array], change: Change | None = None) -> list[Array]:
         """As `Problem.forward`."""
@@ -72,7 +71,7 @@ class Recomputation(Protocol):
 
 @dataclass(frozen=True)
 class Problem:
-    """What a gradient check needs to know, whoever computes it.
+    """Input of a gradient check, whatever computes the function.
 
     ``forward(inputs)`` takes one array per entry of `inputs` (same shapes; any floating dtype, so
     that the numeric side can run in float64) and returns the outputs as a flat list of arrays. It
@@ -95,7 +94,7 @@ class Problem:
     observe: Callable[[Sequence[Array | None]], Observation] = lambda cotangents: Observation()
     """Runs forward and backward once, with these cotangents, and looks at what they change."""
     outputs: Sequence[Array] | None = None
-    """What forward gives for `inputs`, if that is known."""
+    """Forward's outputs for `inputs`, if they are known."""
     reruns: Recomputation | None = None
     """None where no results can be changed on the way: code that nothing sees."""
     order: int = 1

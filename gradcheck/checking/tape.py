@@ -62,10 +62,10 @@ class Tape:
         error = (
             "" if recording.error is None else f"recording it raised {described(recording.error)}"
         )
-        # What is taken inside may be why it raises.
+        # A value taken inside may be why it raises.
         self.incomplete = recording.leaks[0] if recording.leaks else error
-        """Why the derivative is not that of all that is computed, such as ``.numpy() in line 7``;
-        empty if it is."""
+        """The reason why the derivative does not cover the whole computation, such as ``.numpy() in
+        line 7``; empty if it is."""
         self.walks = 0.0
         """How often it was walked over, or the like was done."""
 

@@ -46,8 +46,8 @@ class Check:
     """Whether what one projection cannot show is looked at as well."""
     precision: Precision
     may_round: bool = False
-    """Whether rounding to float32 is granted to code that nothing sees, to see whether that is all
-    that is wrong."""
+    """Whether unrecorded code may round to float32, to find out whether that is all that is
+    wrong."""
     worst: float = 0.0
     certified: bool = False
     point: Point = field(init=False)
@@ -69,9 +69,9 @@ class Check:
             return CheckOutcome(Status.INCONCLUSIVE, VerdictReason.NOTHING.sentence(why=nothing))
         contracts = Contracts(point, np.random.default_rng(self.seed + 1))
         broken = contracts.broken()
-        if any(d.code == "GC131" for d in broken):  # then there is no function to differentiate
+        if any(d.code == "GC131" for d in broken):  # forward has no derivative then
             return CheckOutcome(Status.FAIL, diagnosis=tuple(broken))
-        if not broken:  # what the contracts have run needs no second time
+        if not broken:  # reuse the contracts' runs
             self.prober.claims = contracts.claims
         found = self.derivative()
         if found.verdict is Status.PASS:
@@ -224,7 +224,7 @@ class Check:
     def parts(
         self, masks: Masks | None, probe: Probe, second: Probe
     ) -> Iterator[tuple[str, Masks | None, Array | None]]:
-        """What is looked at by itself without a tape, with its name, as masks of the inputs and of
+        """Parts that are probed separately without a tape, by name, as masks of the inputs and of
         the outputs that are left out: every input, the elements of whose share an error of `POWER`
         is within the bound, and the outputs of which one would not have shown."""
         inputs, names = self.point.x, self.point.those_moved(self.problem.names)
@@ -252,7 +252,7 @@ class Check:
         inputs would have shown there."""
         found, sizes = probe.derivative, abs(self.point.outputs.vector)
         whole = sizes if probe.by_rows else (abs(probe.cotangent) * sizes).sum()
-        if self.point.opaque:  # a noise that is guessed is no proof
+        if self.point.opaque:  # a guessed noise proves nothing
             stays = bool((found.largest <= EPS * whole).all())
         else:
             noise = (
@@ -293,8 +293,8 @@ class Check:
 
     # -------------------------------------- the layer's own precision
     def in_own_precision(self, found: CheckOutcome) -> CheckOutcome:
-        """The same, or FAIL if backward, in the dtypes that it computes in, loses digits that the
-        tape keeps."""
+        """Turn an outcome into FAIL if backward, in its own dtypes, loses digits that the tape
+        keeps."""
         wrong, name = wrong_in_own_precision(self.point, self.prober.random, self.rtol)
         if not wrong:
             return found
@@ -310,7 +310,7 @@ class Check:
         )
 
     def in_float32(self, found: CheckOutcome, probe: Probe) -> CheckOutcome:
-        """The same FAIL, or what is right but for rounding to float32 in code that nothing sees."""
+        """Keep a FAIL unless it is explained by rounding to float32 in unrecorded code."""
         apart = abs(probe.claim.value - probe.seen.value)
         if not (probe.claim.size and apart <= probe.seen.bar + LOW_PRECISION * probe.claim.size):
             return found

@@ -44,7 +44,7 @@ COMMANDS = {
     "show": ("show:show", "Show a scenario, a rule or a diagnosis code in full."),
     "compare": ("compare:compare", "Show what has changed from one JSON report to another."),
     "explain": ("show:explain", "Explain a diagnosis code such as GC104."),
-    "backends": ("backends:backends", "What scenarios can run on; add releases of Paddle."),
+    "backends": ("backends:backends", "List what scenarios can run on; add releases of Paddle."),
     "matrix": ("matrix:matrix", "Show what each release of Paddle does with each rule."),
     "export": ("export:export", "Write the suite as plain pytest files, for Paddle alone."),
     "schema": ("init:schema", "Print the JSON Schema of spec files."),
@@ -87,7 +87,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, context: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click does it; a name that is not there brings up the nearest one."""
+        """Resolve a command as click does; an unknown name gets a suggestion."""
         name = args[0] if args else ""
         is_option = name in ("", *COMMANDS) or name.startswith("-")
         if not is_option and not context.resilient_parsing:  # which is so while a shell completes
@@ -129,7 +129,7 @@ class LazyGroup(click.Group):
                 sys.stdout, sys.stderr = WithoutCommands(sys.stdout), WithoutCommands(sys.stderr)
             status = super().main(*args, **kwargs)
         except click.ClickException as error:
-            with suppress(OSError):  # there is no place left to say it
+            with suppress(OSError):  # stderr is closed too
                 advised(error).show()
             sys.exit(error.exit_code)
         except click.Abort:

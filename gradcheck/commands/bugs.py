@@ -1,4 +1,4 @@
-"""How a command ends after a bug of ours: the report is kept in a file."""
+"""The end of a command after a bug in gradcheck: the report is kept in a file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OUR_PACKAGES = ("gradcheck", "pylayer")
 
 
 def stop_for(error: Exception) -> NoReturn:
-    """Leave after an exception: a bug of ours, unless another's package is missing.
+    """Leave after an exception: a bug in gradcheck, unless a package is missing.
 
     Raises SystemExit: always.
     """
@@ -35,7 +35,7 @@ def stop_for(error: Exception) -> NoReturn:
 
 
 def stop_for_bug(report: str) -> NoReturn:
-    """Keep the report of a bug of ours in a file, name it, and leave with exit code 3.
+    """Keep the report of a bug in gradcheck in a file, name it, and leave with exit code 3.
 
     Raises SystemExit: always.
     """

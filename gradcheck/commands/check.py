@@ -90,7 +90,7 @@ layer_options = options.as_one(
     click.argument("reference", metavar="PACKAGE.MODULE:LAYER"),
     click.option(
         "-i", "--input", "inputs", multiple=True, metavar=FORM,
-        help="An input: a shape and what else is said of it, such as x=2x3, x=5:float32~0.1..3, "
+        help="An input: a shape with options, such as x=2x3, x=5:float32~0.1..3, "
         "k=4:below=5 or, for a list, xs=[2x3,2x3]; repeatable.",
     ),
     click.option(
@@ -114,7 +114,7 @@ world_options = options.as_one(
     "world", InWorld,
     click.option(
         "--world", default="", metavar="RANKS",
-        help="Run the layer on so many ranks: 4, or mp=2,dp=2.",
+        help="Run the layer on a number of ranks: 4, or mp=2,dp=2.",
     ),
     click.option(
         "--outputs", default="", metavar="WORD[,WORD]",

@@ -16,8 +16,8 @@ from gradcheck.support.escape import one_line
 from gradcheck.support.suggest import edit_distance, nearest
 
 USAGE, BUG, NOTHING_SELECTED, INTERRUPTED = 2, 3, 5, 130
-"""A wrong call or file; a bug of ours; nothing to do; Ctrl-C. Those of `gradcheck run` are in its
-help.
+"""A wrong call or file; a bug in gradcheck; nothing to do; Ctrl-C. Exit codes of `gradcheck run`
+are in its help.
 """
 
 # Messages of click, and ours in their place, which say what to do in fewer terms of a programmer.
@@ -90,7 +90,7 @@ def similar(name: str, other: str) -> bool:
 
 # ------------------------------------------------------------------------- what the system refuses
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
-"""Errors of writing to a file or stream for which there is no room left."""
+"""Errors of writing to a file or stream on a full disk."""
 REFUSALS = NO_ROOM | {
     errno.EACCES, errno.EPERM, errno.EROFS, errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR,
     errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN,
@@ -114,7 +114,7 @@ class Refused(click.ClickException):
 
 
 def refusal(error: OSError) -> Refused | None:
-    """Return how to report an error of the system; None if it may be a bug of ours."""
+    """Return how to report an error of the system; None if it may be a bug in gradcheck."""
     reason = error.strerror or str(error)
     match error.errno:
         case errno.EPIPE:

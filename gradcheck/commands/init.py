@@ -93,7 +93,7 @@ def write(path: Path, text: str) -> None:
 
 
 def settings(path: Path) -> str | None:
-    """What a pyproject.toml becomes with ``[tool.gradcheck]``; None if it has that."""
+    """A pyproject.toml's text with ``[tool.gradcheck]`` added; None if it has that."""
     own = packaged("project/settings.toml")
     if not os.path.lexists(path):
         return own

@@ -51,7 +51,7 @@ SHOW_CURSOR = b"\x1b[?25h\n"
 
 @dataclass(frozen=True)
 class RunSettings:
-    """What `gradcheck run` may set for a run."""
+    """Settings of a run by `gradcheck run`."""
 
     shown: str = ""
     """A line on what the project and the environment set."""
@@ -246,7 +246,7 @@ class Beginning:
 
 @dataclass
 class Problems:
-    """What went wrong with the reports."""
+    """Errors of writing the reports."""
 
     refused: bool = False
     bugs: list[str] = field(default_factory=list)
@@ -325,7 +325,7 @@ def write_for_github(report: Report) -> None:
 
 
 def exit_code(results: Sequence[Result], interrupted: bool) -> int:
-    """Return the exit code. Raises SystemExit, UserError: a bug of ours, or nothing ran."""
+    """Return the exit code. Raises SystemExit, UserError: a bug in gradcheck, or nothing ran."""
     bugs = [f"{one.name}\n{one.internal_error}" for one in results if one.internal_error]
     if bugs:
         stop_for_bug("\n\n".join(bugs))

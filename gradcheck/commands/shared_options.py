@@ -164,7 +164,7 @@ screen_options = as_one(
     "screen", ScreenOptions,
     click.option(
         "--format", "layout", type=click.Choice(["auto", "rich", "plain"]), default="auto",
-        help="What is shown: a table and panels (rich), or a line for each result (plain); auto: "
+        help="Output: a table and panels (rich), or a line per result (plain); auto: "
              "rich on a terminal.",
     ),
     color_option,

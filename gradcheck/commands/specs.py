@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Target:
-    """What a word of the command line means: a path, a scenario of a file, or an id."""
+    """An argument of the command line, resolved: a path, a scenario of a file, or an id."""
 
     path: str = ""
     id: str = ""
@@ -73,7 +73,8 @@ def read_specs(
     gradcheck; ids that the project has not are looked for among gradcheck's own.
 
     Raises:
-        UserError: there is no file, or a name cannot be meant; ConfigError: the project's settings
+        UserError: no file is found, or a name cannot be resolved; ConfigError: the project's
+        settings
             cannot be used.
         SystemExit: a file has mistakes, and all are shown.
     """
@@ -125,20 +126,24 @@ def read_around_mistakes(files: Sequence[Path], selecting: Sequence[Target]) -> 
 
 
 SPEC_SUFFIXES = (".yaml", ".yml", ".json", "")
-"""Those of a file that may be a spec."""
+"""Suffixes of a file that may be a spec."""
 
 
 def require_spec_name(name: str) -> None:
     """Raise UserError: a word is the name of a layer, or of a file that is not a spec."""
     if LAYER_REFERENCE.fullmatch(name):
-        raise UserError(f"{name} is no spec file or id; `gradcheck check {name}` checks that layer")
+        raise UserError(
+            f"{name} is not a spec file or id; `gradcheck check {name}` checks that layer"
+        )
     path = Path(name)
     if path.suffix in SPEC_SUFFIXES or not path.is_file():
         return
     if path.suffix == ".py":
         layer = ".".join(path.with_suffix("").parts) + ":LAYER"
-        raise UserError(f"{name} is no spec file; `gradcheck check {layer}` checks a layer of it")
-    raise UserError(f"{name} is no spec file: these are named <topic>.grad.yaml")
+        raise UserError(
+            f"{name} is not a spec file; `gradcheck check {layer}` checks a layer of it"
+        )
+    raise UserError(f"{name} is not a spec file: these are named <topic>.grad.yaml")
 
 
 def id_of(target: Target, specs: Sequence[SpecFile]) -> str:
@@ -248,8 +253,8 @@ def find_specs(
 
 
 def nothing_found(command: str = "run") -> UserError:
-    """What to raise where the project has no spec files; it says with which `command` to have
-    gradcheck's own.
+    """The error for a project without spec files; it names the `command` that runs the bundled
+    ones.
     """
     where = f"no *.grad.yaml below {project_root()}"
     return UserError(f"{where}; gradcheck's own: gradcheck {command} --bundled", NOTHING_SELECTED)

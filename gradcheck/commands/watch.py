@@ -43,7 +43,7 @@ def run_at_changes(names: Sequence[str]) -> int:
     changed: queue.SimpleQueue[set[str]] = queue.SimpleQueue()
 
     def watch() -> None:
-        # In a thread of its own, so that nothing that changes during a run is missed.
+        # In another thread, so that no change during a run is missed.
         for changes in watchfiles.watch(*existing, watch_filter=is_relevant):
             files = {path for _, path in changes if path.endswith(SUFFIXES)}
             if files:

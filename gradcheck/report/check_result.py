@@ -1,4 +1,4 @@
-"""What a check from Python returns: the verdict with everything that was found."""
+"""Result of a check from Python: the verdict with everything that was found."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class CheckResult:
     wrong_counts: Mapping[str, tuple[int, int]]
     """By input: elements found wrong, elements in all. An input that is not known is missing."""
     exhaustive: bool
-    """Whether these counts are exact; if not, at least so many elements are wrong."""
+    """Whether these counts are exact; if not, they are lower bounds."""
     patterns: tuple[str, ...]
     """Whole slices that are wrong, such as ``all of x[:, 3]``."""
     scan: StepScan | None
@@ -51,7 +51,7 @@ class CheckResult:
     marks: tuple[str, ...]
     """Words on how the verdict came about, such as ``by the tape``."""
     certified: bool
-    """Whether every entry of the Jacobian was compared with a numerical value of its own."""
+    """Whether every entry of the Jacobian was compared with a numerical value."""
     worst_error: float
     """The largest error divided by its bound: at most 1 on a PASS."""
     seed: int

@@ -26,7 +26,7 @@ OUTPUT_SHOWN = 4_000
 """Characters of what a case prints that a result carries, from the end."""
 
 Stopped = Literal["", "time", "memory"]
-"""What a case had too much of when it was stopped; empty if it ended by itself."""
+"""The limit that stopped a case; empty if it ended by itself."""
 
 
 class Outcome(NamedTuple):
@@ -37,7 +37,7 @@ class Outcome(NamedTuple):
     printed: str
     """The end of what it printed."""
     exit_code: int
-    """As subprocess has it: negative for a signal."""
+    """The exit code, negative for a signal as in subprocess."""
     stopped: Stopped
     seconds: float
 

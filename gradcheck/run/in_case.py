@@ -34,8 +34,8 @@ Execute = Callable[[Case], Result]
 def prepare_process(execute_name: str, backend: str, warm_up: bool) -> Execute:
     """Import everything that a case needs, and return the function that runs cases.
 
-    What is made on first use is made here once if `warm_up` is set and the backend permits it
-    before a fork.
+    Objects that are made on first use are made here once if `warm_up` is set and the backend
+    permits it before a fork.
     """
     module, _, name = execute_name.partition(":")
     execute: Execute = getattr(import_module(module), name)
@@ -54,7 +54,7 @@ def run_case(execute: Execute, request: int, answer: int, output: int) -> NoRetu
     status, pid = 1, os.getpid()
     try:
         if os.getpgid(0) != pid:
-            os.setpgid(0, 0)  # a group of its own, which is killed whole
+            os.setpgid(0, 0)  # a new process group, which is killed whole
         os.dup2(output, 1)
         os.dup2(output, 2)
         os.close(output)

@@ -1,6 +1,4 @@
-"""How a Python process of ours is started: its command and its environment. Loads nothing that
-takes long.
-"""
+"""Command and environment of gradcheck's Python processes. Loads nothing that takes long."""
 
 from __future__ import annotations
 
@@ -21,7 +19,7 @@ On macOS a process that has used the system's libraries must not go on after a f
 """
 
 READY = b"ready\n"
-"""What a server sends first: the imports succeeded."""
+"""A server's first message: the imports succeeded."""
 START_LIMIT = 300.0
 """Seconds that a process has to be ready: importing a backend for the first time, from a slow disk,
 takes a minute.
@@ -32,8 +30,8 @@ def python(module: str, interpreter: str = "") -> list[str]:
     """The command that runs ``main`` of a module with this interpreter, finding modules where this
     process does.
 
-    Another `interpreter` has packages of its own. It is shown gradcheck and the engine where they
-    lie, and the user's folders, but none in which packages of this one are installed.
+    Another `interpreter` has other packages. It is shown gradcheck and the engine where they lie,
+    and the user's folders, but none in which packages of this one are installed.
     """
     if not interpreter:
         program = f"import sys; sys.path[:] = {sys.path!r}; from {module} import main; main()"

@@ -24,7 +24,7 @@ from gradcheck.support.user_error import UserError
 from gradcheck.support.work_folder import FOLDER_PATH, make_folder
 
 JOURNAL_PATH = FOLDER_PATH / "last.jsonl"
-"""Where the record is."""
+"""The journal's path."""
 
 
 class Record(BaseModel):
@@ -33,7 +33,7 @@ class Record(BaseModel):
     model_config = ConfigDict(frozen=True, ser_json_inf_nan="constants")
 
     key: str
-    """What `key` gives for the case."""
+    """The result of `key` for the case."""
     seed: Annotated[int, Field(ge=0, lt=2**32)]
     timeout: Annotated[float, Field(gt=0, le=86_400)]
     memory: Annotated[int, Field(gt=0, lt=2**60)]
@@ -42,7 +42,7 @@ class Record(BaseModel):
 
 @dataclass(frozen=True)
 class JournalContents:
-    """What the file holds."""
+    """Contents of the file."""
 
     records: Sequence[Record] = ()
     """The last one for each case, in the order in which they were written."""
@@ -100,7 +100,7 @@ class Journal:
     """The open file. What cannot be written costs the record, not the run."""
 
     descriptor: int = field(default_factory=lambda: os.open(os.devnull, os.O_WRONLY))
-    """Of the null device where nothing is recorded."""
+    """That of the null device if nothing is recorded."""
     problem: str = ""
     """Why nothing is recorded any more."""
 

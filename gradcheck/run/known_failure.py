@@ -16,7 +16,7 @@ from gradcheck.result import MOST_LISTED, GradientSummary, Result, Status
 
 
 class KnownFailure(BaseModel):
-    """What is known of a failure; `codes` and `wrong` are None where the status alone is known."""
+    """A known failure; `codes` and `wrong` are None if the status alone is known."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

@@ -126,7 +126,7 @@ class Baseline:
         except FileTooLargeError as error:
             raise UserError(f"--baseline {path}: {error}") from None
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            problem = "this is no baseline; --baseline-update writes one"
+            problem = "this is not a baseline; --baseline-update writes one"
             raise UserError(f"--baseline {path}: {problem}") from None
         return cls(path, known)
 

@@ -57,7 +57,7 @@ class Server:
     """A server process (`run.server`), which runs one case at a time, or with ``spawn`` one only.
 
     It ends when its connection is closed, also because this process has ended. It finds modules
-    where this process does; another `interpreter` has packages of its own.
+    where this process does; another `interpreter` has other packages.
 
     Raises:
         ServerLostError: it ended before it was ready.

@@ -1,4 +1,4 @@
-"""Which cases were asked for: ids, and the expressions of ``-k`` and ``-t``."""
+"""Selection of cases: ids, and the expressions of ``-k`` and ``-t``."""
 
 from __future__ import annotations
 
@@ -71,9 +71,7 @@ def select_ids(cases: Iterable[C], ids: Iterable[str]) -> list[C]:
 
 
 def names_of(case: Selectable) -> set[str]:
-    """What a case can be called: as ``tanh/dtype=float32@numpy``, and without one part or both
-    behind the id.
-    """
+    """Names of a case: ``tanh/dtype=float32@numpy``, and without one part or both behind the id."""
     parameters, at, backend = case.name.partition("@")
     return {case.scenario.id, case.name, parameters, f"{case.scenario.id}{at}{backend}"}
 
@@ -101,8 +99,8 @@ def select_tags(cases: Iterable[C], expression: str) -> list[C]:
 
 
 def nothing_selected(keywords: str | None, cases: Iterable[Selectable]) -> str:
-    """What to say where nothing of `cases` is selected: which words of ``-k`` are in no name, and
-    what is near them.
+    """The message if nothing of `cases` is selected: the words of ``-k`` that are in no name, with
+    suggestions.
     """
     names = [case.name.lower() for case in cases]
     known = sorted({part for name in names for part in (name, *re.split("[^a-z0-9.]+", name))})
@@ -143,7 +141,7 @@ class _Expression:
         return whole
 
     def words(self) -> list[str]:
-        """The words that are no operators."""
+        """The words other than operators."""
         return [token for token in self.tokens if token not in ("and", "or", "not", "(", ")")]
 
     @property

@@ -32,7 +32,7 @@ def main() -> None:
     use_default_signals()
     connection = socket.socket(fileno=int(descriptor))
     function = prepare_process(execute, backend, warm_up=start == "fork")
-    # A forked process shares memory pages until it writes to them: no garbage collection of ours.
+    # A forked process shares memory pages until it writes to them, as a garbage collection would.
     gc.collect()
     gc.freeze()
     children_end = signal_when_children_end()

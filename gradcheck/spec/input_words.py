@@ -128,7 +128,7 @@ def _sizes(shape: str, letters: bool) -> tuple[int | str, ...]:
     if not _SHAPE.fullmatch(shape):
         meant = "x".join(re.findall(r"\d+", shape)) or "3x4"
         raise InputWordError(
-            f"{shape!r} is no shape: write {meant}: sizes with x between them, such as 3x4, or "
+            f"{shape!r} is not a shape: write {meant}: sizes with x between them, such as 3x4, or "
             "scalar; sizes that explore draws are capital letters"
         )
     sizes = tuple(int(size) if size.isdecimal() else size for size in shape.split("x"))
@@ -157,7 +157,7 @@ def _limits(text: str) -> dict[str, Any]:
     """Return the range behind a ~."""
     ends = _RANGE.fullmatch(text)
     if ends is None or not float(ends[1]) < float(ends[2]):
-        raise InputWordError(f"{text!r} is no range: write ~LOW..HIGH, such as ~0.1..3")
+        raise InputWordError(f"{text!r} is not a range: write ~LOW..HIGH, such as ~0.1..3")
     return {"range": (float(ends[1]), float(ends[2]))}
 
 

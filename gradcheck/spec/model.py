@@ -87,8 +87,7 @@ YamlValue = TypeAliasType(
     "| str | None, BeforeValidator(value_rules.require_clear_value), Tag('(other)')], "
     "LIST_OR_OTHER]",
 )
-"""What an expression may be expected to give: null, a boolean, a number, text, or nested lists of
-these.
+"""An expression's expected value: null, a boolean, a number, text, or nested lists of these.
 """
 
 KebabName = Annotated[str, Field(pattern=KEBAB, max_length=60)]
@@ -112,7 +111,7 @@ class Format(BaseModel):
         strict=True, extra="forbid", frozen=True, ser_json_inf_nan="constants", defer_build=True
     )
     noun: ClassVar[str]
-    """What it is called in a message."""
+    """Its name in messages."""
     example: ClassVar[str] = "{…}"
     excluded: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     """Key → keys beside which it is of no use."""
@@ -224,7 +223,7 @@ class Input(Format):
         **dict.fromkeys(("values", "key", "dtype", "ranks"), ("aliased",)),
     }
 
-    # As a server is sent it; the reader takes no `from_`.
+    # A server receives it by field name; the reader does not take `from_`.
     model_config = ConfigDict(populate_by_name=True)
 
     shape: Annotated[tuple[Size, ...], LAX] | None = Field(
@@ -304,7 +303,7 @@ class Input(Format):
     dtype_written: SkipJsonSchema[bool] = False
     """Set by the reader: the input names its dtype itself, so that a matrix does not change it."""
     layout_written: SkipJsonSchema[bool] = False
-    """The same for its layout."""
+    """Whether its layout is written."""
 
     @property
     def differentiable(self) -> bool:
@@ -421,7 +420,7 @@ of them.
 Axis = Literal["dp", "pp", "sharding", "sep", "mp"]
 """The axes of fleet's topology."""
 Random = Literal["by-rank", "same"]
-"""Whether each rank draws random numbers of its own."""
+"""Whether each rank draws separate random numbers."""
 
 Ranks = Annotated[int, Field(ge=1, le=MOST_RANKS)]
 
@@ -460,7 +459,7 @@ Outputs = Annotated[
     NOT_EMPTY,
     BeforeValidator(_as_list, json_schema_input_type=Output | SeveralOutputs),
 ]
-"""What all outputs are, or each of them."""
+"""The placement of all outputs, or of each."""
 
 
 def size_of(world: int | dict[Axis, int]) -> int:
@@ -538,7 +537,7 @@ class Calls(Format):
 
 
 class Tolerance(Format):
-    """An expected value with a tolerance of its own."""
+    """An expected value with its tolerance."""
 
     noun = "an expected value"
 
@@ -579,7 +578,7 @@ class Differs(Format):
 
 
 class Expect(Format):
-    """What must hold when the scenario has run."""
+    """Conditions that must hold when the scenario has run."""
 
     noun = "expect"
     needed: ClassVar[Mapping[str, str]] = {"cotangent": "grads"}
@@ -689,10 +688,11 @@ Signal = Annotated[str, Field(pattern=r"^SIG[A-Z0-9]+$")]
 
 
 class Observed(Expect):
-    """What a backend does in place of what is documented: as `expect`, by itself, or how the case ends.
+    """A backend's deviation from the documents: like `expect`, complete by itself, or how the case
+    ends.
 
-    The gradient is unchecked here where nothing is said of it.
-    """  # noqa: E501 - in the schema
+    The gradient is unchecked here unless a key says otherwise.
+    """
 
     noun = "observed"
 
@@ -732,7 +732,7 @@ class Policy(Format):
 
 
 class BackendExpectation(Format):
-    """What is different on one backend, or on some of its versions."""
+    """Deviations of one backend, or of some of its versions."""
 
     noun = "a backend's expectations"
     example = "{skip: {reason: …}}"
@@ -791,7 +791,7 @@ class BackendExpectation(Format):
         return self.model_copy(update={"expect": expect, "observed": observed})
 
     def find_mistakes(self, rules: RuleBook) -> Iterator[Violation]:
-        """Yield what does not go together in what is said of versions of a backend."""
+        """Yield contradictions between entries for versions of a backend."""
         yield from super().find_mistakes(rules)
         if self.versions is not None and not is_range(self.versions):
             help = "write '>=3.0,<3.3' or '==3.0.0': comparisons of PEP 440, joined by commas"
@@ -811,8 +811,7 @@ BackendEntries = Annotated[
     NOT_EMPTY,
     BeforeValidator(_as_list, json_schema_input_type=BackendExpectation | SeveralEntries),
 ]
-"""What is different on a backend: for all of its versions, or a list of entries, each with versions
-of its own.
+"""Deviations of a backend: one for all versions, or a list of entries, each with its versions.
 """
 Backends = dict[BackendName, BackendEntries]
 
@@ -847,7 +846,7 @@ _RTOL = "Relative tolerance that widens (never narrows) the error bar of the gra
 
 
 class Source(Format):
-    """What a scenario is held against: the passage of a document, or a formula's origin."""
+    """The origin of a scenario's expectation: a passage of a document, or a formula's source."""
 
     noun = "source"
     example = "{document: a book}"
@@ -1102,7 +1101,7 @@ class _Keys(Format):
 
 
 class ScenarioCase(_Keys):
-    """One of several looks at what a scenario gives: its own keys go before those of the scenario."""  # noqa: E501 - in the schema
+    """One of several variants of a scenario: its keys override the scenario's."""
 
     model_config = ConfigDict(json_schema_extra=_case_schema)
 
@@ -1144,7 +1143,7 @@ class Scenario(_Keys):
     """1-based line of the scenario's ``- id``."""
     column: SkipJsonSchema[int] = 1
     begins: SkipJsonSchema[int] = 1
-    """The same, but for one of several `cases`: of the scenario that they are written in."""
+    """The first line of the entry; for one of several `cases`, of the scenario that has them."""
     positions: SkipJsonSchema[dict[str, Annotated[tuple[int, int], LAX]]] = Field(default={})
     """``expect.gradient`` → (line, column), 1-based. For a block of code: the line of its first
     line.
@@ -1201,7 +1200,7 @@ class Scenario(_Keys):
 
     @property
     def output_placements(self) -> tuple[OutputPlacement, ...]:
-        """What the outputs stand for in a world: one word for all, or one for each."""
+        """The outputs' placements in a world: one word for all, or one for each."""
         return tuple(output.ranks for output in self.outputs) if self.outputs else ("split",)
 
     def entries_of(self, backend: str) -> tuple[BackendExpectation, ...]:
@@ -1235,7 +1234,7 @@ class Scenario(_Keys):
 
     @property
     def usual_gradient(self) -> Verdict:
-        """What is expected of the gradient where nothing is said."""
+        """The default expectation of the gradient."""
         return (
             "matches"
             if self.layer is not None and self.script is None and self.differentiable
@@ -1250,7 +1249,7 @@ class Scenario(_Keys):
         return [] if self.world is None else [size_of(self.world)]
 
     def on(self, backend: str, version: str = "") -> BackendExpectation | None:
-        """What is different on a version of `backend`, if anything."""
+        """The deviation of a version of `backend`, if any."""
         return next(
             (entry for entry in self.entries_of(backend) if within(version, entry.versions)), None
         )

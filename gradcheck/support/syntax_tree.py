@@ -6,7 +6,8 @@ import ast
 
 
 def last_name(node: ast.AST) -> str:
-    """``PyLayer`` of ``PyLayer`` and of ``paddle.autograd.PyLayer``; empty for what is no name."""
+    """``PyLayer`` of ``PyLayer`` and of ``paddle.autograd.PyLayer``; empty for other
+    expressions."""
     if isinstance(node, ast.Attribute):
         return node.attr
     return node.id if isinstance(node, ast.Name) else ""

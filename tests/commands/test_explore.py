@@ -70,7 +70,7 @@ def test_where_nothing_could_be_checked_nothing_is_green(explore):
     [
         (["own:Bias"], "--input"),
         (["own:Bias", "-i", "x=BxC"], "--input b=2x3"),
-        (["own:Bias", "-i", "x=bxc", "-i", "b=C"], "is no shape"),
+        (["own:Bias", "-i", "x=bxc", "-i", "b=C"], "is not a shape"),
         (["own:Nothing", "-i", "x=B"], "has no 'Nothing'"),
         (["own:Double", "-i", "x=B", "--save", "found.yaml"], "write found.grad.yaml"),
     ],

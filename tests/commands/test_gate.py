@@ -82,8 +82,12 @@ def test_pruning_adds_nothing_and_cases_that_did_not_run_stay(suite, run, folder
     ("content", "options", "said"),
     [
         (None, ["--baseline", "base.json"], "No such file or directory; --baseline-update writes one"),
-        ("[]", ["--baseline", "base.json"], "this is no baseline; --baseline-update writes one"),
-        ('{"format": "gradcheck-baseline/1", "failures": {"a": "BAD"}}', ["--baseline", "base.json"], "is no baseline"),
+        ("[]", ["--baseline", "base.json"], "this is not a baseline; --baseline-update writes one"),
+        (
+            '{"format": "gradcheck-baseline/1", "failures": {"a": "BAD"}}',
+            ["--baseline", "base.json"],
+            "is not a baseline",
+        ),
         (None, ["--baseline-update"], "--baseline-update and --baseline-prune need --baseline FILE"),
         (None, ["--baseline", "no/base.json", "--baseline-update"], "--baseline no/base.json: No such file"),
     ],

@@ -189,7 +189,11 @@ def test_the_second_order_is_checked_of_every_gradient_that_is_to_match(spec, gr
             "gradcheck: --report json:no/x.json: there is no folder no: make it first\n",
         ),
         (["--report", "json:."], 2, "gradcheck: --report json:.: . is a folder: name a file in it\n"),
-        (["own.layers:Tanh"], 2, "gradcheck: own.layers:Tanh is no spec file or id; `gradcheck check own.layers:Tanh`"),
+        (
+            ["own.layers:Tanh"],
+            2,
+            "gradcheck: own.layers:Tanh is not a spec file or id; `gradcheck check own.layers:Tanh`",
+        ),
         (["--max-fail", "0"], 2, "Invalid value for '--max-fail'"),
         (["--timeout", "0"], 2, "Invalid value for '--timeout'"),
         (["--seed", "-1"], 2, "Invalid value for '--seed'"),
@@ -224,7 +228,7 @@ def test_an_attribute_that_is_misspelled_brings_up_the_one_that_is_there(spec, g
 def test_a_file_of_another_kind_is_no_spec(gradcheck, folder):
     (folder / "pyproject.toml").write_text("[tool.gradcheck]\n")
     done = gradcheck("run", "pyproject.toml")
-    assert done.err == "gradcheck: pyproject.toml is no spec file: these are named <topic>.grad.yaml\n"
+    assert done.err == "gradcheck: pyproject.toml is not a spec file: these are named <topic>.grad.yaml\n"
 
 
 def test_a_file_that_is_not_there_was_looked_for_somewhere(gradcheck, folder):

@@ -206,7 +206,7 @@ def test_a_scenario_that_is_expected_to_differ_has_no_fix(tmp_path: Path, monkey
     assert json.loads(Path("r.json").read_text())["results"][0]["gradient"]["fix"] is None
 
 
-MODULE = '''import pylayer.paddle as paddle
+MODULE = """import pylayer.paddle as paddle
 from pylayer.paddle.autograd import PyLayer
 
 
@@ -221,7 +221,7 @@ class Silu(PyLayer):
         (x,) = ctx.saved_tensor()
         s = paddle.sigmoid(x)
         return dy * (s + x * s * (1 + s))
-'''
+"""
 
 
 def test_a_layer_of_a_module_that_imports_paddle_is_repaired(tmp_path: Path, monkeypatch: Any) -> None:

@@ -1,4 +1,4 @@
-"""Watching what is computed: an observer is told of every operation, and may have everything
+"""Observation of a computation: an observer is called for every operation, and may have everything
 recorded.
 
 While a watch that `records` is in force, all that is computed from the inputs is one graph,
@@ -25,8 +25,8 @@ Tensor = Any
 
 
 class Watch:
-    """What is told of operations. It may change the values of an `out` in place before anybody else
-    sees them."""
+    """An observer of operations. It may change the values of an `out` in place before anything else
+    reads them."""
 
     records: bool = False
     """Whether everything is to be recorded, as above; else calls run as they would unwatched."""
@@ -48,7 +48,7 @@ class Watch:
         `how`."""
 
     def decided(self, tensor: Tensor) -> None:
-        """The truth of `tensor` was asked for."""
+        """`bool(tensor)` was read."""
 
     def applied(self, layer: type) -> None:
         """The forward of a PyLayer is about to run, recorded."""
@@ -59,8 +59,8 @@ class Watch:
 
 
 observers: list[object] = []
-"""What is in force in any thread, watches and hooks of what is saved: one truth test tells the
-usual case, nothing, from a look-up."""
+"""Watches and hooks of saved Tensors that are active in any thread: one truth test rules out the
+look-up in the usual case, none."""
 
 NO_OBSERVER = Watch()
 """The watch where none is: it does nothing."""
@@ -106,12 +106,12 @@ def take_place(tensor: Tensor, array: Array, node: Any, stop_gradient: bool) -> 
 
 
 exchange: ContextVar[Any] = ContextVar("exchange", default=None)
-"""What stands, in this thread, between Tensors and the NumPy code that takes their values and gives
-them back: a `pylayer.watch.numpy_array.Session`, if anything."""
+"""The `pylayer.watch.numpy_array.Session` of this thread, if any, which records NumPy code that
+takes values of Tensors and gives them back."""
 
 
 def to_numpy_hook(tensor: Tensor) -> Any:
-    """What `Tensor.numpy` gives: a copy of its values, or what stands for it where NumPy code is
+    """The result of `Tensor.numpy`: a copy of its values, or a recorded array where NumPy code is
     recorded."""
     through = exchange.get()
     return (

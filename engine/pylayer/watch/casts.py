@@ -12,11 +12,11 @@ import numpy as np
 
 
 class Casts(local):
-    """What is done with casts in this thread. Kernels run in a context of their own, so that no
-    ContextVar serves."""
+    """The handling of casts in this thread. A ContextVar does not work, as kernels run in another
+    context."""
 
     left_out: set[str] | None = None
-    """Is told the names of the dtypes that were asked for and not taken; None where all casts are
+    """Collects the names of dtypes that were requested and not used; None where all casts are
     made."""
 
 
@@ -29,7 +29,7 @@ def casts_left_out(noted: set[str]) -> Iterator[None]:
     thread.
 
     Args:
-        noted: is told the names of the dtypes that were asked for and not taken.
+        noted: collects the names of dtypes that were requested and not used.
     """
     before, casts.left_out = casts.left_out, noted
     try:

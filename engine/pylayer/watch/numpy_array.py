@@ -1,5 +1,5 @@
-"""An array that stands for a Tensor in NumPy code: NumPy's own array, and beside it what its values
-are on the tape.
+"""An array that represents a Tensor in NumPy code: a NumPy array, together with its values on the
+tape.
 
 All that NumPy code asks of an array's form (its shape, strides, flags, what is a view of what) is
 asked of NumPy's own array, and so is every view. Arrays that are views of each other share one
@@ -33,7 +33,7 @@ Plain = np.ndarray[Any, Any]
 BASIC = {int, slice, NoneType, EllipsisType}
 """The types of parts of an index that gives a view."""
 Dispatched = type(np.sum)
-"""The type of NumPy's functions that know the protocol for functions."""
+"""The type of NumPy functions that follow ``__array_function__``."""
 
 
 class Session:
@@ -238,8 +238,7 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
 
     # ----------------------------------------------------------------- reading and writing
     def _here(self) -> Session | None:
-        """The session in force here, to which this belongs. Other threads that touch this are told
-        of."""
+        """The session in force here, to which this belongs. A use by another thread is reported."""
         buffer, here = self._buffer, session_here()
         if buffer.session is here:
             return here
@@ -312,8 +311,7 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
         return self._at(where)
 
     def _view(self, memory: Plain, make: Callable[[Tensor], Tensor] | None = None) -> Any:
-        """What stands for memory that is part of its own; a copy of it if it is read in another
-        way, as other numbers.
+        """A recorded array for a part of its memory; a copy if the part is read as other numbers.
 
         Args:
             make: makes its values of those of this array, if it is known how.
@@ -523,7 +521,7 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
         self[...] = np.partition(self, *args, **kwargs)
 
     def resize(self, *shape: Any, refcheck: bool = True) -> None:
-        """As NumPy does it, where the size stays; else it raises."""
+        """Resize as NumPy does if the size stays; otherwise raise."""
         self.shape = shape[0] if len(shape) == 1 else shape
 
     def setflags(self, **flags: Any) -> None:
@@ -586,7 +584,8 @@ def in_place(operate: Callable[[Any, Any], Any], into: Callable[[Any, Any], Any]
 
 
 def leaving(function: Callable[..., Any]) -> Any:
-    """What takes the values out of the recording: Python's ``float()``, ``str()`` and the like."""
+    """Wrap a conversion that takes values out of the recording: ``float()``, ``str()`` and
+    others."""
 
     def call(self: RecordedArray, *args: Any) -> Any:
         return function(self._left(f"{function.__name__}()"), *args)

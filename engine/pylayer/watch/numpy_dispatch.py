@@ -42,10 +42,10 @@ from pylayer.watch.numpy_array import (
 Rule = Callable[..., Any]
 
 FUNCTIONS: dict[Any, Rule] = {}
-"""By function of NumPy's: what gives its result, of the same arguments, in operations that are
-recorded. Under None: what does so for any other function, of it and its arguments."""
+"""Rules by NumPy function: each computes the function's result from the same arguments by recorded
+operations. The rule under None does so for any other function, from it and its arguments."""
 NAMED: dict[str, dict[str, Rule]] = {}
-"""The same for SciPy, which may not be there: by module and name, ufuncs included."""
+"""Rules for SciPy, which may not be installed: by module and name, ufuncs included."""
 UFUNCS: dict[Any, Rule] = {}
 """By ufunc: what gives its result as a Tensor, of the result's dtype and the operands, Tensors and
 plain values."""
@@ -135,11 +135,11 @@ DECISIONS = {
     "argpartition": "argsort",
     "digitize": "searchsorted",
 }
-"""The engine's names of NumPy's functions whose results are chosen by the values."""
+"""The engine's names of NumPy functions whose results are choices by value."""
 ALONG = {"argmax": None, "argmin": None, "argsort": -1}
-"""Those of them that take an axis after the array, and which they take without."""
+"""Functions among them that take an axis after the array, with its default."""
 OF_TWO = ("isclose", "allclose", "equal_all", "searchsorted")
-"""Those of them that say something of their first two arguments, one of which may be plain."""
+"""Functions among them that compare their first two arguments, one of which may be plain."""
 
 
 FEW_DIGITS = 2.0**-7
@@ -154,7 +154,7 @@ class Choice(NamedTuple):
 
 
 class Unruled(Exception):  # noqa: N818 - no error: the values leave the recording
-    """There is no rule for this call."""
+    """The call has no rule."""
 
 
 def unruled(*args: Any) -> Any:
@@ -189,7 +189,7 @@ def wrapped(
 
 
 def view_of(value: Any, arrays: Sequence[RecordedArray]) -> Any:
-    """What is memory of one of the arrays as a view of it; None of anything else."""
+    """A value in the memory of one of the arrays as a view of it; otherwise None."""
     if not isinstance(value, np.ndarray):
         return None
     for array in sorted(arrays, key=lambda array: array._memory is not value):  # itself first
@@ -219,7 +219,7 @@ def settled(result: Any, expected: Any, session: Session, arrays: Sequence[Recor
         if isinstance(result, Tensor)
         else Tensor(np.asarray(result))
     )
-    # a subclass of arrays has a meaning of its own
+    # a subclass of arrays may mean something else
     subclass = isinstance(expected, np.ndarray) and type(expected) is not np.ndarray
     if subclass or tensor.array.shape != expected.shape or expected.dtype not in BY_NUMPY:
         raise Unruled
@@ -291,15 +291,13 @@ def performed(
     written: Any,
     out: Any,
 ) -> Any:
-    """What an operation of NumPy's, or of anybody's, gives for arguments with recorded arrays in
-    them.
+    """Call an operation of NumPy or of other code with arguments that contain recorded arrays.
 
     Args:
         name: as people write it.
-        rule: gives the result in operations that are recorded, of NumPy's own result and the
-            arguments.
-        written: the arguments that it may write into.
-        out: those of them that it was asked to put its results in.
+        rule: computes the result by recorded operations, from NumPy's result and the arguments.
+        written: the arguments that it may write into. out: the arrays among them that its results
+        go into.
     """
     arrays = recorded_in((args, kwargs))
     session = session_of(arrays)
@@ -351,8 +349,8 @@ USUAL = {RecordedArray, np.ndarray, np.float64, float, int}
 
 
 def ran(run: Callable[[], Any], written: Any) -> tuple[Any, list[tuple[RecordedArray, Any]]]:
-    """What a call gives, and the arrays among `written` that it writes to, with what they hold
-    then. They hold what they did before: it is what is recorded that writes."""
+    """A call's result, and the arrays among `written` that it wrote to, with their new contents.
+    Their old contents are restored: the recorded operations write."""
     before = [
         (a, a._memory.copy()) for a in recorded_in(written) if isinstance(a._memory, np.ndarray)
     ]
@@ -385,13 +383,13 @@ def as_tuple(value: Any) -> tuple[Any, ...]:
 
 
 def session_of(arrays: Sequence[RecordedArray]) -> Session | None:
-    """The session in force here, which all of the arrays are told of."""
+    """The current session, after every array was checked to belong to it."""
     sessions = [array._here() for array in arrays]
     return sessions[0] if sessions else session_here()
 
 
 def named(function: Any) -> Rule | None:
-    """The rule of a function or ufunc of SciPy's."""
+    """The rule of a SciPy function or ufunc."""
     for module, rules in NAMED.items():
         rule = rules.get(function.__name__)
         if (
@@ -404,8 +402,7 @@ def named(function: Any) -> Rule | None:
 
 # --------------------------------------------------------------------------- functions
 def call(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """What a function, of NumPy's or any other, gives for arguments with recorded arrays in
-    them."""
+    """Call a function of NumPy or of other code with arguments that contain recorded arrays."""
     if function.__name__ in ASKS:
         session = session_of(recorded_in((args, kwargs)))
         return wrapped(function(*plain(args), **plain(kwargs)), session)
@@ -425,7 +422,7 @@ def call(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
 
 
 def call_method(array: RecordedArray, name: str, *args: Any, **kwargs: Any) -> Any:
-    """What a method of an array gives: by the function of this name, if there is one."""
+    """Call a method of an array, by the function of its name if NumPy has one."""
     function = getattr(np, name, None)
     if isinstance(function, (Dispatched, np.ufunc)) and name not in PLACES:
         return function(array, *args, **kwargs)
@@ -466,8 +463,8 @@ def by_function(function: Any, expected: Any, args: Sequence[Any], kwargs: dict[
 
 
 def called(rule: Rule, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """What a rule gives, to which a `dtype` is that of the first argument, and which is not told of
-    what changes nothing."""
+    """Call a rule without arguments that change nothing; a `dtype` becomes that of the first
+    argument."""
     rest = heeded(kwargs)
     dtype = rest.pop("dtype", None)
     first = args[0] if dtype is None else replaced(args[0], lambda array: array.astype(dtype))
@@ -643,10 +640,10 @@ def made(value: Any, expected: Any) -> Tensor:
 
 
 def placed_anew(function: Any, *args: Any, **kwargs: Any) -> Any:
-    """What a function gives, or writes into its first argument, that only places elements anew.
+    """Call a function that only rearranges elements, in its result or in its first argument.
 
-    It is run on marks in place of recorded values, numbers that nobody else has. What is no mark is
-    a constant.
+    It is run on marks in place of recorded values: numbers that occur nowhere else. Any other
+    number is a constant.
     """
     parts = [array for array in recorded_in((args, kwargs)) if array._buffer.tensor is not None]
     ends = np.cumsum([part.size for part in parts])

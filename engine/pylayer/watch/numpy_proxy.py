@@ -1,7 +1,7 @@
 """NumPy as the recorded code sees it: the same names, of which functions that make arrays make
 recorded ones.
 
-NumPy's own module is never changed: code of NumPy's, in C above all, goes on using it.
+NumPy's module is never changed: NumPy's code, above all in C, goes on using it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ LIBRARIES = ("numpy", "scipy")
 # --------------------------------------------------------------------------- what stands for
 # NumPy's names
 class StandIn(ModuleType):
-    """A module of NumPy's or SciPy's."""
+    """A stand-in for a module of NumPy or SciPy."""
 
     def __init__(self, module: ModuleType) -> None:
         super().__init__(module.__name__, module.__doc__)
@@ -57,14 +57,14 @@ class StandIn(ModuleType):
 
 
 made: dict[int, tuple[Any, Any]] = {}
-"""By identity: an object of NumPy's, kept alive, and what stands for it."""
+"""Stand-ins by the identity of the NumPy object, which is kept alive."""
 standing: set[int] = set()
 """The identities of what stands for something."""
 
 
 def stand_in(value: Any) -> Any:
-    """What the recorded code sees in place of something of NumPy's or SciPy's, or of a tuple of
-    such; anything else itself."""
+    """The stand-in that recorded code gets for an object of NumPy or SciPy, or for a tuple of
+    these; anything else is returned as it is."""
     if type(value) is tuple:
         items = tuple(map(stand_in, value))
         return value if all(a is b for a, b in zip(items, value, strict=True)) else items
@@ -73,7 +73,7 @@ def stand_in(value: Any) -> Any:
     if not issubclass(
         type(value), (ModuleType, FunctionType, BuiltinFunctionType, MethodType, Dispatched)
     ):
-        return value  # known by its type: a user's object may answer anything to what it is asked
+        return value  # known by its type: a user's object may return anything from an attribute
     of_ufunc = isinstance(getattr(value, "__self__", None), np.ufunc)
     if of_ufunc or id(value) in standing or not of_libraries(value):
         return value
@@ -81,7 +81,7 @@ def stand_in(value: Any) -> Any:
 
 
 def stands(other: Any, value: Any) -> Any:
-    """Have something stand for an object of NumPy's."""
+    """Register a stand-in for a NumPy object."""
     made[id(value)] = value, other
     standing.add(id(other))
     return other
@@ -90,7 +90,7 @@ def stands(other: Any, value: Any) -> Any:
 def of_libraries(value: Any) -> bool:
     """Whether something is NumPy's or SciPy's."""
     name = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
-    if name is None:  # methods of NumPy's in C
+    if name is None:  # NumPy's C methods
         name = type(getattr(value, "__self__", None)).__module__
     return str(name).partition(".")[0] in LIBRARIES
 
@@ -148,12 +148,11 @@ def with_tensors(value: Any, session: Session) -> Any:
 # --------------------------------------------------------------------------- NumPy's functions that
 # are Python
 namespaces: dict[str, dict[str, Any]] = {}
-"""By module of NumPy's or SciPy's: its globals as its functions see them when they run on recorded
-arrays."""
+"""Globals for functions of NumPy or SciPy modules that run on recorded arrays, by module."""
 
 
 class Converter:
-    """What NumPy's functions in Python use to make arrays of their arguments."""
+    """Stand-in for functions that NumPy's Python code uses to convert arguments to arrays."""
 
     def __init__(self, *values: Any) -> None:
         self.arrays = [np_.asanyarray(v) for v in values]
@@ -200,7 +199,7 @@ def namespace(function: FunctionType) -> dict[str, Any]:
 
 
 def replayed(value: Any) -> Any:
-    """What NumPy's own Python code sees in place of a function or module that it uses."""
+    """The stand-in that NumPy's Python code gets for a function or module that it uses."""
     if type(value) is FunctionType and of_libraries(value):
         return functools.partial(replay, value)
     return value if type(value) is Dispatched else stand_in(value)

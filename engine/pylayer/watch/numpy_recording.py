@@ -3,13 +3,13 @@
     with recording_numpy(Code([layer])):
         out = layer.apply(x)
 
-In the block ``Tensor.numpy()`` and ``np.asarray(tensor)`` give arrays that stand for the Tensor.
-What NumPy does to them is done by operations of the engine, which any watch in force sees;
-``paddle.to_tensor`` takes them back. Values that go where that cannot be seen are leaks, of each of
-which the watch is told (`Watch.left`). The block changes
-nothing of NumPy: code reachable from the functions that are given sees stand-ins for NumPy's
-modules and functions until the block ends, in its globals, closures and defaults, and in what it
-imports. Only the thread that entered it is recorded.
+In the block ``Tensor.numpy()`` and ``np.asarray(tensor)`` give arrays that represent the Tensor.
+NumPy's operations on them are done by operations of the engine, which every active watch sees;
+``paddle.to_tensor`` takes them back. Values that leave the recording are leaks, each of which is
+reported to the watch (`Watch.left`). The block changes nothing of NumPy: code reachable from the
+functions that are given sees stand-ins for NumPy's modules and functions until the block ends, in
+its globals, closures and defaults, and in what it imports. Only the thread that entered it is
+recorded.
 
 A cast to a dtype of fewer digits (``x.astype("float32")``) is the engine's operation `cast`.
 """
@@ -122,7 +122,7 @@ class Code:
         return found
 
     def held_by(self, function: FunctionType) -> Iterator[Place]:
-        """What a function refers to, if it is the user's."""
+        """Objects that a function refers to, if it is the user's."""
         if not self.holds(function.__code__.co_filename):
             return
         yield from ((cell, "cell_contents") for cell in cells_of(function))
@@ -143,7 +143,7 @@ class Code:
                     spaces.append(vars(module))
 
     def within(self, value: Any) -> list[Any]:
-        """What a class or object, no function, refers to."""
+        """Objects that a class or object, other than a function, refers to."""
         if is_a(value, (MethodType, functools.partial, staticmethod, classmethod, property)):
             names = ("__self__", "__func__", "func", "args", "keywords", "fget")
             return [getattr(value, name, None) for name in names]
@@ -157,7 +157,7 @@ class Code:
         if is_a(value, (list, tuple, set, dict)):
             return list(value.values() if is_a(value, dict) else value)[:MOST_LISTED]
         if self.reaches(type(value)) or type(value) in WRAPPERS:
-            with contextlib.suppress(AttributeError):  # it may have no attributes of its own
+            with contextlib.suppress(AttributeError):  # it may lack a ``__dict__``
                 return [type(value), *list(object.__getattribute__(value, "__dict__").values())]
             return [type(value)]
         return []
@@ -194,7 +194,7 @@ Place = tuple[Any, Any]
 
 
 def there(holder: Any, key: Any) -> Any:
-    """What is in a place."""
+    """The object in a place."""
     return holder.get(key) if isinstance(holder, dict) else getattr(holder, key)
 
 
@@ -225,7 +225,7 @@ def names_in(code: CodeType) -> frozenset[str]:
 
 lock = threading.Lock()
 recordings: list[Session] = []
-"""Those in force in all threads: names are replaced for all of them at once, until the last
+"""Active recordings of all threads: names are replaced for all of them at once, until the last
 ends."""
 standing_in: dict[tuple[int, Any], tuple[Any, Any, Any, Any]] = {}
 """Holder, key, what is there outside of recordings, and what now, by the identity of the holder and
@@ -281,8 +281,8 @@ def give_back() -> None:
 
 
 def imported(real: Any, name: str, *args: Any, **kwargs: Any) -> Any:
-    """What an import gives: a stand-in to functions of the user's, and the module itself to any
-    other code."""
+    """Result of an import: a stand-in for the user's functions, the module itself for any other
+    code."""
     module, session = real(name, *args, **kwargs), session_here()
     if name.partition(".")[0] not in LIBRARIES or session is None:
         return module

@@ -133,9 +133,7 @@ def gelu(x):
     return 0.5 * x * (1 + t)
 
 
-def gelu_vjp(
-    cubic=lambda x: 3 * 0.044715 * x**2, slope=lambda t: 1 - t**2, direct=lambda t: 0.5 * (1 + t), half=0.5
-):
+def gelu_vjp(cubic=lambda x: 3 * 0.044715 * x**2, slope=lambda t: 1 - t**2, direct=lambda t: 0.5 * (1 + t), half=0.5):
     def backward(x, g):
         t = jnp.tanh(0.7978845608 * (x + 0.044715 * x**3))
         return (g * (direct(t) + half * x * slope(t) * 0.7978845608 * (1 + cubic(x))),)
@@ -467,8 +465,11 @@ def convolution(x, w):
 def convolution_vjp(flip=True, dw=1.0, dx=1.0):
     def backward(x, w, g):
         _, back = jax.vjp(lambda x, w: jax.lax.conv_general_dilated(x, w, (1,), "VALID"), x, w)
-        of_x = back(g)[0] if flip else jax.vjp(
-            lambda x: jax.lax.conv_general_dilated(x, w[:, :, ::-1], (1,), "VALID"), x)[1](g)[0]
+        of_x = (
+            back(g)[0]
+            if flip
+            else jax.vjp(lambda x: jax.lax.conv_general_dilated(x, w[:, :, ::-1], (1,), "VALID"), x)[1](g)[0]
+        )
         of_w = back(g)[1]
         return dx * of_x, (dw * of_w if dw else of_w[:, :, ::-1])
 

@@ -59,7 +59,5 @@ def test_a_wrong_one_fails_and_no_other_line_is_named(name: str) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_most_lines_are_named(dtype: str) -> None:
-    found = [
-        is_right(named_line(backward, row, dtype), wanted) for row, backward, wanted in CASES.values() if wanted
-    ]
+    found = [is_right(named_line(backward, row, dtype), wanted) for row, backward, wanted in CASES.values() if wanted]
     assert np.mean(found) >= LEAST_NAMED

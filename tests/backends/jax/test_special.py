@@ -221,9 +221,7 @@ def inner_slope(x: Any, slope: Any) -> Any:
 )
 def test_the_line_in_jitted_code_that_others_call_as_well(slope: Any, line: str) -> None:
     inner(V)  # traced by another caller before
-    function = custom(
-        helper, lambda x: (helper(x), x), lambda x, g: (g * inner_slope(jnp.sin(x), slope) * jnp.cos(x),)
-    )
+    function = custom(helper, lambda x: (helper(x), x), lambda x, g: (g * inner_slope(jnp.sin(x), slope) * jnp.cos(x),))
     result = gradcheck.check(function, V)
     assert result.verdict == "FAIL"
     cause = result.diagnosis[0]
