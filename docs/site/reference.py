@@ -130,10 +130,16 @@ def rules() -> Iterator[str]:
     )
     of: dict[str, list[tuple[str, ...]]] = {}
     for rule, document in iterate_rules(load_catalogue()):
-        row = (code(rule.id), escaped(rule.says), f"“{escaped(rule.quote)}”", escaped(rule.decided or ""))
+        quote = f"“{escaped(rule.quote)}”" if rule.quote else ""
+        row = (code(rule.id), escaped(rule.says), rule.class_, quote, escaped(rule.decided))
         of.setdefault(document.document, []).append(row)
     for document, rows in of.items():
-        yield from ("", f"## {document}", "", *table(("rule", "what it says", "the document", "decided"), rows))
+        yield from (
+            "",
+            f"## {document}",
+            "",
+            *table(("rule", "what it says", "class", "the document", "decided"), rows),
+        )
 
 
 def python() -> Iterator[str]:

@@ -19,6 +19,7 @@ from gradcheck.conformance.releases import (
     UNREAD,
     Deviation,
     is_bundled,
+    read_release,
     suite_digest,
 )
 from gradcheck.result import AS_DOCUMENTED, Result, Status
@@ -54,8 +55,10 @@ def require_recordable(cases: Sequence[Case], path: str) -> None:
 def write_release_file(path: Path, cases: Sequence[Case], results: Sequence[Result]) -> None:
     """Write what the backend of some cases did.
 
-    Entries that the run confirmed stay as they are; what is new has a reason that begins with
-    `UNREAD`. Raises UserError: the file cannot be written.
+    Entries that the run confirmed stay as they are, and so do those of scenarios that it left out;
+    what is new has a reason that begins with `UNREAD`.
+
+    Raises UserError: the file cannot be written.
     """
     by_name = {case.name: case for case in cases}
     case_results: dict[str, list[tuple[Case, Result]]] = {}
@@ -69,8 +72,15 @@ def write_release_file(path: Path, cases: Sequence[Case], results: Sequence[Resu
             deviates[scenario] = entry
         elif any(result.status in (*AS_DOCUMENTED, Status.XPASS) for _, result in outcomes):
             holds.append(scenario)
+    if path.exists():
+        kept = read_release(path)
+        known = {scenario.id for spec in load(bundled_files()) for scenario in spec.scenarios}
+        others = known - case_results.keys()
+        deviates |= {id: entry_data(kept.deviates[id]) for id in others & kept.deviates.keys()}
+        holds += others & kept.holds_set
     try:
-        write_whole(path, file_text(cases[0], path.name, deviates, holds))
+        text = file_text(cases[0], path.name, dict(sorted(deviates.items())), sorted(holds))
+        write_whole(path, text)
     except OSError as error:
         raise UserError(f"--record {path}: {error.strerror or error}") from None
 

@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 
 import gradcheck.commands.listing as command
 from gradcheck.commands import main
-from gradcheck.conformance.catalogue import Document, Rule
+from gradcheck.conformance.catalogue import Document
 
 
 def rules(*arguments: str) -> Result:
@@ -28,10 +28,16 @@ def test_a_line_for_each_rule_says_what_it_demands_and_how_often_that_is_asserte
 
 
 def test_a_rule_is_shown_with_its_quote_its_decision_and_its_scenarios() -> None:
-    text = show("backward-returns-list").stdout
-    assert "“Output of backward function can only be Tensor or tuple/list of Tensor.”" in text
-    assert "decided: taken as the documents say" in text
-    assert "backward-rules-list-return" in text
+    text = show("static-methods").stdout
+    assert "“Both forward and backward are @staticmethod.”" in text
+    assert "class: decided" in text
+    assert "against it: no page says that others are refused" in text
+    assert "decided: plain functions and class methods work as well" in text
+    assert "apply-plain-functions" in text
+
+
+def test_a_chinese_quote_is_shown_in_english_too() -> None:
+    assert "in English: “This returned value must be a Tensor.”" in show("gradient-needed-is-tensor").stdout
 
 
 def test_a_rule_that_is_not_there_brings_up_the_nearest() -> None:
@@ -46,8 +52,9 @@ def test_nothing_is_uncovered() -> None:
 
 
 def test_what_is_uncovered_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    new = Rule(id="new-rule", says="something new", section="1", quote="Something new.")
-    monkeypatch.setattr(command, "load_catalogue", lambda: [Document(document="A page", verified="", rules=(new,))])
+    new = {"id": "new-rule", "says": "something new"}
+    page = Document.model_validate({"document": "A page", "class": "design", "rules": [new]})
+    monkeypatch.setattr(command, "load_catalogue", lambda: [page])
     done = rules("--uncovered")
     assert done.exit_code == 1
     assert "new-rule: no scenario cites it" in done.stdout

@@ -142,6 +142,22 @@ scenarios:
         assert file.deviates["one"].observed is not None
         assert file.holds == ("other", "third")
 
+    def test_a_run_of_a_few_scenarios_changes_their_entries_alone(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(recording, "python_of", lambda case: "3.11.7")
+        path = tmp_path / "paddle-3.3.1.yaml"
+        path.write_text(release_paths()["3.3.1"].read_text(encoding="utf-8"), encoding="utf-8")
+        before = read_release(release_paths()["3.3.1"])
+        documents = plan(load([bundled_specs() / "documents"]), ["paddle@3.3.1"])
+        [case] = [case for case in documents if case.scenario.id == "backward-rules-list-return"]
+        recording.write_release_file(path, [case], [case.result(Status.PASS, "")])
+        read_release.cache_clear()
+        after = read_release(path)
+        assert before.deviates.keys() - after.deviates.keys() == {"backward-rules-list-return"}
+        assert after.holds_set - before.holds_set == {"backward-rules-list-return"}
+        assert all(after.deviates[id].observed == before.deviates[id].observed for id in after.deviates)
+
     def test_an_entry_needs_a_reason(self, tmp_path: Path) -> None:
         path = tmp_path / "paddle-3.3.1.yaml"
         run = "{date: '2026-11-26', python: '3', system: s, suite: s}"
