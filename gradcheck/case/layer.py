@@ -149,7 +149,9 @@ class ScenarioLayer(TensorFunction):
         """
         scenario = self.scenario
         module = self.import_module(layer.ref, self.folder)
-        target = instance_of(named_in(module, layer.ref), self.backend)
+        target = named_in(module, layer.ref)
+        if not scenario.call:
+            target = instance_of(target, self.backend)
         wanted = {layer.name: target}
         if scenario.call:
             own = {*namespace, *variables(self.inputs), layer.name}

@@ -220,6 +220,14 @@ def by_keywords(x, **weights):
 class Plain(paddle.nn.Layer):
     def forward(self, x):
         return x
+
+
+class Sized(paddle.nn.Layer):
+    def __init__(self, size):
+        super().__init__()
+
+    def forward(self, x):
+        return x
 """
 CALLED = [
     "Assigned -i x=2",
@@ -235,6 +243,7 @@ CALLED = [
     "list_of -i xs=[2x1,2x1]",
     "list_of -i xs=[2x1,2x1] --kwarg scale=2",
     "by_keywords -i x=2 -i w=2",
+    "Plain -i x=2",
     "Plain -i x=2 --call Plain()(x)",
     "Assigned -i x=2 --call Assigned.apply(x*FACTOR)",
 ]
@@ -268,7 +277,7 @@ def test_new_without_inputs_writes_of_it_what_validates(gradcheck, objects, laye
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("check objects:Plain -i x=2", "Plain is the class of an nn.Layer"),
+        ("check objects:Sized -i x=2", "Sized is the class of an nn.Layer"),
         ("check objects:FACTOR -i x=2", "FACTOR cannot be called"),
         ("check objects:decorated -i x=2 --kwarg tims=1", "no argument 'tims'; did you mean times?"),
         ("check objects:decorated -i x=2 --kwarg times", "--kwarg times: write NAME=VALUE"),

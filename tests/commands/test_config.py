@@ -74,7 +74,7 @@ def test_no_file_above_a_clone_counts(project, kind):
         (
             'backends = ["chainer"]',
             """backends must be a list of backends, such as ["numpy", "cupy", "paddle", "paddle@3.0.0"], """
-            "not ['chainer']: there is no backend 'chainer'; the backends are numpy, cupy, paddle, torch",
+            "not ['chainer']: there is no backend 'chainer'; the backends are numpy, cupy, paddle, torch, jax",
         ),
         (
             'environments = {"paddle" = "/bin/python"}',
