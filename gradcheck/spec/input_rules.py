@@ -21,7 +21,7 @@ MAX_INPUT_BYTES = 2**30
 def find_input_mistakes(name: str, scenario: Scenario) -> Iterator[Violation]:
     """Yield what is wrong with an input of a scenario."""
     input = scenario.inputs[name]
-    if input.from_ is not None and not (Path(scenario.path).parent / input.from_).is_file():
+    if input.from_ is not None and not (Path(scenario.path).parent / input.from_).exists():
         message = f"there is no file {quote(input.from_)} in the spec's folder"
         yield Violation(("inputs", name, "from"), message, "name an .npy or .npz file below it")
     if input.values is not None:

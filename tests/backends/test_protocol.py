@@ -25,6 +25,7 @@ OF_PADDLE = {
     "of_arrays.py": "NumPy pairs, which are layers of the engine",
     "values.py": "values compared between backends of Paddle's API",
     "user_code.py": "the engine in the place of Paddle",
+    "instead.py": "what a release of Paddle does in place of what is expected",
     "execute.py": "random numbers compared between backends of Paddle's API",
 }
 """The files of case/ that are of what only Paddle or the engine has."""

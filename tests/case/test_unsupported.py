@@ -56,7 +56,7 @@ BODIES = {
     "a layer's backward": (layer(backward="return dy.to_sparse_coo(1)"), METHOD),
     "a call for nothing in forward": (layer("paddle.device.cuda.nvprof_nvtx_push('a'); return x * 2"), PUSH),
     "a call": (f"{layer()}call: L.apply(x).to_sparse_coo(1)\n", METHOD),
-    "a reference into Paddle": (f"layer: {{ref: 'paddle.nn:quant.Stub'}}\n{X}", "paddle.nn.quant.Stub.apply"),
+    "a reference into Paddle": (f"layer: {{ref: 'paddle.nn:quant.Stub'}}\n{X}", "paddle.nn.quant.Stub"),
 }  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pylayer.distributed.communication import new_group
-from pylayer.distributed.group import Group, get_rank, get_world_size
+from pylayer.distributed.group import Group, get_rank, get_world_size, world_group
 from pylayer.distributed.rank import current
 
 AXES = {"dp": "data", "pp": "pipe", "sharding": "sharding", "sep": "sep", "mp": "model"}
@@ -112,6 +112,10 @@ class HybridCommunicateGroup:
     def is_last_stage(self) -> bool:
         """Whether this is the pipeline's last."""
         return self.get_stage_id() == self.groups["pipe"].nranks - 1
+
+    def get_check_parallel_group(self, sharding: bool = False) -> Group:
+        """All ranks."""
+        return world_group()
 
     def get_expert_parallel_group(self) -> Group:
         """The ranks among which experts are spread: those of the data and sharding axes, the one
