@@ -234,7 +234,7 @@ class JaxBackend(Backend):
         def compute(values: Sequence[Any]) -> list[Any]:
             given = [v if isinstance(v, jax.core.Tracer) else jnp.asarray(v) for v in values]
             leaves = jax.tree.leaves(function(dict(zip(names, given, strict=True))))
-            return [jnp.asarray(x) for x in leaves if is_number(x) or has_numbers(x)]
+            return [jnp.asarray(x) for x in leaves if is_scalar(x) or has_numbers(x)]
 
         pure = self.function((function, names), compute, is_pull=False)
         call = JaxCall(pure, list(tensors.values()))
@@ -532,7 +532,7 @@ def has_numbers(value: Any) -> bool:
     return hasattr(value, "dtype") and is_plain(value)
 
 
-def is_number(value: Any) -> bool:
+def is_scalar(value: Any) -> bool:
     """Whether a result is a plain number, which is a scalar."""
     return isinstance(value, (int, float, complex))
 

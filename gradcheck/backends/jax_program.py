@@ -82,11 +82,11 @@ class Equation:
         What is jitted is traced once for all of its callers, and has the frames of the first: of a
         function of JAX's the call counts, and of one of the user's what is inside.
         """
-        frames = users_frames(self.eqn)
+        frames = frames_of_user(self.eqn)
         for number, call in enumerate(self.calls):
             name = call.params["name"]
             if not any(code.co_name == name for code, _ in frames):
-                frames = users_frames(self.calls[number])
+                frames = frames_of_user(self.calls[number])
                 break
         return (*frames[:2], None, None)[:2]  # type: ignore[return-value]
 
@@ -248,7 +248,7 @@ def plain_array(value: EngineValue) -> Array:
     return value.array if isinstance(value, Tensor) else value
 
 
-def users_frames(eqn: Any) -> list[Spot]:
+def frames_of_user(eqn: Any) -> list[Spot]:
     """The frames of the user's code in which an equation was traced, the innermost first."""
     traceback = eqn.source_info.traceback
     if traceback is None:

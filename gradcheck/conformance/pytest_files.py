@@ -96,9 +96,9 @@ def body_lines(case: Case) -> Iterator[str]:
     else:
         yield from static_lines(case) if is_static(scenario.layer) else layer_lines(case)
     for name, gradient in expect.grads.items():
-        yield f"assert helpers.same({name}.grad, {literal(gradient)})"
+        yield f"assert helpers.same({name}.grad, {python_literal(gradient)})"
     for expression, expected in expect.values.items():
-        yield f"assert helpers.same({' '.join(expression.split())}, {literal(expected)})"
+        yield f"assert helpers.same({' '.join(expression.split())}, {python_literal(expected)})"
     for function, number in counted(expect).items():
         yield f"assert layer_calls.{function} == {number}"
     if expect.gradient in ("matches", "differs"):
@@ -124,7 +124,7 @@ def layer_lines(case: Case) -> Iterator[str]:
     call = scenario.call or f"{classes[-1]}.apply({names})"
     yield f"inputs = {{{', '.join(f'{name!r}: {name}' for name in scenario.inputs)}}}"
     yield f"call = lambda {names}: {call}"
-    start = "" if expect.cotangent is None else f", {literal(expect.cotangent)}"
+    start = "" if expect.cotangent is None else f", {python_literal(expect.cotangent)}"
     yield from expecting(expect, [f"out = helpers.run(call, inputs{start})"])
 
 
@@ -177,7 +177,7 @@ def counted(expect: Expect) -> dict[str, int]:
     return {name: number for name, number in expect.calls if number is not None}
 
 
-def literal(expected: Any) -> str:
+def python_literal(expected: Any) -> str:
     """Return an expected value as Python source, with its tolerance if it has one."""
     rtol = getattr(expected, "rtol", None)
     text = repr(as_lists(getattr(expected, "value", expected)))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gradcheck.deriving.graph import NotDerived
-from gradcheck.deriving.points import array_of, is_array, other_points
+from gradcheck.deriving.points import is_array, other_points, raw_array
 from gradcheck.deriving.trace import Trace, is_layer_class, trace
 
 CHECKED_DTYPES = ("float64", "float32")
@@ -66,7 +66,7 @@ class LayerCall:
     def shapes(self) -> str:
         """The shapes of its arguments: ``x=3x4, w=4``."""
         named = zip(self.names, self.args, strict=False)
-        shapes = {name: array_of(value).shape for name, value in named if is_array(value)}
+        shapes = {name: raw_array(value).shape for name, value in named if is_array(value)}
         return ", ".join(f"{name}={'x'.join(map(str, s))}" for name, s in shapes.items())
 
     def in_dtype(self, dtype: str) -> tuple[Any, ...]:
@@ -76,7 +76,7 @@ class LayerCall:
 
 def value_in_dtype(value: Any, dtype: str) -> Any:
     """An argument in a dtype, if it is of floats."""
-    if not is_array(value) or array_of(value).dtype.kind != "f":
+    if not is_array(value) or raw_array(value).dtype.kind != "f":
         return value
     if isinstance(value, np.ndarray):
         return value.astype(dtype)

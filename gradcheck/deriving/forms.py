@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcheck.deriving.graph import Node, NotDerived, Traced, operation_of, traced_shape
+from gradcheck.deriving.graph import Node, NotDerived, Traced, operation_name, traced_shape
 from gradcheck.deriving.numbers import is_number, source_of
 from gradcheck.deriving.printing import (
     AND,
@@ -47,7 +47,7 @@ INFIX = {
 """Operators, and how strongly they hold their operands together."""
 UNGROUPED = ("add", "multiply", "logical_and", "logical_or")
 """Operators that need no parentheses around the same operator on their right."""
-METHODS = ("sum", "max", "min", "cumsum", "flip")
+METHOD_FORMS = ("sum", "max", "min", "cumsum", "flip")
 """Functions that are written as methods."""
 IN_FUNCTIONAL = ("softmax", "log_softmax")
 
@@ -68,7 +68,7 @@ def form(*names: str) -> Callable[[Form], Form]:
 def infix(printer: Printer, node: Node, x: Any, y: Any) -> Text:
     """An operator between its operands."""
     sign, strength = INFIX[node.operation]
-    is_inner_quotient = operation_of(y) in ("divide", "matmul", "remainder")
+    is_inner_quotient = operation_name(y) in ("divide", "matmul", "remainder")
     is_grouped = node.operation not in UNGROUPED or is_inner_quotient or strength == COMPARISON
     left = printer.within(x, strength + (strength == COMPARISON))
     right = printer.within(y, strength + is_grouped)
@@ -126,7 +126,7 @@ def matrix_product(printer: Printer, node: Node, x: Any, y: Any) -> Text:
 
 
 # --------------------------------------------------------------------------- functions
-@form(*METHODS)
+@form(*METHOD_FORMS)
 def method(printer: Printer, node: Node, x: Any, *rest: Any) -> Text:
     """A method of the Tensor."""
     _, function = public_function(node.operation)

@@ -129,7 +129,7 @@ def nodes_in(value: Any) -> list[Node]:
     return [leaf.traced for leaf in leaves_in(value) if isinstance(leaf, Traced)]
 
 
-def operation_of(value: Any) -> str:
+def operation_name(value: Any) -> str:
     """The name of the operation that made a Tensor of the trace; empty for anything else."""
     return value.traced.operation if isinstance(value, Traced) else ""
 

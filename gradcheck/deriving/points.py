@@ -22,7 +22,7 @@ def is_array(value: Any) -> bool:
     return isinstance(value, (np.ndarray, Tensor))
 
 
-def array_of(value: Any) -> Array:
+def raw_array(value: Any) -> Array:
     """The array of an argument."""
     array: Array = value.array if isinstance(value, Tensor) else value
     return array
@@ -56,7 +56,7 @@ def outputs_at(subject: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> lis
 
 def resized(value: Any, shape: tuple[int, ...], random: np.random.Generator) -> Any:
     """An argument in another shape, with other values: of floats with both signs, either sign."""
-    old = array_of(value)
+    old = raw_array(value)
     array = np.resize(random.permutation(old.ravel()), shape).astype(old.dtype)
     if array.dtype.kind == "f":
         array = array * random.uniform(*FACTORS, shape)
@@ -93,7 +93,7 @@ def other_points(
     """The arguments at other sizes at which forward runs and is finite, one for each of the ways
     to change sizes."""
     places = [k for k, value in enumerate(args) if is_array(value)]
-    shapes = [tuple(array_of(args[k]).shape) for k in places]
+    shapes = [tuple(raw_array(args[k]).shape) for k in places]
     known = {tuple(shapes)}
     for changed in changes_of_shapes(shapes):
         if tuple(changed) in known:

@@ -27,10 +27,10 @@ from gradcheck.deriving.edits import TIERS, Edit, EditWords, edit_places, edits
 from gradcheck.deriving.forms import INFIX
 from gradcheck.deriving.graph import Node, NotDerived, Traced
 from gradcheck.deriving.points import (
-    array_of,
     is_array,
     other_options,
     outputs_at,
+    raw_array,
     resized,
 )
 from gradcheck.deriving.printing import FORMS, Names, Printer
@@ -101,7 +101,9 @@ class Repair:
 
     def require_same_code(self) -> None:
         """Raise NotDerived: the text of the file is not what runs."""
-        if [*steps_of(self.backward.__code__)] != [*steps_of(self.compiled().__code__)]:
+        if [*instructions_of(self.backward.__code__)] != [
+            *instructions_of(self.compiled().__code__)
+        ]:
             raise NotDerived("the source of backward is not what runs")
 
     def fix(self, most: int = MOST_EDITS) -> Fix | None:
@@ -182,7 +184,7 @@ class Repair:
         call, random = self.call, np.random.default_rng(1)
         for _ in range(OTHER_VALUES):
             moved = [
-                resized(value, array_of(value).shape, random) if is_of_floats(value) else value
+                resized(value, raw_array(value).shape, random) if has_floats(value) else value
                 for value in call.args
             ]
             if outputs_at(call.subject, moved, call.kwargs) is not None:
@@ -299,9 +301,9 @@ def edited(edit: Edit, expression: ast.expr) -> Iterator[None]:
         edit.place.put(old)
 
 
-def is_of_floats(value: Any) -> bool:
+def has_floats(value: Any) -> bool:
     """Whether an argument is of floats."""
-    return is_array(value) and array_of(value).dtype.kind == "f"
+    return is_array(value) and raw_array(value).dtype.kind == "f"
 
 
 def parsed(text: str) -> ast.expr | None:
@@ -378,21 +380,21 @@ def line_and_column(text: str, offset: int) -> tuple[int, int]:
     return before.count("\n"), offset - (before.rfind("\n") + 1)
 
 
-SAME_STEP = {"LOAD_METHOD": "LOAD_ATTR", "LOAD_DEREF": "LOAD_GLOBAL"}
-NO_STEP = {"PRECALL", "PUSH_NULL", "COPY_FREE_VARS", "NOP", "EXTENDED_ARG"}
+SAME_INSTRUCTION = {"LOAD_METHOD": "LOAD_ATTR", "LOAD_DEREF": "LOAD_GLOBAL"}
+IGNORED_INSTRUCTIONS = {"PRECALL", "PUSH_NULL", "COPY_FREE_VARS", "NOP", "EXTENDED_ARG"}
 JUMPS = {*dis.hasjrel, *dis.hasjabs}
 
 
-def steps_of(code: CodeType) -> Iterator[tuple[str, str]]:
+def instructions_of(code: CodeType) -> Iterator[tuple[str, str]]:
     """The instructions of a function with the names and constants that they read.
 
     What depends on the code around the function is left out: a method of a module that the file
     imports, and a name of an enclosing function, are read by other instructions.
     """
     for step in dis.get_instructions(code):
-        if step.opname in NO_STEP:
+        if step.opname in IGNORED_INSTRUCTIONS:
             continue
         argument = re.sub(r"NULL(\|self)? \+ | \+ NULL(\|self)?", "", step.argrepr)
         if step.opcode in JUMPS or isinstance(step.argval, CodeType):
             argument = ""
-        yield SAME_STEP.get(step.opname, step.opname), argument
+        yield SAME_INSTRUCTION.get(step.opname, step.opname), argument

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from gradcheck.deriving.graph import Node, Traced, operation_of, traced_shape
+from gradcheck.deriving.graph import Node, Traced, operation_name, traced_shape
 from gradcheck.deriving.numbers import is_number, size_factors, source_of
 from pylayer.ops.creation import zeros_like
 from pylayer.ops.joining import concat
@@ -106,14 +106,14 @@ def is_same_value(a: Any, b: Any) -> bool:
 
 def is_backwards(value: Any, *operations: str) -> bool:
     """Whether a value was made by one of some operations of the backward."""
-    return operation_of(value) in operations and value.traced.in_backward
+    return operation_name(value) in operations and value.traced.in_backward
 
 
 def is_zero(value: Any) -> bool:
     """Whether a value is a zero, or a Tensor of zeros."""
     if is_number(value):
         return bool(value == 0) and source_of(value) is None
-    return operation_of(value) == "zeros_like"
+    return operation_name(value) == "zeros_like"
 
 
 def swapped_operands(x: Any, y: Any) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
@@ -149,7 +149,7 @@ def product_with_one_or_zero(name: str, x: Any, y: Any) -> Any:
             if number == 0:
                 return zeros_like(other)
             return other if number == 1 else neg(other)
-        if operation_of(number) == "zeros_like" and traced_shape(number) == joint_shape(x, y):
+        if operation_name(number) == "zeros_like" and traced_shape(number) == joint_shape(x, y):
             return number
     return None
 
@@ -158,7 +158,7 @@ def product_with_one_or_zero(name: str, x: Any, y: Any) -> Any:
 def product_with_sign(name: str, x: Any, y: Any) -> Any:
     """A sign moves out of a product, or into its number."""
     for factor, other in swapped_operands(x, y):
-        if operation_of(factor) == "neg":
+        if operation_name(factor) == "neg":
             inner = arguments_of(factor)[0]
             return (
                 apply(name, -other, inner) if is_number(other) else neg(apply(name, inner, other))
@@ -170,7 +170,7 @@ def product_with_sign(name: str, x: Any, y: Any) -> Any:
 def product_of_numbers(name: str, x: Any, y: Any) -> Any:
     """3 (2 x) is 6 x."""
     for number, product in swapped_operands(x, y):
-        if is_number(number) and operation_of(product) == "multiply":
+        if is_number(number) and operation_name(product) == "multiply":
             inner, other = number_first(*arguments_of(product))
             if is_number(inner) and not is_number(other):
                 return apply(name, inner * number, other)
@@ -188,7 +188,7 @@ def number_to_front(name: str, values: Sequence[Any], named: set[Node]) -> Any:
     if not (isinstance(x, Traced) and isinstance(y, Traced)):
         return None
     for position, factor in enumerate((x, y) if name == "multiply" else (x,)):
-        if operation_of(factor) == "multiply" and factor.traced not in named:
+        if operation_name(factor) == "multiply" and factor.traced not in named:
             number, rest = number_first(*arguments_of(factor))
             if is_number(number):
                 inner = (rest, y) if position == 0 else (x, rest)
@@ -206,7 +206,7 @@ def mean_of_sum(x: Any, count: Any) -> Any:
     """x / count as a mean, where a sum in x is over `count` elements; else None."""
     if not is_backwards(x, "sum", "multiply", "neg", "reshape"):
         return None
-    arguments, operation = arguments_of(x), operation_of(x)
+    arguments, operation = arguments_of(x), operation_name(x)
     if operation == "sum":
         return mean_over_axis(x, count)
     if operation == "multiply":
@@ -235,14 +235,14 @@ def mean_over_axis(total: Traced, count: Any) -> Any:
 @simplifies("divide")
 def quotient_with_sign(name: str, x: Any, y: Any) -> Any:
     """A sign moves out of a dividend."""
-    return neg(apply(name, arguments_of(x)[0], y)) if operation_of(x) == "neg" else None
+    return neg(apply(name, arguments_of(x)[0], y)) if operation_name(x) == "neg" else None
 
 
 # --------------------------------------------------------------------------- sums
 @simplifies("neg")
 def sign_of_term(name: str, x: Any) -> Any:
     """−(−x) is x, −(x − y) is y − x, −(2 x) is −2 x."""
-    operation = operation_of(x)
+    operation = operation_name(x)
     if operation == "neg":
         return arguments_of(x)[0]
     if operation == "subtract" and not any(map(is_number, arguments_of(x))):
@@ -259,11 +259,11 @@ def sum_of_equal_terms(name: str, x: Any, y: Any) -> Any:
     """x + x is 2 x, also where one x is in a sum; (x − y) + y is x."""
     if is_same_value(x, y):
         return apply("multiply", 2, x)
-    if operation_of(x) == "add":
+    if operation_name(x) == "add":
         for term, other in swapped_operands(*arguments_of(x)):
             if is_same_value(term, y):
                 return apply("add", other, apply("multiply", 2, y))
-    if operation_of(x) == "subtract" and is_same_value(arguments_of(x)[1], y):
+    if operation_name(x) == "subtract" and is_same_value(arguments_of(x)[1], y):
         rest = arguments_of(x)[0]
         if traced_shape(rest) == traced_shape(x):
             return rest
@@ -273,7 +273,7 @@ def sum_of_equal_terms(name: str, x: Any, y: Any) -> Any:
 @simplifies("subtract")
 def difference_of_equal_terms(name: str, x: Any, y: Any) -> Any:
     """(x − y) − y is x − 2 y."""
-    if operation_of(x) == "subtract" and is_same_value(arguments_of(x)[1], y):
+    if operation_name(x) == "subtract" and is_same_value(arguments_of(x)[1], y):
         return apply(name, arguments_of(x)[0], apply("multiply", 2, y))
     return None
 
@@ -286,9 +286,9 @@ def sum_with_zero_or_sign(name: str, x: Any, y: Any) -> Any:
         return x
     if name == "add" and is_zero(x) and isinstance(y, Traced) and traced_shape(y) == shape:
         return y
-    if operation_of(y) == "neg":
+    if operation_name(y) == "neg":
         return apply("subtract" if name == "add" else "add", x, arguments_of(y)[0])
-    if name == "add" and operation_of(x) == "neg" and not is_number(y):
+    if name == "add" and operation_name(x) == "neg" and not is_number(y):
         return apply("subtract", y, arguments_of(x)[0])
     return None
 
@@ -296,13 +296,13 @@ def sum_with_zero_or_sign(name: str, x: Any, y: Any) -> Any:
 @simplifies("add")
 def sum_of_parts(name: str, x: Any, y: Any) -> Any:
     """Two parts that fill a Tensor, each put into zeros, are joined."""
-    if operation_of(y) != "scatter_sum":
+    if operation_name(y) != "scatter_sum":
         return None
-    if operation_of(x) == "scatter_sum":
+    if operation_name(x) == "scatter_sum":
         return concatenated(x.traced, y.traced)
-    if operation_of(x) == "add":
+    if operation_name(x) == "add":
         for part, other in swapped_operands(*arguments_of(x)):
-            if operation_of(part) == "scatter_sum":
+            if operation_name(part) == "scatter_sum":
                 whole = concatenated(part.traced, y.traced)
                 if whole is not None:
                     return apply("add", other, whole)
@@ -349,7 +349,7 @@ def form_that_is_there(name: str, x: Any, shape: Any) -> Any:
         return x
     if name == "reshape" and is_backwards(x, "reshape"):
         return apply(name, arguments_of(x)[0], shape)
-    if name in EXPANSIONS and operation_of(x) in EXPANSIONS:
+    if name in EXPANSIONS and operation_name(x) in EXPANSIONS:
         return apply(name, arguments_of(x)[0], shape)
     if name in EXPANSIONS and (inner := without_leading_ones(x)) is not None:
         return apply(name, inner, shape)
@@ -383,7 +383,7 @@ def number_out_of_reshape(name: str, x: Any, shape: Any) -> Any:
 def expansion_in_other_shape(name: str, x: Any, shape: Any) -> Any:
     """A scalar that was expanded is expanded to the other shape."""
     if is_backwards(x, *EXPANSIONS) and not traced_shape(arguments_of(x)[0]):
-        return apply(operation_of(x), arguments_of(x)[0], shape)
+        return apply(operation_name(x), arguments_of(x)[0], shape)
     return None
 
 
@@ -409,7 +409,7 @@ def order_of_axes(name: str, x: Any, axes: Any) -> Any:
         return x
     if swaps_last(axes):
         return apply("matrix_transpose", x)
-    if operation_of(x) == "transpose":
+    if operation_name(x) == "transpose":
         inner, order = arguments_of(x)
         return apply(name, inner, [order[axis] for axis in axes])
     return None
@@ -418,9 +418,9 @@ def order_of_axes(name: str, x: Any, axes: Any) -> Any:
 @simplifies("matrix_transpose")
 def transpose_of_matrices(name: str, x: Any) -> Any:
     """(xᵀ)ᵀ is x, and (x y)ᵀ is yᵀ xᵀ."""
-    if operation_of(x) == name:
+    if operation_name(x) == name:
         return arguments_of(x)[0]
-    if operation_of(x) == "transpose" and swaps_last(arguments_of(x)[1]):
+    if operation_name(x) == "transpose" and swaps_last(arguments_of(x)[1]):
         return arguments_of(x)[0]
     if is_backwards(x, "matmul"):
         left, right = arguments_of(x)
@@ -432,13 +432,13 @@ def transpose_of_matrices(name: str, x: Any) -> Any:
 @simplifies(*LINEAR)
 def sign_out_of_linear(name: str, x: Any, *rest: Any) -> Any:
     """A sign moves out of a linear operation."""
-    return neg(apply(name, arguments_of(x)[0], *rest)) if operation_of(x) == "neg" else None
+    return neg(apply(name, arguments_of(x)[0], *rest)) if operation_name(x) == "neg" else None
 
 
 @simplifies("sum")
 def number_out_of_sum(name: str, x: Any, axis: Any, *rest: Any) -> Any:
     """A number moves out of a sum."""
-    if axis is not None and operation_of(x) == "multiply":
+    if axis is not None and operation_name(x) == "multiply":
         number, other = number_first(*arguments_of(x))
         if is_number(number):
             return apply("multiply", number, apply(name, other, axis, *rest))
@@ -452,7 +452,7 @@ def scale_before_expansion(name: str, x: Any, y: Any) -> Any:
         if is_backwards(value, *EXPANSIONS) and is_number(number):
             inner, shape = arguments_of(value)
             scaled = apply(name, inner, number) if position == 0 else apply(name, number, inner)
-            return apply(operation_of(value), scaled, shape)
+            return apply(operation_name(value), scaled, shape)
     return None
 
 
