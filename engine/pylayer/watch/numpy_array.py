@@ -138,15 +138,20 @@ def is_usual_index(parts: Sequence[Any]) -> bool:
     return True
 
 
-# Three operations of the engine at usual arguments, of which the result is known.
+# Three operations of the engine at usual arguments, of which the result is known. A Symbol's
+# operations are for its tracer, which has to see the call itself.
 def usual_item(tensor: Tensor, index: tuple[Any, ...]) -> Any:
     """``tensor[index]``."""
+    if isinstance(tensor, Symbol):
+        return getitem(tensor, index)
     array = tensor.array[index if ... in index else (*index, ...)]
     return OPS["getitem"].result((tensor,), (tensor, index), [tensor.array, index], array)
 
 
 def usual_write(tensor: Tensor, index: tuple[Any, ...], value: Tensor) -> Any:
     """The Tensor with `value`, of the right shape, at an index."""
+    if isinstance(tensor, Symbol) or isinstance(value, Symbol):
+        return setitem_(tensor, index, value)
     array = tensor.array.copy()
     array[index] = value.array
     raw = [tensor.array, index, value.array]
@@ -156,6 +161,8 @@ def usual_write(tensor: Tensor, index: tuple[Any, ...], value: Tensor) -> Any:
 def usual_transpose(tensor: Tensor) -> Any:
     """The Tensor with its axes in reverse."""
     axes = [*reversed(range(tensor.array.ndim))]
+    if isinstance(tensor, Symbol):
+        return transpose(tensor, axes)
     return OPS["transpose"].result((tensor,), (tensor, axes), [tensor.array, axes], tensor.array.T)
 
 

@@ -21,6 +21,7 @@ import numpy as np
 from pylayer.ops.complexes import real
 from pylayer.ops.indexing import where_
 from pylayer.ops.shape import astype, broadcast_to, reshape
+from pylayer.tape.symbol import Symbol
 from pylayer.tensor.dtype import BY_NUMPY
 from pylayer.tensor.nested import like, mapped
 from pylayer.tensor.tensor import Tensor
@@ -533,6 +534,8 @@ def usual_reduction(function: Any, array: Any, axis: Any = None, keepdims: Any =
     axes = list(range(memory.ndim)) if axis is None else [axis % memory.ndim]
     options = {"axis": axes, "keepdim": bool(keepdims), "dtype": None}
     tensor, row = array._tensor(), REDUCTIONS[function]
+    if isinstance(tensor, Symbol):  # its tracer has to see the call
+        return None
     rest = list(map(options.__getitem__, row.arguments[1:]))
     arguments = (tensor, *rest)
     out = row.result((tensor,), arguments, [tensor.array, *rest], np.array(expected))
@@ -574,7 +577,8 @@ def usual_call(ufunc: np.ufunc, dtype: np.dtype[Any], inputs: Sequence[Any]) -> 
         memory = value
         if type(value) is RecordedArray:
             buffer, memory = value._buffer, value._memory
-            if buffer.session is not session:
+            # a Symbol's tracer has to see the call
+            if buffer.session is not session or isinstance(buffer.tensor, Symbol):
                 return None
             value = value._tensor()
             live += buffer.tensor is not None
