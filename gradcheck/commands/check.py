@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 import click
 
 from gradcheck.backends.base import BACKENDS, Backend
-from gradcheck.case.arguments import backend_of
 from gradcheck.case.foreign_frameworks import REFUSAL
 from gradcheck.case.layer_signature import (
     CANNOT_CHECK,
@@ -153,6 +152,8 @@ def import_layer(reference: str) -> tuple[Any, Backend]:
     What the module prints goes to stderr. Raises UserError: there is no such layer, its module
     cannot be imported, or it is of a framework that has no backend.
     """
+    from gradcheck.case.arguments import backend_of  # needs NumPy, slow to import
+
     try:
         with engine(always=True), redirect_stdout(sys.stderr):
             target = import_anew(reference)
