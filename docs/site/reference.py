@@ -18,6 +18,9 @@ from gradcheck.commands import main
 from gradcheck.conformance.catalogue import iterate_rules, load_catalogue
 from gradcheck.spec.model import json_schema
 
+PROGRAMS = "specs/programs"
+"""The folder of the programs that the page of the matrix links to."""
+
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages to those of `docs`; mkdocs calls this."""
@@ -26,6 +29,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for name, source in OUTSIDE.items():
         content = (Path(config.docs_dir).parent / source).read_text(encoding="utf-8")
         files.append(File.generated(config, name, content=content.replace("](docs/", "](../")))
+    for program in sorted((Path(config.docs_dir).parent / PROGRAMS).glob("*.py")):
+        files.append(File.generated(config, f"programs/{program.name}", content=program.read_text(encoding="utf-8")))
     return files
 
 
@@ -36,6 +41,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     """
     if page.file.src_uri == "matrix.md":
         page.meta["hide"] = ["toc"]  # its tables need the room
+        markdown = markdown.replace(f"](../{PROGRAMS}/", "](programs/")
     markdown = re.sub(FOR_TESTS, r"\1", markdown, flags=re.M)
     for name, source in OUTSIDE.items():
         markdown = markdown.replace(f"]({source}", f"]({name}").replace(f"](../{source}", f"]({name}")
