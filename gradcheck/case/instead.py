@@ -12,7 +12,7 @@ import numpy as np
 from gradcheck.case.user_code import compile_expression, phase_of
 from gradcheck.support.foreign import text_of, type_name
 
-LONGEST_MESSAGE = 80
+LONGEST_RECORDED = 80
 """Characters of an exception's text that are recorded."""
 _SUMMARY = "Error Message Summary:"
 """Stands in Paddle's messages behind a trace whose addresses differ from run to run."""
@@ -31,7 +31,7 @@ class Instead:
         raises = {"type": type_name(error).rpartition(".")[2], "phase": phase_of(error)}
         text = text_of(error).rpartition(_SUMMARY)[2]
         parts = [part.strip() for part in _VARYING.split(text)]
-        message = max(parts, key=len)[:LONGEST_MESSAGE].strip()
+        message = max(parts, key=len)[:LONGEST_RECORDED].strip()
         return {"raises": {**raises, "message": message} if message else raises}
 
     def values(self, expressions: Iterable[str]) -> dict[str, Any]:

@@ -302,7 +302,7 @@ def run_scenarios(asked: RunOptions) -> NoReturn:
         click.echo(f"gradcheck: {record.problem or kept}", err=True)
     write_baseline(asked, baseline, results)
     if asked.record and not interrupted:
-        from gradcheck.conformance.recording import write_release_file  # few runs record
+        from gradcheck.conformance.release_writer import write_release_file  # few runs record
 
         write_release_file(Path(asked.record), cases, results)
     write_reports(files, cases, results, began, asked.again())
@@ -334,7 +334,7 @@ def selected_cases(asked: RunOptions, project: Project, failed: Mapping[str, str
         few = f"; shard {number}/{total} may have none of so few" if total > 1 else ""
         raise UserError(nothing_selected(asked.keywords, everything) + few, NOTHING_SELECTED)
     if asked.record:
-        from gradcheck.conformance.recording import require_recordable  # few runs record
+        from gradcheck.conformance.release_writer import require_recordable  # few runs record
 
         require_recordable(cases, asked.record)
     return with_releases(cases, asked.as_version)

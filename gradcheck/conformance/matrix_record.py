@@ -14,11 +14,11 @@ from gradcheck.spec.model import ExpectationClass
 MATRIX_FORMAT = "gradcheck-matrix/3"
 
 
-class _Record(BaseModel):
+class _MatrixPart(BaseModel):
     model_config = ConfigDict(frozen=True, validate_by_name=True, serialize_by_alias=True)
 
 
-class CellRecord(_Record):
+class CellRecord(_MatrixPart):
     """What a backend does with a rule."""
 
     does: str = Field(description="The worst behaviour, in a word.")
@@ -26,7 +26,7 @@ class CellRecord(_Record):
     of: int = Field(ge=0, description="Scenarios that ran; 0 where the backend was not run.")
 
 
-class NoteRecord(_Record):
+class NoteRecord(_MatrixPart):
     """A deviation."""
 
     does: str = Field(description="The behaviour, in a word.")
@@ -38,14 +38,14 @@ class NoteRecord(_Record):
     fixed_in: str = Field(description="The next release that was run and does as expected.")
 
 
-class ProgramRecord(_Record):
+class ProgramRecord(_MatrixPart):
     """A plain program that shows what releases do with a sentence."""
 
     code: str
     prints: dict[str, str] = Field(description="Release → what the program prints there.")
 
 
-class RuleRecord(_Record):
+class RuleRecord(_MatrixPart):
     """A rule in one class."""
 
     rule: str
@@ -63,7 +63,7 @@ class RuleRecord(_Record):
     program: ProgramRecord | None
 
 
-class ChangeRecord(_Record):
+class ChangeRecord(_MatrixPart):
     """The rules in which a release differs from the one before it, with their classes."""
 
     from_: str = Field(alias="from")
@@ -74,7 +74,7 @@ class ChangeRecord(_Record):
     broken: list[str]
 
 
-class MatrixRecord(_Record):
+class MatrixRecord(_MatrixPart):
     """All rules on some backends."""
 
     format: Literal["gradcheck-matrix/3"] = "gradcheck-matrix/3"

@@ -215,7 +215,7 @@ class CaseBehaviour(NamedTuple):
     reason: str
 
 
-class Deviation(NamedTuple):
+class NoteKey(NamedTuple):
     """The fields that notes with different backends or scenarios share."""
 
     behaviour: Behaviour
@@ -266,14 +266,14 @@ class MatrixBuilder:
 
         There is one note for all scenarios that deviate alike on the same backends.
         """
-        backends_of: dict[tuple[Deviation, str], set[str]] = {}
+        backends_of: dict[tuple[NoteKey, str], set[str]] = {}
         for case, behaviour, reason in outcomes:
             if behaviour not in NOT_DEVIATING:
                 issue = case.entry.issue if case.entry is not None else None
-                key = Deviation(behaviour, reason, issue or ""), case.scenario.id
+                key = NoteKey(behaviour, reason, issue or ""), case.scenario.id
                 backends_of.setdefault(key, set()).add(case.backend)
 
-        scenarios_of: dict[tuple[Deviation, tuple[str, ...]], list[str]] = {}
+        scenarios_of: dict[tuple[NoteKey, tuple[str, ...]], list[str]] = {}
         for (deviation, scenario), deviating in backends_of.items():
             in_order = tuple(sorted(deviating, key=self.backends.index))
             scenarios_of.setdefault((deviation, in_order), []).append(scenario)

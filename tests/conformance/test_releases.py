@@ -8,8 +8,8 @@ import pytest
 from cases import cases_of
 
 from gradcheck.case.execute import execute
-from gradcheck.conformance import recording
-from gradcheck.conformance.recording import UNREAD, entry_of, file_text, new_entry
+from gradcheck.conformance import release_writer
+from gradcheck.conformance.release_writer import UNREAD, file_text, new_entry, release_entry
 from gradcheck.conformance.releases import (
     find_release,
     read_release,
@@ -110,7 +110,7 @@ scenarios:
     )
     def test_what_is_seen_is_recorded_as_it_is_seen(self, expect: str, observed: dict[str, object]) -> None:
         case, result = self.outcome(expect)
-        entry = entry_of([(case, result)])
+        entry = release_entry([(case, result)])
         assert entry is not None
         assert entry["observed"] == observed
         assert entry["reason"].startswith(UNREAD)
@@ -124,7 +124,7 @@ scenarios:
         assert observed == {"raises": {"type": "KeyError", "phase": "forward", "message": "'gone'"}}
 
     def test_what_holds_has_no_entry(self) -> None:
-        assert entry_of([self.outcome("{values: {x.grad: [2.0]}}")]) is None
+        assert release_entry([self.outcome("{values: {x.grad: [2.0]}}")]) is None
 
     def test_a_crash_and_a_run_without_end_are_recorded_by_how_they_end(self) -> None:
         case, _ = self.outcome("{values: {x.grad: [2.0]}}")
@@ -133,7 +133,7 @@ scenarios:
         assert new_entry(case.result(Status.TIMEOUT, "late"))["observed"] == {"hang": True}
 
     def test_what_is_written_can_be_read(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(recording, "python_of", lambda case: "3.11.7")
+        monkeypatch.setattr(release_writer, "python_of", lambda case: "3.11.7")
         case, result = self.outcome("{values: {x.grad: [3.0]}}")
         case = case.model_copy(update={"backend": "paddle@3.3.1"})
         path = tmp_path / "paddle-3.3.1.yaml"
@@ -145,13 +145,13 @@ scenarios:
     def test_a_run_of_a_few_scenarios_changes_their_entries_alone(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(recording, "python_of", lambda case: "3.11.7")
+        monkeypatch.setattr(release_writer, "python_of", lambda case: "3.11.7")
         path = tmp_path / "paddle-3.3.1.yaml"
         path.write_text(release_paths()["3.3.1"].read_text(encoding="utf-8"), encoding="utf-8")
         before = read_release(release_paths()["3.3.1"])
         documents = plan(load([bundled_specs() / "documents"]), ["paddle@3.3.1"])
         [case] = [case for case in documents if case.scenario.id == "backward-rules-list-return"]
-        recording.write_release_file(path, [case], [case.result(Status.PASS, "")])
+        release_writer.write_release_file(path, [case], [case.result(Status.PASS, "")])
         read_release.cache_clear()
         after = read_release(path)
         assert before.deviates.keys() - after.deviates.keys() == {"backward-rules-list-return"}

@@ -67,7 +67,7 @@ def write_release_file(path: Path, cases: Sequence[Case], results: Sequence[Resu
         case_results.setdefault(case.scenario.id, []).append((case, result))
     deviates, holds = {}, []
     for scenario, outcomes in sorted(case_results.items()):
-        entry = entry_of(outcomes)
+        entry = release_entry(outcomes)
         if entry is not None:
             deviates[scenario] = entry
         elif any(result.status in (*AS_DOCUMENTED, Status.XPASS) for _, result in outcomes):
@@ -85,7 +85,7 @@ def write_release_file(path: Path, cases: Sequence[Case], results: Sequence[Resu
         raise UserError(f"--record {path}: {error.strerror or error}") from None
 
 
-def entry_of(outcomes: Sequence[tuple[Case, Result]]) -> dict[str, Any] | None:
+def release_entry(outcomes: Sequence[tuple[Case, Result]]) -> dict[str, Any] | None:
     """Return the entry of a scenario from its cases; None if it holds or says nothing."""
     new: dict[str, Any] | None = None
     for case, result in outcomes:
@@ -148,11 +148,11 @@ def file_text(
 
 def dump(data: dict[str, Any]) -> str:
     """Return YAML in the subset that specs use."""
-    text: str = yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=WIDTH)
+    text: str = yaml.dump(data, Dumper=_FlowLists, sort_keys=False, allow_unicode=True, width=WIDTH)
     return text
 
 
-class _Dumper(yaml.SafeDumper):
+class _FlowLists(yaml.SafeDumper):
     """Writes mappings as blocks and lists in one line."""
 
     def represent_sequence(self, tag: str, sequence: Any, flow_style: bool | None = None) -> Any:

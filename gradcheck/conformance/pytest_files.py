@@ -180,11 +180,11 @@ def counted(expect: Expect) -> dict[str, int]:
 def literal(expected: Any) -> str:
     """Return an expected value as Python source, with its tolerance if it has one."""
     rtol = getattr(expected, "rtol", None)
-    text = repr(listed(getattr(expected, "value", expected)))
+    text = repr(as_lists(getattr(expected, "value", expected)))
     text = re.sub(r"\b(nan|inf)\b", r"np.\1", text) if "'" not in text else text
     return f"{text}, rtol={rtol}" if rtol is not None else text
 
 
-def listed(value: Any) -> Any:
+def as_lists(value: Any) -> Any:
     """Return nested tuples as lists."""
-    return [listed(item) for item in value] if isinstance(value, (list, tuple)) else value
+    return [as_lists(item) for item in value] if isinstance(value, (list, tuple)) else value
