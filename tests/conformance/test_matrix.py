@@ -199,7 +199,7 @@ class TestForms:
     @pytest.mark.parametrize(
         ("arguments", "said"),
         [
-            (["-b", "torch"], "there is no backend 'torch'"),
+            (["-b", "nowhere"], "there is no backend 'nowhere'"),
             (["--recorded", "-b", NEWEST, "--report", "html:/nowhere/x.html"], "there is no folder /nowhere"),
             (["--recorded", "-b", NEWEST, "--report", "badges:/nowhere"], "there is no folder /nowhere"),
             (["--recorded", "-b", NEWEST, "--report", "pdf:x"], "the formats are html, markdown, json, badges"),
