@@ -28,6 +28,8 @@ def fix_of(function: TensorFunction, passes: FunctionPasses) -> Fix | None:
     """
     if not function.backend.records or function.backend.name != "numpy":
         return None
+    if function.layers_by_name:  # layers of a world run on its ranks alone
+        return None
     for layer, args, kwargs in forward_calls(function)[:MOST_LAYERS]:
 
         def passes_with(changed: Any, call: LayerCall, layer: Any = layer) -> bool:

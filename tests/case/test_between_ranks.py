@@ -336,3 +336,15 @@ def test_after_a_world_that_came_apart_the_next_one_is_whole() -> None:
         return dy
 
     assert check(forward, backward).verdict is Status.PASS
+
+
+def test_a_wrong_layer_of_a_world_runs_on_its_ranks_alone() -> None:
+    """The search for a fix would run it outside of the world otherwise."""
+    sizes = set()
+
+    def forward(x: Any) -> Any:
+        sizes.add(dist.get_world_size())
+        return x * 1
+
+    assert check(forward, lambda dy: dy * 2).verdict is Status.FAIL
+    assert sizes == {3}

@@ -166,8 +166,14 @@ class Reader:
         return done.stdout
 
     def gradcheck(self, words: list[str]) -> Result:
-        """What the command does, in this process."""
-        return CliRunner().invoke(main, words, env=self.environment)
+        """What the command does, in this process; the modules that it imports end with it."""
+        before = {*sys.modules}
+        try:
+            return CliRunner().invoke(main, words, env=self.environment)
+        finally:
+            for name in {*sys.modules} - before:
+                if (getattr(sys.modules[name], "__file__", None) or "").startswith(str(self.place)):
+                    del sys.modules[name]
 
 
 SCENARIO = {"id": "shown", "layer": {"op": "tanh"}, "inputs": {"x": {"shape": [2]}}}
