@@ -29,6 +29,7 @@ import tomllib
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 from typing import Any, NamedTuple
 from unittest import mock
 
@@ -166,14 +167,20 @@ class Reader:
         return done.stdout
 
     def gradcheck(self, words: list[str]) -> Result:
-        """What the command does, in this process; the modules that it imports end with it."""
-        before = {*sys.modules}
+        """What the command does, in this process; the project's modules end with it."""
         try:
             return CliRunner().invoke(main, words, env=self.environment)
         finally:
-            for name in {*sys.modules} - before:
-                if (getattr(sys.modules[name], "__file__", None) or "").startswith(str(self.place)):
-                    del sys.modules[name]
+            forget_modules(self.place)
+
+
+def forget_modules(folder: Path) -> None:
+    """Drop imported modules and packages below a folder: in another process, or project, they are others."""
+    for name, module in [*sys.modules.items()]:
+        known = vars(module) if isinstance(module, ModuleType) else {}
+        files = [known.get("__file__") or "", *(known.get("__path__") or [])]
+        if any(str(file).startswith(str(folder)) for file in files):
+            del sys.modules[name]
 
 
 SCENARIO = {"id": "shown", "layer": {"op": "tanh"}, "inputs": {"x": {"shape": [2]}}}

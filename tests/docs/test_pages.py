@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pages import LANGUAGES, PAGES, ROOT, Block, Reader, alike, blocks
+from pages import LANGUAGES, PAGES, ROOT, Block, Reader, alike, blocks, forget_modules
 
 import pylayer.paddle as paddle
 
@@ -72,7 +72,10 @@ def test_a_page_does_what_it_says(page: str, tmp_path: Path, monkeypatch: pytest
     if page == "docs/pytest.md":
         reader.write(reader.place / "mypkg/layers.py", OWN_TANH)
     monkeypatch.chdir(reader.place)
+    others = str(tmp_path.parent)  # folders of other tests, in which modules have the same names
+    monkeypatch.setattr(sys, "path", [place for place in sys.path if not place.startswith(others)])
     monkeypatch.syspath_prepend(str(reader.place))
+    forget_modules(tmp_path.parent)  # those of other tests in this process
     programs = paddle.static.Program(), paddle.static.Program()  # other tests leave theirs in the process
     try:
         with paddle.static.program_guard(*programs):
@@ -85,9 +88,7 @@ def test_a_page_does_what_it_says(page: str, tmp_path: Path, monkeypatch: pytest
             reader.finish()
     finally:
         paddle.disable_static()
-        for name, module in [*sys.modules.items()]:
-            if (getattr(module, "__file__", None) or "").startswith(str(reader.place)):
-                del sys.modules[name]  # of another page it is another module
+        forget_modules(reader.place)
 
 
 def test_a_screen_that_is_not_what_the_command_prints_is_noticed() -> None:
