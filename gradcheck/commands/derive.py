@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import linecache
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,10 +11,9 @@ from typing import Any
 import click
 import numpy as np
 
-import pylayer
 from gradcheck.api import derive as derive_backward
 from gradcheck.case.input_arrays import make_input
-from gradcheck.case.user_code import import_reference, run_source
+from gradcheck.case.user_code import engine, import_reference, run_source
 from gradcheck.commands.backends import chosen_backends
 from gradcheck.commands.permission import permission_of, require_permission
 from gradcheck.commands.run_cases import make_executor
@@ -94,20 +92,10 @@ def derived_from(
         name: make_input(spec, spec.dtype, random).astype(str(spec.dtype))
         for name, spec in inputs_of_words(inputs).items()
     }
-    with engine_as_paddle():
+    with engine(always=True):
         subject, name = subject_of(reference)
         args, kwargs = called_with(subject, call, arrays)
         return derive_backward(subject, *args, name=name, order=order, **kwargs)
-
-
-@contextmanager
-def engine_as_paddle() -> Iterator[None]:
-    """A block in which ``import paddle`` gives the engine, also where a Paddle is installed."""
-    pylayer.install_paddle()
-    try:
-        yield
-    finally:
-        pylayer.uninstall_paddle()
 
 
 def repaired_scenario(word: str, allow_code: bool) -> Derived:
