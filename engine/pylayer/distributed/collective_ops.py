@@ -1,5 +1,6 @@
-"""The operations that join ranks: an input and an output for each, in their order. None of them
-rounds but the sums."""
+"""The operations between ranks: one input and one output per rank, in rank order. Only the sums
+round.
+"""
 
 from __future__ import annotations
 
@@ -13,28 +14,28 @@ from pylayer.tensor.array import Array
 
 @op(many=True, x=lambda g, F: F.add_n(list(g)))
 def all_reduce(xp: ModuleType, x: Sequence[Array]) -> tuple[Array, ...]:
-    """The sum, once for each."""
+    """The sum, one copy per rank."""
     total = functools.reduce(xp.add, x) if len(x) > 1 else x[0].copy()
     return (total, *(total.copy() for _ in x[1:]))
 
 
 @op(many=True, x=lambda g, F, i: F.add_n([F.getitem(one, i) for one in g]))
 def all_gather(xp: ModuleType, x: Sequence[Array]) -> tuple[Array, ...]:
-    """All of them along a new first axis, once for each."""
+    """All inputs stacked along a new first axis, one copy per rank."""
     whole = xp.stack(x)
     return (whole, *(whole.copy() for _ in x[1:]))
 
 
 @op(many=True, x=lambda g, F: F.stack(list(g)))
 def reduce_scatter(xp: ModuleType, x: Sequence[Array]) -> tuple[Array, ...]:
-    """Part k of the sum, along the first axis, for the k-th."""
+    """Rank k gets part k of the sum, split along the first axis."""
     total = functools.reduce(xp.add, x) if len(x) > 1 else x[0]
     return tuple(total[k].copy() for k in range(len(x)))
 
 
 @op(many=True, x=lambda g, F, i: F.stack([F.getitem(one, i) for one in g]))
 def all_to_all(xp: ModuleType, x: Sequence[Array]) -> tuple[Array, ...]:
-    """For the k-th the parts k of all, along the first axis."""
+    """Rank k gets part k of every input, split along the first axis."""
     return tuple(xp.stack([one[k] for one in x]) for k in range(len(x)))
 
 

@@ -1,4 +1,4 @@
-"""Results of each collective for its members, from their contributions."""
+"""The result of each collective for each member, computed from all contributions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pylayer.ops.shape import clone, reshape
 from pylayer.tensor.tensor import Tensor
 
 Results = Sequence[Sequence[Any]]
-"""Per member, what it gets."""
+"""Results, one per member."""
 
 
 def folded(tensors: Sequence[Tensor], op: int) -> Tensor:
@@ -30,12 +30,12 @@ def folded(tensors: Sequence[Tensor], op: int) -> Tensor:
 
 
 def for_all(tensor: Tensor, calls: Sequence[Call]) -> Results:
-    """A copy for each."""
+    """One copy per member."""
     return [[one] for one in broadcast_ranks(tensor, len(calls))]
 
 
 def reduced_for_all(calls: Sequence[Call]) -> Results:
-    """Reduced over the ranks, once for each."""
+    """The reduction, one copy per member."""
     given, op = [call.given[0] for call in calls], calls[0].agreed["op"]
     if op not in (SUM, AVG):
         return for_all(folded(given, op), calls)
@@ -43,18 +43,18 @@ def reduced_for_all(calls: Sequence[Call]) -> Results:
 
 
 def reduced_for_one(calls: Sequence[Call]) -> Results:
-    """Reduced over the ranks, for the rank `dst`."""
+    """The reduction, for rank `dst` only."""
     return for_one(calls, reduced_for_all(calls))
 
 
 def for_one(calls: Sequence[Call], results: Results) -> Results:
-    """These results for the rank `dst`, nothing for others."""
+    """Give the results to rank `dst` and nothing to the others."""
     pairs = zip(calls, results, strict=True)
     return [one if call.rank == call.agreed["dst"] else [] for call, one in pairs]
 
 
 def reduced_and_scattered(calls: Sequence[Call]) -> Results:
-    """Part k of the reduction for the k-th."""
+    """Rank k gets part k of the reduction."""
     count, op = len(calls), calls[0].agreed["op"]
     parts = [in_parts(call, count) for call in calls]
     if op not in (SUM, AVG):
@@ -63,7 +63,9 @@ def reduced_and_scattered(calls: Sequence[Call]) -> Results:
 
 
 def in_parts(call: Call, count: int) -> Tensor:
-    """A rank's contribution, one part per member along a new first axis. Raises MismatchError."""
+    """Split a rank's contribution into one part per member along a new first axis. Raises
+    MismatchError.
+    """
     if len(call.given) > 1:
         check_count(call, count, "gives")
         return stack(call.given)
@@ -78,43 +80,43 @@ def in_parts(call: Call, count: int) -> Tensor:
 
 
 def check_count(call: Call, count: int, verb: str) -> None:
-    """Whether a rank gives as many Tensors as there are members. Raises MismatchError."""
+    """Check that a rank gives one Tensor per member. Raises MismatchError."""
     if len(call.given) != count:
         text = f"rank {call.rank} {verb} {len(call.given)} Tensors to {count} ranks: {call}"
         raise MismatchError(text, [call.rank])
 
 
 def gathered(calls: Sequence[Call]) -> Results:
-    """The Tensors of all, for each."""
+    """All Tensors, for every member."""
     return [list(unbind(one)) for one in all_gather([call.given[0] for call in calls])]
 
 
 def gathered_for_one(calls: Sequence[Call]) -> Results:
-    """The Tensors of all, for the rank `dst`."""
+    """All Tensors, for rank `dst` only."""
     return for_one(calls, [[clone(other.given[0]) for other in calls]] * len(calls))
 
 
 def scattered(calls: Sequence[Call]) -> Results:
-    """One of the root's Tensors for each."""
+    """One of the root's Tensors per member."""
     root = root_of(calls)
     check_count(root, len(calls), "scatters")
     return [[clone(part)] for part in root.given]
 
 
 def broadcast(calls: Sequence[Call]) -> Results:
-    """Of the root's; it keeps its own."""
+    """The root's Tensor for every other member; the root keeps its own."""
     root = root_of(calls)
     copies = broadcast_ranks(root.given[0], len(calls))
     return [[] if call is root else [one] for call, one in zip(calls, copies, strict=True)]
 
 
 def root_of(calls: Sequence[Call]) -> Call:
-    """The call of the source."""
+    """The call of the source rank."""
     return next(call for call in calls if call.rank == calls[0].agreed["src"])
 
 
 def exchanged(calls: Sequence[Call]) -> Results:
-    """Part k of each for the k-th. Raises MismatchError."""
+    """Rank k gets part k of every contribution. Raises MismatchError."""
     count = len(calls)
     for call in calls:
         check_count(call, count, "gives")
@@ -136,22 +138,22 @@ def exchanged(calls: Sequence[Call]) -> Results:
 
 
 def received(calls: Sequence[Call]) -> Results:
-    """Of a message: nothing for the sender."""
+    """A message's results: none for the sender."""
     return [[], [clone(calls[0].given[0])]]
 
 
 def objects(calls: Sequence[Call]) -> Results:
-    """The objects of all, for each."""
+    """All objects, for every member."""
     return [[call.given[0] for call in calls] for _ in calls]
 
 
 def objects_of_root(calls: Sequence[Call]) -> Results:
-    """The root's objects, for each."""
+    """The root's objects, for every member."""
     return [list(root_of(calls).given) for _ in calls]
 
 
 def nothing(calls: Sequence[Call]) -> Results:
-    """Nothing: to have come together is all."""
+    """No result: a barrier only waits for every member."""
     return [[] for _ in calls]
 
 

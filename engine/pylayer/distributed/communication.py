@@ -23,20 +23,21 @@ TensorOrList = Any
 
 
 class Task:
-    """A call under way. Until it is waited for, the Tensors for its results may hold anything, and
-    those that are sent have to stay as they are."""
+    """A call in progress. Until it is waited for, its result Tensors may hold anything, and its
+    input Tensors must not change.
+    """
 
     def __init__(self, rank: Any, call: Call, plan: Plan) -> None:
         self.rank, self.call, self.plan, self.targets = rank, call, plan, plan.targets
         self.waited = False
         self.sent: list[tuple[Any, Any]] = []
-        """The Tensors that are handed over, with what they held."""
+        """The Tensors that are sent, with their values at the call."""
         self.before: list[tuple[Any, Any]] = []
-        """The Tensors that hold nothing to be relied upon, with what they held."""
+        """The Tensors whose values are undefined until the wait, with their values at the call."""
         rank.unwaited.append(self)
 
     def leave(self) -> None:
-        """Have the Tensors for the results hold no numbers, until they are waited for."""
+        """Make the result Tensors hold undefined numbers until the call is waited for."""
         pairs = zip(self.plan.given, self.call.given, strict=True)
         self.sent = [pair for pair in pairs if not any(pair[0] is one for one in self.targets)]
         if self.targets and self.rank.spoils(self.call):
@@ -45,7 +46,7 @@ class Task:
                 self.rank.written(one, self.rank.unknown(held))
 
     def wait(self, timeout: Any = None) -> bool:
-        """Have the results in the Tensors that were given for them.
+        """Write the results into the result Tensors.
 
         Raises:
             CommunicationError: the ranks' calls do not fit together, or nobody answers.
@@ -64,26 +65,28 @@ class Task:
     synchronize = wait
 
     is_completed = wait
-    """It is called until it returns True."""
+    """Polled until it returns True."""
 
 
 class Plan(NamedTuple):
     """A collective call's contribution, the Tensors that it fills, and the properties that must be
-    equal on all members."""
+    equal on all members.
+    """
 
     given: Sequence[Any] = ()
     fill: Callable[[list[Any]], None] = lambda results: None
     targets: Sequence[Any] = ()
     agreed: Mapping[str, Any] = MappingProxyType({})
     takes: Sequence[Any] | None = None
-    """The Tensors whose shape and dtype the others must fit; those given unless said."""
+    """The Tensors whose shape and dtype all members must share; the contribution's by default."""
 
 
 def called(
     kind: str, plan: Plan, group: Group | None, sync_op: bool, use_calc_stream: bool = False
 ) -> Task | None:
-    """Make a call, and wait for it if it is synchronous; None, with a warning, if this rank is no
-    member."""
+    """Make a call, and wait for it if it is synchronous. Warn and return None if this rank is not a
+    member.
+    """
     members, rank = group or world_group(), current()
     if members.rank < 0:
         warn_of_no_member(members)
@@ -98,7 +101,7 @@ def called(
 def made_call(
     kind: str, members: tuple[int, ...], place: int, key: tuple[Any, ...], plan: Plan
 ) -> Call:
-    """The call of this rank, with its Tensors as they are now."""
+    """Build this rank's call from its Tensors as they are now."""
     rank = current()
     takes = plan.given if plan.takes is None else plan.takes
     return Call(
@@ -115,7 +118,7 @@ def made_call(
 
 
 def warn_of_no_member(members: Group) -> None:
-    """Warn that this rank takes no part."""
+    """Warn that this rank does not take part."""
     text = f"Current global rank {current().number} is not in group {members.name}"
     warnings.warn(text, stacklevel=4)
 
@@ -128,7 +131,7 @@ def found_inside(number: int, members: Group) -> None:
 
 
 def started(call: Call, plan: Plan, waits: bool) -> Task:
-    """A call that is made, and waited for if wanted."""
+    """Make a call, and wait for it if `sync_op` says so."""
     rank = current()
     task = Task(rank, call, plan)
     rank.issue(call)
@@ -141,7 +144,7 @@ def started(call: Call, plan: Plan, waits: bool) -> Task:
 
 # --------------------------------------------------------------------------- writing results
 def into(*targets: Any) -> Callable[[list[Any]], None]:
-    """Write the results into these Tensors, as many as there are."""
+    """Write the results into the same number of Tensors."""
     rank = current()
 
     def fill(results: list[Any]) -> None:
@@ -153,7 +156,7 @@ def into(*targets: Any) -> Callable[[list[Any]], None]:
 
 
 def into_list(targets: list[Any]) -> Callable[[list[Any]], None]:
-    """Write the results into a list: into its Tensors, or as its Tensors if it is empty."""
+    """Write the results into a list: into its Tensors, or as its elements if it is empty."""
     rank = current()
 
     def fill(results: list[Any]) -> None:
@@ -171,7 +174,7 @@ def into_list(targets: list[Any]) -> Callable[[list[Any]], None]:
 
 
 def joined_into(target: Any) -> Callable[[list[Any]], None]:
-    """Write the results into one Tensor, one behind the other."""
+    """Write the results into one Tensor, one after another."""
     rank = current()
 
     def fill(results: list[Any]) -> None:
@@ -182,7 +185,7 @@ def joined_into(target: Any) -> Callable[[list[Any]], None]:
 
 
 def check_room(target: Any, results: Sequence[Any]) -> None:
-    """Whether a Tensor holds as many numbers as results have, of their dtype. Raises ValueError."""
+    """Check that a Tensor has the results' dtype and number of elements. Raises ValueError."""
     first, count = results[0], len(results)
     shape, own = current().like(target)
     if math.prod(shape) != sum(one.size for one in results) or own != first.dtype.name:
@@ -200,7 +203,7 @@ def all_reduce(
     sync_op: bool = True,
     use_calc_stream: bool = False,
 ) -> Task | None:
-    """Reduce over the ranks, in place, on all of them."""
+    """Reduce over the ranks, in place, on every rank."""
     plan = Plan([tensor], into(tensor), [tensor], {"op": op})
     return called("all_reduce", plan, group, sync_op, use_calc_stream)
 
@@ -225,7 +228,7 @@ def broadcast(
     sync_op: bool = True,
     use_calc_stream: bool = False,
 ) -> Task | None:
-    """The values of rank `src` of the world, in place, on all."""
+    """Copy the values of rank `src` of the world, in place, to every rank."""
     return called(
         "broadcast",
         Plan([tensor], into(tensor), [tensor], {"src": src}),
@@ -242,7 +245,7 @@ def all_gather(
     sync_op: bool = True,
     use_calc_stream: bool = False,
 ) -> Task | None:
-    """The Tensors of all ranks, in a list or joined along the first axis."""
+    """Gather the Tensors of all ranks into a list, or joined along the first axis."""
     is_list = isinstance(tensor_or_tensor_list, list)
     fill = (into_list if is_list else joined_into)(tensor_or_tensor_list)
     targets = tensor_or_tensor_list if is_list else [tensor_or_tensor_list]
@@ -257,7 +260,7 @@ def gather(
     sync_op: bool = True,
     use_calc_stream: bool = False,
 ) -> Task | None:
-    """The Tensors of all ranks in a list, on rank `dst` of the world."""
+    """Gather the Tensors of all ranks into a list on rank `dst` of the world."""
     targets = [] if gather_list is None else gather_list
     plan = Plan([tensor], into_list(targets), targets, {"dst": dst})
     return called("gather", plan, group, sync_op, use_calc_stream)
@@ -272,7 +275,7 @@ def scatter(
     use_calc_stream: bool = False,
     tensor_list: TensorOrList = None,
 ) -> Task | None:
-    """One Tensor of a list of rank `src` of the world for each."""
+    """Give each rank one Tensor of a list of rank `src` of the world."""
     parts = tensor_or_tensor_list if tensor_list is None else tensor_list
     if current().number != src or parts is None:
         parts = []
@@ -291,8 +294,9 @@ def reduce_scatter(
     use_calc_stream: bool = False,
     tensor_list: TensorOrList = None,
 ) -> Task | None:
-    """Part k of the reduction for the k-th; the parts are a list, or lie along the first axis of
-    one Tensor."""
+    """Give rank k part k of the reduction; the parts are a list, or lie along the first axis of one
+    Tensor.
+    """
     parts = tensor_or_tensor_list if tensor_list is None else tensor_list
     given = list(parts) if isinstance(parts, (list, tuple)) else [parts]
     plan = Plan(given, into(tensor), [tensor], {"op": op})
@@ -307,7 +311,7 @@ def _reduce_scatter_base(
     sync_op: bool = True,
     use_calc_stream: bool = False,
 ) -> Task | None:
-    """`reduce_scatter` of one Tensor."""
+    """`reduce_scatter` with one Tensor."""
     return reduce_scatter(output, input, op, group, sync_op, use_calc_stream)
 
 
@@ -319,8 +323,9 @@ def alltoall(
     use_calc_stream: bool = False,
     **spelled: Any,
 ) -> Task | None:
-    """Part k of each rank for the k-th; the parts are lists, or lie along the first axis of one
-    Tensor."""
+    """Give rank k part k of every rank; the parts are lists, or lie along the first axis of one
+    Tensor.
+    """
     outs: Any = spelled.get("out_tensor_list", out_tensor_or_tensor_list)
     ins: Any = spelled.get("in_tensor_list", in_tensor_or_tensor_list)
     if not isinstance(ins, (list, tuple)):
@@ -338,8 +343,9 @@ def alltoall_single(
     sync_op: bool = True,
     use_calc_stream: bool = False,
 ) -> Task | None:
-    """Part k, along the first axis, of each rank for the k-th: in equal parts unless the sizes are
-    given."""
+    """Give rank k part k of every rank, along the first axis; parts are equal unless sizes are
+    given.
+    """
     members = group or world_group()
     given = parts_for(members, in_tensor, in_split_sizes, "in_split_sizes")
     takes = parts_for(members, out_tensor, out_split_sizes, "out_split_sizes")
@@ -348,8 +354,9 @@ def alltoall_single(
 
 
 def parts_for(members: Group, tensor: Any, sizes: Sequence[int] | None, name: str) -> list[Any]:
-    """The parts of a Tensor along its first axis, one for each member. Raises MismatchError: it has
-    no such parts."""
+    """Split a Tensor along its first axis into one part per member. Raises MismatchError if it
+    cannot be split so.
+    """
     if members.rank < 0:
         return []
     count, shape = members.nranks, current().like(tensor)[0]
@@ -376,7 +383,9 @@ def stream_alltoall_single(
     sync_op: bool = True,
     use_calc_stream: bool = False,
 ) -> Task | None:
-    """`alltoall_single` as ``paddle.distributed.stream`` has it: the sizes in the other order."""
+    """`alltoall_single` with the argument order of ``paddle.distributed.stream``: the sizes are
+    swapped.
+    """
     return alltoall_single(
         out_tensor, in_tensor, in_split_sizes, out_split_sizes, group, sync_op, use_calc_stream
     )
@@ -386,12 +395,12 @@ stream_alltoall_single.__name__ = "alltoall_single"
 
 
 def barrier(group: Group | None = None) -> None:
-    """Wait until all members are here."""
+    """Wait until every member has called it."""
     called("barrier", Plan(), group, True)
 
 
 def wait(tensor: Any, group: Group | None = None, use_calc_stream: bool = True) -> None:
-    """Wait for the calls under way that fill `tensor`."""
+    """Wait for the calls in progress that fill `tensor`."""
     for task in tuple(current().unwaited):
         if any(target is tensor for target in task.targets):
             task.wait()
@@ -399,12 +408,12 @@ def wait(tensor: Any, group: Group | None = None, use_calc_stream: bool = True) 
 
 # --------------------------------------------------------------------------- objects
 def all_gather_object(object_list: list[Any], obj: Any, group: Group | None = None) -> None:
-    """The objects of all ranks, in a list."""
+    """Gather the objects of all ranks into a list."""
     called("all_gather_object", Plan([obj], object_list.extend, takes=[]), group, True)
 
 
 def broadcast_object_list(object_list: list[Any], src: int, group: Group | None = None) -> None:
-    """The objects of rank `src` of the world, in place, on all."""
+    """Copy the objects of rank `src` of the world, in place, to every rank."""
     plan = Plan(object_list, replacing(object_list), agreed={"src": src}, takes=[])
     called("broadcast_object_list", plan, group, True)
 
@@ -415,14 +424,14 @@ def scatter_object_list(
     src: int = 0,
     group: Group | None = None,
 ) -> None:
-    """One object of rank `src` of the world for each."""
+    """Give each rank one object of rank `src` of the world."""
     given = list(in_object_list or ())
     plan = Plan(given, replacing(out_object_list), agreed={"src": src}, takes=[])
     called("scatter_object_list", plan, group, True)
 
 
 def replacing(objects: list[Any]) -> Callable[[list[Any]], None]:
-    """Have the results in a list, in place of what is there."""
+    """Replace the elements of a list with the results."""
 
     def fill(results: list[Any]) -> None:
         objects[:] = results
@@ -500,7 +509,7 @@ def batch_isend_irecv(p2p_op_list: Sequence[P2POp]) -> list[Task]:
 
 @contextmanager
 def _coalescing_manager(group: Group | None = None, tasks: Any = None) -> Iterator[None]:
-    """A block whose messages may be sent together: they are sent one by one."""
+    """A block whose messages Paddle may send together; here each is sent on its own."""
     yield
 
 
@@ -508,7 +517,7 @@ def _coalescing_manager(group: Group | None = None, tasks: Any = None) -> Iterat
 def new_group(
     ranks: Sequence[int] | None = None, backend: str | None = None, **options: Any
 ) -> Group:
-    """A group of some ranks; all ranks of the world make it.
+    """Make a group of some ranks; every rank of the world must make it.
 
     Raises:
         ValueError: a rank is not of the world.

@@ -1,4 +1,6 @@
-"""Rows to experts and back: expert k of rank j is number k + j · (experts of a rank) of all."""
+"""Send rows to experts and back: expert k of rank j has the global number k + j · (experts per
+rank).
+"""
 
 from __future__ import annotations
 
@@ -36,8 +38,7 @@ def to_experts(paddle: Any, x: Any, local: Sizes, own: Sizes, members: Group) ->
 
 
 def from_experts(paddle: Any, x: Any, local: Sizes, own: Sizes, members: Group) -> Any:
-    """Back again: the rows of this rank, in the order of all experts, of what these made of
-    them."""
+    """Send the experts' results back: this rank's rows, in the order of all experts."""
     count, ranks = len(local) // members.nranks, members.nranks
     fits(x, own, "global_count")
     made = x.split([own[k + j * count] for k in range(count) for j in range(ranks)], 0)
@@ -46,7 +47,7 @@ def from_experts(paddle: Any, x: Any, local: Sizes, own: Sizes, members: Group) 
 
 
 def fits(x: Any, sizes: Sizes, name: str) -> None:
-    """Whether rows are as many as counts say. Raises MismatchError."""
+    """Check that there are as many rows as the counts say. Raises MismatchError."""
     if sum(sizes) != x.shape[0]:
         text = (
             f"{name} {list(sizes)} counts {sum(sizes)} rows of {x.shape[0]}: {users_line()}, rank "
@@ -56,14 +57,14 @@ def fits(x: Any, sizes: Sizes, name: str) -> None:
 
 
 def exchanged_rows(paddle: Any, x: Any, given: Sizes, come: Sizes, members: Group) -> Any:
-    """Exchange `x`, sent in parts of some sizes, for parts of the received sizes."""
+    """Exchange parts of `x` with the given sizes for parts with the received sizes."""
     out = paddle.zeros([sum(come), *x.shape[1:]], x.dtype)
     communication.alltoall_single(out, x, given, come, members)
     return out
 
 
 def summed_by(count: int, sizes: Sizes) -> list[int]:
-    """Sums of `count` sizes in turn."""
+    """Sums over consecutive runs of `count` sizes."""
     return [sum(sizes[start : start + count]) for start in range(0, len(sizes), count)]
 
 
@@ -72,7 +73,7 @@ ENGINES_OWN = SimpleNamespace(concat=concat, zeros=zeros)
 
 
 class RowsToExperts(PyLayer):
-    """`to_experts`, or back, with the other for its gradient."""
+    """`to_experts` or its inverse; each is the other's gradient."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, sizes: tuple[Sizes, Sizes, Group], back: bool) -> Tensor:
@@ -91,7 +92,7 @@ def global_scatter(
     group: Group | None = None,
     use_calc_stream: bool = True,
 ) -> Any:
-    """The rows that the experts of this rank get."""
+    """The rows that this rank's experts receive."""
     return RowsToExperts.apply(
         x, (local_count.tolist(), global_count.tolist(), group or world_group()), False
     )
@@ -104,7 +105,7 @@ def global_gather(
     group: Group | None = None,
     use_calc_stream: bool = True,
 ) -> Any:
-    """The rows of this rank, of what experts have made of them."""
+    """This rank's rows, as the experts returned them."""
     return RowsToExperts.apply(
         x, (local_count.tolist(), global_count.tolist(), group or world_group()), True
     )

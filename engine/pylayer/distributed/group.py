@@ -1,4 +1,4 @@
-"""Groups of ranks, and Paddle's words for reductions."""
+"""Groups of ranks, and Paddle's names of reductions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pylayer.distributed.rank import current
 
 
 class ReduceOp:
-    """How values of several ranks become one."""
+    """How the values of several ranks are combined."""
 
     SUM, MAX, MIN, PROD, AVG = call.SUM, call.MAX, call.MIN, call.PROD, call.AVG
 
@@ -26,7 +26,9 @@ class Group:
     """
 
     collectives: ClassVar[Any]
-    """Makes `process_group`; `pylayer.distributed.process_group`, which needs groups, sets it."""
+    """Makes `process_group`. `pylayer.distributed.process_group` sets it, as it needs groups
+    itself.
+    """
 
     def __init__(
         self,
@@ -46,36 +48,36 @@ class Group:
 
     @property
     def nranks(self) -> int:
-        """How many there are."""
+        """The number of members."""
         return len(self.ranks)
 
     @property
     def world_size(self) -> int:
-        """The group's size for members, -1 for others."""
+        """The group's size for members, -1 for other ranks."""
         return self.nranks if self.rank >= 0 else -1
 
     @property
     def process_group(self) -> Any:
-        """The collectives under the names that Paddle's process groups have."""
+        """The collectives under the names of Paddle's process groups."""
         if self._pg is None:
             self._pg = self.collectives(self)
         return self._pg
 
     @property
     def backend(self) -> str:
-        """Which library communicates: none."""
+        """The name of the communication library; the engine uses none."""
         return "GLOO"
 
     def is_member(self) -> bool:
-        """Whether the rank whose object this is takes part, and is not alone."""
+        """Whether this rank is a member, and not the only one."""
         return self.rank >= 0 and self.nranks > 1
 
     def get_group_rank(self, rank: int) -> int:
-        """The place of a rank of the world; -1 for one that is not a member."""
+        """Convert a rank of the world to its number in the group; -1 if it is not a member."""
         return self.ranks.index(rank) if rank in self.ranks else -1
 
     def get_global_rank(self, rank: int) -> int:
-        """The rank of the world at a place."""
+        """Convert a number in the group to the rank of the world."""
         return self.ranks[rank] if self.rank >= 0 else -1
 
     def __repr__(self) -> str:
@@ -87,7 +89,7 @@ class Group:
 
 
 def world_group() -> Group:
-    """That of all ranks."""
+    """The group of all ranks."""
     rank = current()
     if not rank.groups:
         rank.groups.append(Group(rank.number, 0, range(rank.size)))
@@ -95,8 +97,9 @@ def world_group() -> Group:
 
 
 def made_group(ranks: Sequence[int] | None) -> Group:
-    """A group more, without a word to the others: all ranks are to make the same ones in the same
-    order."""
+    """Make another group without communication: all ranks must make the same groups in the same
+    order.
+    """
     everybody, rank = world_group(), current()
     members = sorted(everybody.ranks if ranks is None else ranks)
     if any(k not in everybody.ranks for k in members):
@@ -107,7 +110,7 @@ def made_group(ranks: Sequence[int] | None) -> Group:
 
 
 def get_group(id: int = 0) -> Group | None:
-    """The group of that number; None, with a warning, if there is none.
+    """Return the group with this id. Warn and return None if there is none.
 
     Warns:
         UserWarning: there is none.
@@ -121,17 +124,17 @@ def get_group(id: int = 0) -> Group | None:
 
 
 def get_rank(group: Group | None = None) -> int:
-    """The number of this rank: in the world, or in a group; -1 if it is not a member of it."""
+    """This rank's number in the world or in a group; -1 if it is not a member."""
     return group.rank if group is not None else int(current().number)
 
 
 def get_world_size(group: Group | None = None) -> int:
-    """The size of the world, or of a group; -1 if this rank is not a member of it."""
+    """The number of ranks in the world or in a group; -1 if this rank is not a member."""
     return group.world_size if group is not None else int(current().size)
 
 
 def is_initialized() -> bool:
-    """Whether there is a world around this code."""
+    """Whether this code runs in a world."""
     return current().world is not None
 
 
@@ -140,12 +143,12 @@ class ParallelEnv:
 
     @property
     def rank(self) -> int:
-        """Its number."""
+        """The rank's number."""
         return get_rank()
 
     @property
     def world_size(self) -> int:
-        """How many there are."""
+        """The number of ranks."""
         return get_world_size()
 
     local_rank = rank
@@ -153,17 +156,17 @@ class ParallelEnv:
 
     @property
     def device_id(self) -> int:
-        """The number of its device: there is one for all."""
+        """The device's number; all ranks share one device."""
         return 0
 
 
 def init_parallel_env() -> Group:
-    """Nothing needs to be set up; the group of all ranks."""
+    """Return the group of all ranks; nothing has to be set up."""
     return world_group()
 
 
 def destroy_process_group(group: Group | None = None) -> None:
-    """Nothing needs to be cleared away."""
+    """Do nothing: nothing has to be released."""
 
 
 def same_reduction(reduce_op: Any, *rest: Any) -> Any:

@@ -18,39 +18,39 @@ from pylayer.tensor.tensor import Tensor
 # --------------------------------------------------------------------------- what they do to a
 # Tensor
 def summed(x: Tensor, group: Group) -> Tensor:
-    """The sum over the group."""
+    """Sum over the group."""
     total: Tensor = clone(x)
     communication.all_reduce(total, group=group)
     return total
 
 
 def own_part(x: Tensor, group: Group, axis: int = 0) -> Tensor:
-    """This rank's part along an axis."""
+    """Take this rank's part along an axis."""
     return split(x, group.nranks, axis)[group.rank]
 
 
 def gathered(x: Tensor, group: Group, axis: int = 0) -> Tensor:
-    """The Tensors of all ranks, joined along an axis."""
+    """Join the Tensors of all ranks along an axis."""
     parts: list[Tensor] = []
     communication.all_gather(parts, x, group)
     return concat(parts, axis)
 
 
 def summed_part(x: Tensor, group: Group) -> Tensor:
-    """This rank's part, along the first axis, of the sum over the group."""
+    """Take this rank's part, along the first axis, of the sum over the group."""
     part: Tensor = empty([x.shape[0] // group.nranks, *x.shape[1:]], x.dtype)
     communication.reduce_scatter(part, x, group=group)
     return part
 
 
 def model_group() -> Group:
-    """The ranks along the model axis."""
+    """The group along the model axis."""
     return get_hybrid_communicate_group().groups["model"]
 
 
 # --------------------------------------------------------------------------- tensor parallelism
 class c_identity_eager(PyLayer):  # noqa: N801 - Paddle's name
-    """The Tensor itself; its gradient is summed over the group."""
+    """Return the Tensor; its gradient is summed over the group."""
 
     @staticmethod
     def forward(
@@ -65,7 +65,7 @@ class c_identity_eager(PyLayer):  # noqa: N801 - Paddle's name
 
 
 class mp_allreduce_eager(PyLayer):  # noqa: N801 - Paddle's name
-    """The sum over the group; its gradient is the cotangent, the same on all ranks."""
+    """Sum over the group; the gradient is the cotangent, the same on every rank."""
 
     @staticmethod
     def forward(ctx: Any, tensor: Tensor, group: Group, *rest: Any) -> Tensor:
@@ -77,7 +77,7 @@ class mp_allreduce_eager(PyLayer):  # noqa: N801 - Paddle's name
 
 
 class c_split_eager(PyLayer):  # noqa: N801 - Paddle's name
-    """This rank's part along the last axis; its gradient is gathered."""
+    """Take this rank's part along the last axis; gradients are gathered."""
 
     @staticmethod
     def forward(ctx: Any, tensor: Tensor, group: Group, rank: int = 0, nranks: int = 0) -> Tensor:
@@ -90,7 +90,7 @@ class c_split_eager(PyLayer):  # noqa: N801 - Paddle's name
 
 
 class _Concat(PyLayer):
-    """The parts of all ranks along the last axis; its gradient is this rank's part."""
+    """Join the parts of all ranks along the last axis; the gradient is this rank's part."""
 
     @staticmethod
     def forward(ctx: Any, tensor: Tensor, group: Group) -> Tensor:

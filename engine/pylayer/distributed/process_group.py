@@ -1,5 +1,4 @@
-"""The collectives by the names, and with the order of arguments, of the objects that Paddle's
-groups hold."""
+"""The collectives with the names and argument order of the objects in Paddle's groups."""
 
 from __future__ import annotations
 
@@ -19,15 +18,15 @@ class ProcessGroup:
         self.group = group
 
     def name(self) -> str:
-        """The library that communicates."""
+        """The name of the communication library."""
         return "GLOO"
 
     def rank(self) -> int:
-        """The place of this rank."""
+        """This rank's number in the group."""
         return self.group.rank
 
     def size(self) -> int:
-        """How many members there are."""
+        """The number of members."""
         return self.group.nranks
 
     def all_reduce(self, tensor: Any, op: int = SUM, sync_op: bool = False) -> Task | None:
@@ -39,41 +38,41 @@ class ProcessGroup:
     all_reduce_on_calc_stream = partialmethod(all_reduce, sync_op=True)
 
     def all_gather(self, first: Any, second: Any, sync_op: bool = False) -> Task | None:
-        """``(list, tensor)``, or ``(tensor, whole)``."""
+        """Takes ``(list, tensor)`` or ``(tensor, whole)``."""
         outs, given = (first, second) if isinstance(first, list) else (second, first)
         return communication.all_gather(outs, given, self.group, sync_op)
 
     def all_gather_into_tensor(self, whole: Any, tensor: Any, sync_op: bool = False) -> Task | None:
-        """Joined along the first axis."""
+        """Joins along the first axis."""
         return communication.all_gather(whole, tensor, self.group, sync_op)
 
     all_gather_on_calc_stream = partialmethod(all_gather_into_tensor, sync_op=True)
     all_gather_into_tensor_on_calc_stream = all_gather_on_calc_stream
 
     def broadcast(self, tensor: Any, src: int, sync_op: bool = False) -> Task | None:
-        """From a place of the group."""
+        """Receives from a rank of the group."""
         return communication.broadcast(tensor, self.group.ranks[src], self.group, sync_op)
 
     broadcast_on_calc_stream = partialmethod(broadcast, sync_op=True)
 
     def reduce(self, tensor: Any, dst: int, op: int = SUM, sync_op: bool = False) -> Task | None:
-        """To a place of the group."""
+        """Sends to a rank of the group."""
         return communication.reduce(tensor, self.group.ranks[dst], op, self.group, sync_op)
 
     def reduce_scatter_tensor(
         self, out: Any, tensor: Any, op: int = SUM, sync_op: bool = False
     ) -> Task | None:
-        """Of one Tensor, or a list."""
+        """Takes one Tensor or a list."""
         return communication.reduce_scatter(out, tensor, op, self.group, sync_op)
 
     _reduce_scatter_base = reduce_scatter = reduce_scatter_tensor
 
     def all_to_all(self, outs: Any, ins: Any, sync_op: bool = False) -> Task | None:
-        """Of lists."""
+        """Takes lists."""
         return communication.alltoall(outs, ins, self.group, sync_op)
 
     def all_to_all_tensor(self, out: Any, tensor: Any, sync_op: bool = False) -> Task | None:
-        """Of one Tensor each."""
+        """Takes one Tensor on each side."""
         return communication.alltoall_single(out, tensor, None, None, self.group, sync_op)
 
     def all_to_all_single(
@@ -84,26 +83,26 @@ class ProcessGroup:
         in_sizes: Any = None,
         sync_op: bool = False,
     ) -> Task | None:
-        """Of one Tensor each, in parts."""
+        """Takes one Tensor on each side, in parts."""
         return communication.alltoall_single(out, tensor, in_sizes, out_sizes, self.group, sync_op)
 
     def send(self, tensor: Any, dst: int, sync_op: bool = False) -> Task | None:
-        """To a place of the group."""
+        """Sends to a rank of the group."""
         return communication.send(tensor, self.group.ranks[dst], self.group, sync_op)
 
     def recv(self, tensor: Any, src: int, sync_op: bool = False) -> Task | None:
-        """From a place of the group."""
+        """Receives from a rank of the group."""
         return communication.recv(tensor, self.group.ranks[src], self.group, sync_op)
 
     def barrier(self) -> None:
-        """Wait for all."""
+        """Waits for all members."""
         communication.barrier(self.group)
 
     def _start_coalescing(self) -> None:
-        """Messages that follow may be sent together: they are sent one by one."""
+        """Paddle may send the following messages together; here each is sent on its own."""
 
     def _end_coalescing(self, tasks: Any = None) -> None:
-        """There is nothing left to send."""
+        """Does nothing: no message is pending."""
 
 
 Group.collectives = ProcessGroup

@@ -1,5 +1,6 @@
-"""A rank: its number, its groups, its random numbers, and how it waits. What runs outside of a
-world is rank 0 of 1."""
+"""A rank: its number, groups, random numbers, and how it waits. Code outside of a world runs as
+rank 0 of 1.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from pylayer.tensor.tensor import Tensor
 
 
 class Rank:
-    """One of `size` ranks, which knows its `World`, if there is one.
+    """One of `size` ranks, and its `World` if there is one.
 
     Raises, where it waits:
         CommunicationError: the calls do not fit, or nobody answers.
@@ -29,26 +30,26 @@ class Rank:
     def __init__(self, number: int, size: int, meeting: Rendezvous, world: Any = None) -> None:
         self.number, self.size, self.meeting, self.world = number, size, meeting, world
         self.groups: list[Any] = []
-        """The groups made so far, by their ids; the first is that of all."""
+        """The groups made so far, by id; the first is the group of all ranks."""
         self.topology: Any = None
-        """The topology that ``fleet.init`` made."""
+        """The topology made by ``fleet.init``."""
         self.unwaited: list[Any] = []
-        """Tasks whose results were not waited for."""
+        """Tasks whose results nothing has waited for yet."""
         self.overwritten: list[Call] = []
-        """Calls whose sent Tensor was changed before they were waited for."""
+        """Calls whose input Tensor was changed before they were waited for."""
         self.begun: set[str] = set()
-        """The calls, in words, that were made without waiting for their results."""
+        """Descriptions of the calls made without waiting for their results."""
         self.spared: Collection[str] = ()
-        """Calls in `begun` whose result Tensors are not changed."""
+        """Calls in `begun` whose result Tensors are unchanged."""
 
     def issue(self, call: Call) -> None:
-        """Make a call, without waiting for the others."""
+        """Make a call, without waiting for the other ranks."""
         answered = self.meeting.add(call)
         if self.world is not None:
             self.world.wake(answered)
 
     def wait(self, call: Call) -> list[Any]:
-        """The results of a call, once all have made theirs."""
+        """Wait until every member has made its call, and return the results."""
         if not call.done and self.world is None:
             raise DeadlockError(f"there is one rank, which waits for others: {call}", [0])
         while not call.done:
@@ -58,7 +59,7 @@ class Rank:
         return call.results
 
     def failing(self, error: CommunicationError) -> CommunicationError:
-        """The error of a call, which is about to be raised."""
+        """Prepare the error of a call, just before it is raised."""
         return error
 
     # ----------------------------------------------------------------- Tensors
@@ -67,17 +68,16 @@ class Rank:
         return tuple(int(n) for n in tensor.shape), str(tensor.dtype).rpartition(".")[2]
 
     def spoils(self, call: Call) -> bool:
-        """Whether the Tensors for the results of a call that is not waited for are to hold no
-        numbers till then."""
+        """Whether result Tensors are filled with NaN until their call is waited for."""
         self.begun.add(call.told(False))
         return call.told(False) not in self.spared
 
     def unchanged(self, tensor: Any, held: Any) -> bool:
-        """Whether a Tensor holds what it held when it was taken."""
+        """Whether a Tensor still holds the values that it had at the call."""
         return equal(tensor.array, held.array)
 
     def unknown(self, held: Any) -> Any:
-        """In place of what a Tensor held: NaN, where its dtype has that."""
+        """Values that stand for undefined ones: NaN, where the dtype has it."""
         return (
             held.detach() * nan
             if held.dtype.name.startswith(("float", "bfloat", "complex"))
@@ -85,26 +85,26 @@ class Rank:
         )
 
     def taken(self, tensor: Any) -> Any:
-        """The value of a Tensor that is handed over."""
+        """A copy of a sent Tensor's values."""
         return snapshot(tensor)
 
     def written(self, tensor: Any, result: Tensor) -> None:
-        """Write a result into a Tensor of the same size."""
+        """Write a result into a Tensor with the same number of elements."""
         if tuple(result.shape) != tuple(tensor.shape):
             result = result.reshape(list(tensor.shape))
         set_value(tensor, result)
 
     def made(self, result: Tensor) -> Any:
-        """A result as a new Tensor."""
+        """Make a new Tensor of a result."""
         return result
 
     def joined(self, results: list[Tensor]) -> Any:
-        """Results one behind the other, along the first axis."""
+        """Join results along the first axis."""
         return concat(results, 0) if results[0].ndim else stack(results)
 
 
 def equal(now: Array, then: Array) -> bool:
-    """Whether arrays hold the same, NaN included."""
+    """Whether two arrays are equal, NaN included."""
     now, then = now.reshape(-1), then.reshape(-1)
     return bool(to_numpy((now == then) | (then != then)).all())
 
@@ -115,5 +115,5 @@ in_force: ContextVar[Any] = ContextVar("rank", default=alone)
 
 
 def current() -> Any:
-    """The rank whose code this is."""
+    """The rank that runs this code."""
     return in_force.get()

@@ -1,4 +1,4 @@
-"""Matches the calls of ranks: each is answered once all members have made theirs."""
+"""Matches the calls of ranks: a call is answered once every member has made its own."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ from pylayer.distributed.collectives import COLLECTIVES, OF_ONE_SHAPE
 
 
 class Rendezvous:
-    """The calls that wait for others, by their key: one queue per member, as a group's calls are
-    answered in order."""
+    """Waiting calls by key: one queue per member, because a group's calls are answered in order."""
 
     def __init__(self) -> None:
         self.queues: dict[tuple[Any, ...], list[deque[Call]]] = {}
 
     def add(self, call: Call) -> list[Call]:
-        """Take a call, and answer those that are complete now; they are returned."""
+        """Add a call, and return the calls that are answered now."""
         queues = self.queues.setdefault(call.key, [deque() for _ in call.members])
         queues[call.place].append(call)
         answered: list[Call] = []
@@ -29,12 +28,12 @@ class Rendezvous:
         return answered
 
     def clear(self) -> None:
-        """Forget what waits: the ranks have ended."""
+        """Drop the waiting calls: the ranks have ended."""
         self.queues.clear()
 
 
 def answer(calls: Sequence[Call]) -> None:
-    """Give each of the calls that meet its results, or the error that they do not fit."""
+    """Answer matched calls with their results, or with the error that they do not fit together."""
     try:
         check(calls)
         for call, found in zip(calls, COLLECTIVES[calls[0].kind](calls), strict=True):
@@ -47,7 +46,7 @@ def answer(calls: Sequence[Call]) -> None:
 
 
 def check(calls: Sequence[Call]) -> None:
-    """Whether calls that meet are the same and fit together. Raises MismatchError."""
+    """Check that matched calls are the same operation and fit together. Raises MismatchError."""
     first = calls[0]
     for call in calls[1:]:
         if call.kind != first.kind:
@@ -67,6 +66,6 @@ def check(calls: Sequence[Call]) -> None:
 
 
 def apart(first: Call, other: Call, text: str) -> MismatchError:
-    """The error for two calls that do not go together."""
+    """The error for two calls that do not fit together."""
     pair = f"rank {first.rank}: {first}; rank {other.rank}: {other}"
     return MismatchError(f"{text}: {pair}", [first.rank, other.rank])

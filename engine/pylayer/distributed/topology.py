@@ -1,5 +1,6 @@
 """``fleet``: a world laid out along axes (data, pipeline, sharding, sep, model), and the groups
-along each."""
+along each.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ class DistributedStrategy:
 
     @property
     def hybrid_configs(self) -> dict[str, Any]:
-        """The degrees; what is set is added to what was there."""
+        """The degrees; assignment updates them."""
         return self._hybrid
 
     @hybrid_configs.setter
@@ -36,7 +37,7 @@ class DistributedStrategy:
 
 
 class CommunicateTopology:
-    """Which rank stands where.
+    """The grid of ranks.
 
     Args:
         hybrid_group_names: of the axes, the slowest first.
@@ -52,13 +53,13 @@ class CommunicateTopology:
         self.coordinates = list(itertools.product(*map(range, dims)))
 
     def get_dim(self, axis_name: str) -> int:
-        """How many ranks there are along an axis."""
+        """The number of ranks along an axis."""
         return self.dims[self.names.index(axis_name)]
 
     get_dim_size = get_dim
 
     def world_size(self) -> int:
-        """How many ranks there are."""
+        """The number of ranks."""
         return len(self.coordinates)
 
     def get_coord(self, rank: int) -> tuple[int, ...]:
@@ -66,11 +67,11 @@ class CommunicateTopology:
         return self.coordinates[rank]
 
     def get_rank(self, **at: int) -> int:
-        """Who stands there."""
+        """The rank at some coordinates."""
         return self.coordinates.index(tuple(at[name] for name in self.names))
 
     def get_comm_list(self, axis_name: str) -> list[list[int]]:
-        """The groups along an axis: ranks that differ in it alone."""
+        """The groups along an axis: ranks that differ only in that coordinate."""
         k = self.names.index(axis_name)
         groups: dict[tuple[int, ...], list[int]] = {}
         for rank, at in enumerate(self.coordinates):
@@ -92,44 +93,45 @@ class HybridCommunicateGroup:
                     self.groups[axis] = group
 
     def topology(self) -> CommunicateTopology:
-        """Who stands where."""
+        """The grid of ranks."""
         return self._topo
 
     def get_global_rank(self) -> int:
-        """The number of this rank in the world."""
+        """This rank's number in the world."""
         return self.global_rank
 
     def get_stage_id(self) -> int:
-        """The place along the pipeline."""
+        """This rank's pipeline stage."""
         return self.groups["pipe"].rank
 
     @property
     def is_first_stage(self) -> bool:
-        """Whether this is the pipeline's first."""
+        """Whether this is the first pipeline stage."""
         return self.get_stage_id() == 0
 
     @property
     def is_last_stage(self) -> bool:
-        """Whether this is the pipeline's last."""
+        """Whether this is the last pipeline stage."""
         return self.get_stage_id() == self.groups["pipe"].nranks - 1
 
     def get_check_parallel_group(self, sharding: bool = False) -> Group:
-        """All ranks."""
+        """The group of all ranks."""
         return world_group()
 
     def get_expert_parallel_group(self) -> Group:
-        """The ranks among which experts are spread: those of the data and sharding axes, the one
-        that is used."""
+        """The group over which experts are spread: the data or the sharding axis, whichever is
+        used.
+        """
         return (
             self.groups["sharding"] if self.groups["sharding"].nranks > 1 else self.groups["data"]
         )
 
     def get_expert_parallel_world_size(self) -> int:
-        """How many."""
+        """The size of that group."""
         return self.get_expert_parallel_group().nranks
 
     def get_expert_parallel_rank(self) -> int:
-        """The place among them."""
+        """This rank's number in that group."""
         return self.get_expert_parallel_group().rank
 
 
@@ -185,7 +187,7 @@ def lay_out(degrees: Mapping[str, int]) -> None:
 
 
 def get_hybrid_communicate_group() -> HybridCommunicateGroup:
-    """The groups of this rank.
+    """This rank's groups.
 
     Raises:
         RuntimeError: there are several ranks, and ``fleet.init`` has not laid them out.
@@ -203,17 +205,17 @@ def get_hybrid_communicate_group() -> HybridCommunicateGroup:
 
 
 def worker_index() -> int:
-    """The number of this rank."""
+    """This rank's number."""
     return get_rank()
 
 
 def worker_num() -> int:
-    """How many ranks there are."""
+    """The number of ranks."""
     return get_world_size()
 
 
 class Fleet:
-    """`fleet.fleet`: what there is to ask of it."""
+    """`fleet.fleet`: the queries that layers make."""
 
     @property
     def _hcg(self) -> HybridCommunicateGroup:

@@ -1,4 +1,4 @@
-"""A world: ranks of one process that run in turns, each until it has to wait for others.
+"""A world: ranks in one process that run in turn, each until it has to wait for another.
 
 The ranks are greenlets: stacks of their own in one thread, so whatever holds for this thread (grad
 mode, watches, NumPy code that is recorded) holds for all of them.
@@ -20,7 +20,7 @@ from pylayer.ops.random import Streams, streams
 
 
 class World:
-    """Ranks that stay what they are from run to run: groups, topology and random numbers are kept.
+    """Ranks that persist from run to run, with their groups, topology and random numbers.
 
     Args:
         size: how many there are.
@@ -76,12 +76,12 @@ class World:
         return found
 
     def wait(self, rank: Rank, call: Call) -> None:
-        """Let others run until a call of this rank's is answered."""
+        """Run other ranks until a call of this rank is answered."""
         self.waiting[rank] = call
         self.hub.switch()
 
     def wake(self, calls: Iterable[Call]) -> None:
-        """Have the ranks go on that wait for these."""
+        """Resume the ranks that wait for these calls."""
         for call in calls:
             rank = self.ranks[call.rank]
             if self.waiting.get(rank) is call:
@@ -89,7 +89,7 @@ class World:
                 self.ready.append(rank)
 
     def stop(self, errors: Mapping[int, BaseException]) -> None:
-        """Have all that wait raise: nobody is left who could answer."""
+        """Make every waiting rank raise: no rank is left that could answer."""
         calls = {rank.number: call for rank, call in self.waiting.items()}
         for number, error in stuck(calls, errors, len(self.ranks)).items():
             calls[number].error, calls[number].done = error, True
@@ -97,17 +97,17 @@ class World:
 
 
 MOST_STATES = 8
-"""Most lines of a deadlock's message, each on what some ranks wait for."""
+"""Most lines in a deadlock's message; each line says what some ranks wait for."""
 
 
 class LeftError(CommunicationError):
-    """Another rank has raised: what it raised is the error."""
+    """Raised on a rank because another rank has raised the error that it carries."""
 
 
 def stuck(
     waiting: Mapping[int, Call], errors: Mapping[int, BaseException], size: int
 ) -> dict[int, CommunicationError]:
-    """Errors for the waiting ranks to raise when no rank is left that could answer."""
+    """Errors for the waiting ranks when no rank is left that could answer."""
 
     def state(number: int) -> tuple[str, str, str]:
         if number in waiting:
@@ -142,8 +142,9 @@ def apart(function: Callable[[], Any]) -> Any:
 
 
 def first_of(errors: Mapping[int, BaseException], size: int) -> BaseException:
-    """The error to raise for all: of those that do not follow from others the lowest rank's, with
-    who raised it."""
+    """The error to report for the whole world: of the errors that are not consequences of others,
+    the lowest rank's, with that rank's number.
+    """
     own = {
         number: error for number, error in errors.items() if not isinstance(error, LeftError)
     } or dict(errors)
@@ -158,15 +159,14 @@ def first_of(errors: Mapping[int, BaseException], size: int) -> BaseException:
 
 
 def ranks_text(numbers: Sequence[int], size: int) -> str:
-    """Some of the ranks of a world in words: ``rank 2 of 4``, ``ranks 0 to 2 of 4``, ``all 4
-    ranks``."""
+    """Describe some of a world's ranks: ``rank 2 of 4``, ``ranks 0 to 2 of 4``, ``all 4 ranks``."""
     if len(numbers) == size:
         return f"all {size} ranks" if size > 1 else "rank 0"
     return f"{listed(numbers)} of {size}"
 
 
 def listed(numbers: Sequence[int]) -> str:
-    """Ranks in words: ``rank 2``, ``ranks 0 to 2``, ``ranks 0, 2 and 5``."""
+    """Describe ranks: ``rank 2``, ``ranks 0 to 2``, ``ranks 0, 2 and 5``."""
     if len(numbers) == 1:
         return f"rank {numbers[0]}"
     first, last = numbers[0], numbers[-1]
