@@ -121,7 +121,7 @@ def output_slots(layer: str, returned: Any) -> list[Slot]:
 
 
 def as_slot(name: str, value: Any) -> Slot:
-    """The slot that `value` owns; one without Tensors if it owns none."""
+    """The slot that `value` owns, or an empty one."""
     if isinstance(value, (list, tuple)):
         return Slot(name, [v for v in value if isinstance(v, Tensor)], True)
     return Slot(name, [value] if isinstance(value, Tensor) else [], False)
@@ -551,7 +551,7 @@ def cotangent_tensor(cotangent: Cotangent | None, like: Like, ctx: PyLayerContex
 
 
 def layer_behind(target: Target) -> PyLayerNode | None:
-    """The call of a PyLayer that a cotangent goes to, if it goes to one."""
+    """The PyLayer call that a cotangent goes to, if any."""
     node = target.parents[0] if isinstance(target, Output) else None
     return node if isinstance(node, PyLayerNode) else None
 
@@ -584,12 +584,12 @@ class PyLayer:
 
     @staticmethod
     def forward(ctx: PyLayerContext, *args: Any, **kwargs: Any) -> Any:
-        """To be overridden: the outputs."""
+        """Override it to compute the outputs."""
         raise NotImplementedError("You must implement the forward function for PyLayer.")
 
     @staticmethod
     def backward(ctx: PyLayerContext, *args: Any, **kwargs: Any) -> Any:
-        """To be overridden: the gradients of the inputs."""
+        """Override it to compute the gradients of the inputs."""
         raise NotImplementedError("You must implement the backward function for PyLayer.")
 
     @classmethod

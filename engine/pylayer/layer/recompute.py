@@ -1,5 +1,6 @@
-"""Recomputation: a forward that keeps its inputs alone, and runs again when its gradient is
-wanted."""
+"""Recomputation: a forward that keeps only its inputs, and runs again when its gradient is
+computed.
+"""
 
 from __future__ import annotations
 
@@ -82,8 +83,9 @@ def _recorded(
 
 @contextmanager
 def _random_from(state: Any) -> Iterator[None]:
-    """A block whose random numbers start from a state, unless that is None; those after it go on
-    from before."""
+    """A block that starts from a given random state, if any, and restores the current one at its
+    end.
+    """
     here = generator().get_state()
     if state is not None:
         generator().set_state(state)

@@ -1,3 +1,1 @@
-"""Layers with parameters, their first values, and the functions that are compositions of
-operations.
-"""
+"""Layers with parameters, initializers, and functions composed of operations."""

@@ -18,13 +18,13 @@ REDUCTIONS = ("sum", "mean", "none")
 
 
 def check_reduction(reduction: Any) -> None:
-    """Check how a loss is reduced."""
+    """Check the name of a loss's reduction."""
     text = "The value of 'reduction' should be 'sum', 'mean' or 'none'"
     require(reduction in REDUCTIONS, f"{text}, but received {reduction}")
 
 
 def check_positive(name: str, **numbers: Any) -> None:
-    """Check numbers, or lists of numbers, that have to be above 0."""
+    """Check that numbers, or lists of numbers, are above 0."""
     for argument, value in numbers.items():
         text = f"{name}(): {argument} should be larger than 0, but received {value}"
         require(min(as_ints(value)) > 0, text)

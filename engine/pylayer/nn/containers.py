@@ -15,7 +15,7 @@ from pylayer.tensor.tensor import Tensor
 
 
 class _Layers(Layer):
-    """Layers in a row, by their numbers or names."""
+    """Layers in order, accessed by number or name."""
 
     def __len__(self) -> int:
         return len(self._sub_layers)
@@ -24,7 +24,7 @@ class _Layers(Layer):
         return iter(self._sub_layers.values())
 
     def _place(self, index: int) -> int:
-        """A place counted from the start. Raises IndexError where no layer is."""
+        """Convert an index to a non-negative one. Raises IndexError if it is out of range."""
         text = f"should be an integer in range [{-len(self)}, {len(self)})"
         text = f"index {index} is out of range, {text}"
         require(-len(self) <= index < len(self), text, error=IndexError)
@@ -32,19 +32,19 @@ class _Layers(Layer):
 
     @also(module="sublayer")
     def append(self, sublayer: Layer) -> Any:
-        """Add a layer at the end."""
+        """Append a layer."""
         self.add_sublayer(str(len(self)), sublayer)
         return self
 
     @also(modules="sublayers")
     def extend(self, sublayers: Iterable[Layer]) -> Any:
-        """Add layers at the end."""
+        """Append layers."""
         for sublayer in sublayers:
             self.append(sublayer)
         return self
 
     def _put(self, index: int, sublayer: Layer) -> None:
-        """Put a layer before that at a place, those behind being numbered anew."""
+        """Insert a layer before an index, and renumber those behind it."""
         layers = list(self)
         layers.insert(index, sublayer)
         self._sub_layers.clear()
@@ -52,8 +52,8 @@ class _Layers(Layer):
 
 
 class Sequential(_Layers):
-    """Layers called one after the other. Given as arguments, as (name, layer) pairs, or in one
-    OrderedDict.
+    """Layers that are called one after another. They are given as arguments, as (name, layer)
+    pairs, or in one OrderedDict.
     """
 
     def __init__(self, *layers: Any) -> None:
@@ -79,7 +79,7 @@ class Sequential(_Layers):
         del self._sub_layers[str(name)]
 
     def insert(self, index: int, module: Layer) -> Sequential:
-        """Put a layer before that of a number. Raises IndexError where there is none."""
+        """Insert a layer before an index. Raises IndexError if it is out of range."""
         text = f"module should be of type: {Layer}"
         require(isinstance(module, Layer), text, error=AssertionError)
         text = f"Index out of range: {index}"
@@ -123,13 +123,13 @@ class LayerList(_Layers):
 
     @also(module="sublayer")
     def insert(self, index: int, sublayer: Layer) -> None:
-        """Put a layer before that of a number. Raises AssertionError where there is none."""
+        """Insert a layer before an index. Raises AssertionError if it is out of range."""
         text = f"index should be an integer in range [{-len(self)}, {len(self)}]"
         require(-len(self) <= index <= len(self), text, error=AssertionError)
         self._put(index, sublayer)
 
     def pop(self, key: int | slice) -> Any:
-        """Take layers out."""
+        """Remove all layers."""
         found = self[key]
         del self[key]
         return found
@@ -144,7 +144,7 @@ class ParameterList(Layer):
             self.append(parameter)
 
     def append(self, parameter: Parameter) -> ParameterList:
-        """Add a parameter at the end."""
+        """Append a parameter."""
         self.add_parameter(str(len(self)), parameter)
         return self
 
@@ -178,7 +178,7 @@ class LayerDict(Layer):
 
     @also(modules="sublayers")
     def update(self, sublayers: Any) -> None:
-        """Take on the layers of a mapping, or of (name, layer) pairs."""
+        """Add the layers of a mapping, or of (name, layer) pairs."""
         for key, layer in _pairs(sublayers):
             self.add_sublayer(key, layer)
 
@@ -213,11 +213,11 @@ class LayerDict(Layer):
         return self._sub_layers.items()
 
     def pop(self, key: str) -> Layer:
-        """Take a layer out."""
+        """Remove a layer and return it."""
         return self._sub_layers.pop(key)  # type: ignore[no-any-return]
 
     def clear(self) -> None:
-        """Take all layers out."""
+        """Remove all layers."""
         self._sub_layers.clear()
 
 
@@ -229,7 +229,7 @@ class ParameterDict(Layer):
         self.update(parameters or OrderedDict())
 
     def update(self, parameters: Any) -> None:
-        """Take on the parameters of a mapping, or of (name, parameter) pairs."""
+        """Add the parameters of a mapping, or of (name, parameter) pairs."""
         for key, parameter in _pairs(parameters):
             self.add_parameter(key, parameter)
 

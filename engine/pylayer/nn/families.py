@@ -14,7 +14,7 @@ from pylayer.ops.formats import FORMATS
 def over_axes(
     compute: Callable[..., Any], name: str, arguments: Mapping[int, str]
 ) -> list[Callable[..., Any]]:
-    """The functions of one computation, in the order of `arguments`.
+    """Build the functions of one computation, in the order of `arguments`.
 
     Args:
         compute: called with the function's name and number of axes, then with the arguments by

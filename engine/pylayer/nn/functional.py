@@ -78,8 +78,8 @@ def check_padding_row(padding_idx: int, rows: int) -> None:
 def check_range(
     what: str, x: Tensor, count: int, error: type[Exception], ignored: int | None = None
 ) -> None:
-    """Check that numbers are below `count`, or what is ignored; while a program is made they have
-    no values yet.
+    """Check that indices are below `count`, or are ignored ones; skipped while a program is built,
+    as they have no values yet.
     """
     if isinstance(x, Symbol):
         return
@@ -165,7 +165,9 @@ def layer_norm(
 
 
 def last_axes(name: str, x: Tensor, normalized_shape: Any) -> list[int]:
-    """The last axes, which have the shape `normalized_shape`; else a ValueError."""
+    """The last axes, checked to have the shape `normalized_shape`. Raises ValueError if they do
+    not.
+    """
     sizes = as_ints(normalized_shape)
     axes = list(range(max(x.ndim - len(sizes), 0), x.ndim))
     text = f"{name}(): the last axes should be {sizes}, as normalized_shape says"

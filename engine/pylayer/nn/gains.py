@@ -1,4 +1,4 @@
-"""First values of parameters that keep the size of what a layer hands on (He et al., 2015)."""
+"""Initial values that keep the scale of a layer's outputs (He et al., 2015)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _GAINS: dict[str, Callable[[float], float]] = {
     "leaky_relu": lambda slope: math.sqrt(2 / (1 + slope * slope)),
     "selu": lambda slope: 3 / 4,
 }
-"""Paddle's table: by what is applied to the outputs of a layer, the factor to the deviation of its
+"""Paddle's table: by the activation behind a layer, the factor for the standard deviation of its
 weights.
 """
 
@@ -60,17 +60,17 @@ class _Kaiming(Initializer):
 
 
 class KaimingNormal(_Kaiming):
-    """Normal around 0, its standard deviation that of Kaiming."""
+    """Normal numbers around 0 with Kaiming's standard deviation."""
 
     def values(self, shape: Sequence[int], dtype: Any) -> Tensor:
-        """The values."""
+        """The values, for a shape and a dtype."""
         return astype(random.normal(0.0, self.deviation(shape), shape), dtype)
 
 
 class KaimingUniform(_Kaiming):
-    """Uniform around 0, its standard deviation that of Kaiming."""
+    """Uniform numbers around 0 with Kaiming's standard deviation."""
 
     def values(self, shape: Sequence[int], dtype: Any) -> Tensor:
-        """The values."""
+        """The values, for a shape and a dtype."""
         limit = self.deviation(shape) * math.sqrt(3)  # of ±a the deviation is a / √3
         return random.uniform(shape, dtype, -limit, limit)

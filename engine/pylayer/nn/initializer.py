@@ -1,4 +1,4 @@
-"""First values of parameters, and the attributes with which a layer asks for one."""
+"""Initializers of parameters, and the attributes with which a layer requests a parameter."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pylayer.tensor.unique_names import generate
 
 
 class Initializer:
-    """Gives the first values of a parameter. One of a user's overrides `forward` or `__call__`, to
+    """Gives the first values of a parameter. A user's subclass overrides `forward` or `__call__` to
     write them.
     """
 
@@ -29,9 +29,7 @@ class Initializer:
         raise NotImplementedError(f"{type(self).__name__} must override forward().")
 
     def forward(self, param: Tensor, block: Any = None) -> Any:
-        """Write the values into a parameter; those of another shape take the place of what it
-        has.
-        """
+        """Write the values into a parameter; values of another shape replace its array."""
         check_changeable(param, f"paddle.nn.initializer.{type(self).__name__} of what is there")
         found = self.values(param.shape, param.dtype).array
         if found.shape == param.array.shape:
@@ -52,35 +50,35 @@ class Constant(Initializer):
         self.value = value
 
     def values(self, shape: Sequence[int], dtype: Any) -> Tensor:
-        """The values."""
+        """The values, for a shape and a dtype."""
         return creation.full(shape, self.value, dtype)
 
 
 class Normal(Initializer):
-    """Normally distributed."""
+    """Normally distributed values."""
 
     def __init__(self, mean: float = 0.0, std: float = 1.0, name: str | None = None) -> None:
         self.mean, self.std = mean, std
 
     def values(self, shape: Sequence[int], dtype: Any) -> Tensor:
-        """The values."""
+        """The values, for a shape and a dtype."""
         return astype(random.normal(self.mean, self.std, shape), dtype)
 
 
 class Uniform(Initializer):
-    """Evenly distributed from `low` to `high`."""
+    """Uniformly distributed values from `low` to `high`."""
 
     def __init__(self, low: float = -1.0, high: float = 1.0, name: str | None = None) -> None:
         self.low, self.high = low, high
 
     def values(self, shape: Sequence[int], dtype: Any) -> Tensor:
-        """The values."""
+        """The values, for a shape and a dtype."""
         return random.uniform(shape, dtype, self.low, self.high)
 
 
 def fans(shape: Sequence[int]) -> tuple[int, int]:
-    """How many inputs and outputs a weight of `shape` connects: a matrix is [in, out], a filter
-    [out, in, …].
+    """The number of inputs and outputs that a weight of `shape` connects: a matrix is [in, out], a
+    filter [out, in, …].
     """
     if len(shape) < 2:
         return math.prod(shape), math.prod(shape)
@@ -113,19 +111,19 @@ class _Xavier(Initializer):
 
 
 class XavierUniform(_Xavier):
-    """Uniform around 0, its standard deviation that of Xavier."""
+    """Uniform numbers around 0 with Xavier's standard deviation."""
 
     def values(self, shape: Sequence[int], dtype: Any) -> Tensor:
-        """The values."""
+        """The values, for a shape and a dtype."""
         limit = self.deviation(shape) * math.sqrt(3)  # of ±a the deviation is a / √3
         return random.uniform(shape, dtype, -limit, limit)
 
 
 class XavierNormal(_Xavier):
-    """Normal around 0, its standard deviation that of Xavier."""
+    """Normal numbers around 0 with Xavier's standard deviation."""
 
     def values(self, shape: Sequence[int], dtype: Any) -> Tensor:
-        """The values."""
+        """The values, for a shape and a dtype."""
         return astype(random.normal(0.0, self.deviation(shape), shape), dtype)
 
 
@@ -136,7 +134,7 @@ class Assign(Initializer):
         self.value = value
 
     def values(self, shape: Sequence[int], dtype: Any) -> Tensor:
-        """The values."""
+        """The values, for a shape and a dtype."""
         found: Tensor = creation.to_tensor(self.value, dtype)
         return found
 
@@ -211,7 +209,7 @@ def parameter_of(
     is_bias: bool,
     default_initializer: Any,
 ) -> Parameter:
-    """A new parameter of a layer, after whose `scope` it is named unless it has a name."""
+    """A new parameter of a layer, named after the layer's `scope` unless it has a name."""
     attribute = as_attribute(attr)
     usual = Constant(0.0) if is_bias else XavierUniform()
     initializer = attribute.initializer or default_initializer or usual

@@ -31,7 +31,7 @@ class _LayerHook(HookHandle):
 
 
 class Layer(Members):
-    """To be subclassed: make parameters and sublayers after ``super().__init__()``, and override
+    """Subclass it: create parameters and sublayers after ``super().__init__()``, and override
     `forward`.
     """
 
@@ -46,11 +46,11 @@ class Layer(Members):
 
     # ----------------------------------------------------------------- the call
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
-        """To be overridden: the outputs."""
+        """Override it to compute the outputs."""
         raise NotImplementedError(f"{type(self).__name__} must override forward().")
 
     def backward(self, *inputs: Any) -> Any:
-        """Not a layer's: raises ValueError."""
+        """Raise ValueError: layers have no backward of their own."""
         raise ValueError("Layer shouldn't implement backward")
 
     def __call__(self, *inputs: Any, **kwargs: Any) -> Any:
@@ -113,15 +113,15 @@ class Layer(Members):
 
     # ----------------------------------------------------------------- what is done to all of it
     def apply(self, fn: Callable[[Layer], Any]) -> Layer:
-        """Call `fn` on every layer, those below first."""
+        """Call `fn` on every layer, sublayers first."""
         for child in self.children():
             child.apply(fn)
         fn(self)
         return self
 
     def train(self, mode: bool = True) -> Layer:
-        """Training mode, or evaluation mode, here and below. Raises ValueError unless `mode` is a
-        bool.
+        """Set training or evaluation mode for the layer and its sublayers. Raises ValueError unless
+        `mode` is a bool.
         """
         require(isinstance(mode, bool), "training mode is expected to be boolean")
         for layer in self.sublayers(include_self=True):
@@ -129,11 +129,11 @@ class Layer(Members):
         return self
 
     def eval(self) -> Layer:
-        """Evaluation mode, here and below."""
+        """Set evaluation mode for the layer and its sublayers."""
         return self.train(False)
 
     def requires_grad_(self, requires_grad: bool = True) -> Layer:
-        """Have all parameters take gradients, or none."""
+        """Set whether the parameters take gradients."""
         for parameter in self.parameters():
             parameter.stop_gradient = not requires_grad
         return self
@@ -163,7 +163,7 @@ class Layer(Members):
         return self if dtype is None else self.float(dtype=dtype)
 
     def float(self, *, dtype: Any = "float32") -> Layer:
-        """Change the dtype of parameters and buffers, those of floating point."""
+        """Change the dtype of floating-point parameters and buffers."""
         wanted = as_dtype(dtype)
         for layer in self.sublayers(include_self=True):
             layer._dtype = wanted
@@ -181,8 +181,8 @@ class Layer(Members):
         return self.to(dtype="float16")
 
     def float16(self, excluded_layers: Any = None) -> Layer:
-        """The layer as it is, and a warning: as Paddle on a CPU without arithmetic of low
-        precision.
+        """Return the layer unchanged, with a warning, as Paddle does on a CPU without low-precision
+        arithmetic.
         """
         warnings.warn(
             "Paddle compiled by the user does not support float16, so keep original data type.",

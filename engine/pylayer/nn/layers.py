@@ -172,7 +172,7 @@ class Dropout(Layer):
 
 
 class Identity(Layer):
-    """The input as it is; arguments to the constructor are ignored, as in Paddle."""
+    """Returns its input; arguments of the constructor are ignored, as in Paddle."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__()
@@ -222,7 +222,7 @@ class Swish(_Activation):
 
 
 class Silu(Layer):
-    """`nn.functional.silu` as a layer; `inplace` is a hint that is not taken."""
+    """`nn.functional.silu` as a layer; the hint `inplace` is ignored."""
 
     def __init__(self, inplace: bool = False, name: str | None = None) -> None:
         super().__init__()

@@ -27,7 +27,7 @@ from pylayer.tensor.tensor import Tensor
 
 
 def reduce_loss(loss: Tensor, reduction: str) -> Tensor:
-    """The mean or the sum of a loss, or as it is (none). Raises ValueError for another word."""
+    """Reduce a loss by its mean or sum, or not at all (none). Other words raise ValueError."""
     check_reduction(reduction)
     if reduction == "none":
         return loss

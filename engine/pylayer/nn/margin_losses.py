@@ -1,4 +1,4 @@
-"""`paddle.nn.functional`'s losses of what should be apart by a margin."""
+"""`paddle.nn.functional`'s losses that ask for a margin between classes or pairs."""
 
 from __future__ import annotations
 

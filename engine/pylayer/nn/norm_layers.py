@@ -1,4 +1,4 @@
-"""Layers that normalise."""
+"""Normalisation layers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pylayer.tensor.tensor import Tensor
 
 
 class _Normed(Layer):
-    """A layer whose input has one of some numbers of axes."""
+    """A layer whose input may have only some numbers of axes."""
 
     dimensions: tuple[int, ...] = ()
     usual_format = "NCHW"
@@ -108,8 +108,8 @@ class BatchNorm3D(_BatchNorm):
 
 
 class SyncBatchNorm(_BatchNorm):
-    """`BatchNorm2D` of any number of axes: there is one process, with which nothing need be in
-    step.
+    """`BatchNorm2D` for any number of axes: with one process there are no statistics to
+    synchronise.
     """
 
     dimensions = (2, 3, 4, 5)

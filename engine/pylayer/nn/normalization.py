@@ -32,14 +32,14 @@ from pylayer.tensor.tensor import Tensor
 
 
 def _scaled(x: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
-    """`x`, channels second, times `weight` plus `bias`, a number per channel each."""
+    """`x`, channels second, times `weight` plus `bias`, with one number of each per channel."""
     shape = [1, -1, *[1] * (x.ndim - 2)]
     x = x if weight is None else x * reshape(weight, shape)
     return x if bias is None else x + reshape(bias, shape)
 
 
 def _moved_towards(running: Tensor, value: Tensor, momentum: float) -> None:
-    """A running statistic, in place: ``momentum · running + (1 − momentum) · value``."""
+    """Update a running statistic in place: ``momentum · running + (1 − momentum) · value``."""
     running.array[...] = running.array * momentum + value.array.reshape(running.array.shape) * (
         1 - momentum
     )

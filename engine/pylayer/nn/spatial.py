@@ -12,7 +12,7 @@ from pylayer.tensor.tensor import Tensor
 
 
 def per_axis(value: Any, ndim: int, what: str) -> list[int]:
-    """One int per spatial axis, from an int or as many.
+    """One int per spatial axis, from an int or one int per axis.
 
     Raises:
         ValueError: there are neither one nor as many as axes.
@@ -34,8 +34,8 @@ def check_space(name: str, x: Tensor, ndim: int, data_format: str) -> None:
 
 
 def padding_word(padding: Any) -> str:
-    """``SAME`` or ``VALID``; empty if the padding is given in numbers. A ValueError for another
-    word.
+    """``SAME`` or ``VALID``; empty if the padding is given in numbers. Raises ValueError for
+    another word.
     """
     if not isinstance(padding, str):
         return ""

@@ -28,8 +28,8 @@ Pads = Sequence[tuple[int, int]]
 
 
 def padded(xp: ModuleType, x: Array, pads: Pads, value: Any = 0) -> Array:
-    """`x` with `value` around its spatial axes, contiguous; `x` itself if there is nothing to
-    add.
+    """`x` padded with `value` around its spatial axes, contiguous; `x` itself if no padding is
+    added.
     """
     if not any(n for pair in pads for n in pair):
         return xp.ascontiguousarray(x)
@@ -40,14 +40,14 @@ def padded(xp: ModuleType, x: Array, pads: Pads, value: Any = 0) -> Array:
 
 
 def inside(space: Numbers, pads: Pads) -> tuple[Any, ...]:
-    """The index of what was there before padding."""
+    """The index of the unpadded part."""
     return (..., *(slice(before, before + n) for n, (before, _) in zip(space, pads, strict=True)))
 
 
 def window_counts(
     space: Numbers, kernel: Numbers, strides: Numbers, pads: Pads, dilations: Numbers
 ) -> list[int]:
-    """How many windows fit along each axis, one at least."""
+    """The number of windows along each axis, at least one."""
     counts = [
         (n + before + after - d * (k - 1) - 1) // s + 1
         for n, k, s, (before, after), d in zip(space, kernel, strides, pads, dilations, strict=True)

@@ -1,4 +1,4 @@
-"""Other words that methods of layers take for their arguments."""
+"""Alternative names of arguments of layers' methods."""
 
 from __future__ import annotations
 

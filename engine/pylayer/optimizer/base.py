@@ -1,4 +1,4 @@
-"""The part that all optimizers share: which parameters, at what rate, decay, and the state."""
+"""The shared part of optimizers: parameters, learning rate, weight decay, and state."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pylayer.tensor.invalid import check_supported
 from pylayer.tensor.tensor import Tensor
 
 State = dict[str, Array]
-"""State that steps keep for one parameter, by name."""
+"""State that the steps keep per parameter, by name."""
 
 Parameters = Iterable[Any] | None
 """Tensors, or groups of them."""
@@ -91,7 +91,7 @@ class Optimizer:
         raise NotImplementedError(f"{type(self).__name__} must override update().")
 
     def decayed(self, parameter: Tensor, gradient: Array) -> Array:
-        """The gradient with weight decay."""
+        """The gradient including weight decay."""
         decay = getattr(parameter, "regularizer", None)
         if decay is None:
             decay = self._group(parameter).get("weight_decay", self._weight_decay)
@@ -104,7 +104,7 @@ class Optimizer:
         return self._groups.get(id(parameter), {})
 
     def step(self) -> None:
-        """Change the parameters, in place."""
+        """Update the parameters in place."""
         self.step_on(self._parameters)
 
     def step_on(self, parameters: Iterable[Tensor]) -> None:

@@ -1,4 +1,4 @@
-"""Weight decay: what is added to a gradient for the size of its parameter."""
+"""Weight decay: a penalty on the size of parameters, added to their gradients."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class Regularizer:
         self.coeff = float(coeff)
 
     def gradient(self, array: Array) -> Array:
-        """Its derivative."""
+        """The penalty's derivative."""
         raise NotImplementedError(f"{type(self).__name__} must override gradient().")
 
 

@@ -70,7 +70,7 @@ def set_flags(flags: dict[str, Any]) -> None:
 
 
 def get_flags(flags: Any) -> dict[str, Any]:
-    """The flags that were set; None for others."""
+    """The flags that were set, and None for others."""
     return {name: _flags.get(name) for name in ([flags] if isinstance(flags, str) else flags)}
 
 
@@ -108,7 +108,7 @@ def autocast(
 
 
 def get_autocast_dtype(device_type: Any = None) -> str:
-    """The dtype that Paddle reports when nothing is cast."""
+    """The dtype that Paddle reports without casting."""
     return "float16"
 
 
@@ -147,11 +147,11 @@ class GradScaler:
     use_dynamic_loss_scaling: bool = True
 
     def scale(self, var: Tensor) -> Tensor:
-        """The loss as it is."""
+        """Return the loss unchanged."""
         return var
 
     def unscale_(self, optimizer: Any) -> None:
-        """Nothing was scaled."""
+        """Do nothing: the gradients are not scaled."""
 
     def minimize(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
         """``optimizer.minimize``."""
@@ -187,5 +187,5 @@ def to_static(
 
 
 def not_to_static(func: Callable[..., Any] | None = None) -> Any:
-    """The function as it is."""
+    """Return the function unchanged."""
     return not_to_static if func is None else func

@@ -1,1 +1,1 @@
-"""Static graph mode: programs that are built once from the same operations, and run often."""
+"""Static graph mode: programs that are built once from the same operations, and run many times."""

@@ -1,4 +1,4 @@
-"""Gradients of a program, as further operators of it."""
+"""Gradients of a program, recorded as further operators of the program."""
 
 from __future__ import annotations
 
@@ -124,13 +124,13 @@ def _barred(no_grad_set: Iterable[Any] | None) -> set[Tensor]:
 
 
 def _operators_so_far() -> list[Operator]:
-    """The operators that run before the next one that is appended, those around first."""
+    """The operators that run before the next appended one, outer blocks first."""
     blocks = dict.fromkeys(default_main_program().current.around())
     return [op for block in reversed(blocks) for op in block.ops]
 
 
 def filled_like(tensor: Tensor, value: float) -> Variable:
-    """A Variable of the shape and dtype of `tensor`, all elements `value`."""
+    """Create a Variable with the shape and dtype of `tensor` and every element equal to `value`."""
     return ProgramRecorder().call(full_like, (tensor, value), {})  # type: ignore[no-any-return]
 
 
@@ -178,7 +178,7 @@ class Sums:
         self.added: set[Tensor] = set()
 
     def add(self, tensor: Any, part: Any) -> None:
-        """One more part."""
+        """Add one part."""
         if tensor not in self.sums:
             self.sums[tensor] = part
             return
@@ -194,7 +194,7 @@ class Sums:
         self.added.add(tensor)
 
     def total(self, tensor: Tensor) -> Tensor | None:
-        """The sum; None without parts."""
+        """Return the sum, or None without parts."""
         total = self.sums.get(tensor)
         if tensor in self.added and isinstance(total, Variable):
             total.block.program.rename(total, f"{tensor.name}@GRAD")
@@ -203,8 +203,9 @@ class Sums:
 
 
 def _named_gradient(tensor: Tensor, gradient: Tensor | None) -> Variable | None:
-    """The gradient as a Variable called ``X@GRAD``, with a number if there is one of that name from
-    before."""
+    """Return the gradient as a Variable called ``X@GRAD``, numbered if an earlier one has that
+    name.
+    """
     if gradient is None:
         return None
     name = f"{tensor.name}@GRAD"
@@ -234,5 +235,5 @@ def minimized(
 
 
 def needs_gradient(tensors: Iterable[Any]) -> bool:
-    """Whether a gradient flows to one of `tensors`, and grad mode is on."""
+    """Whether grad mode is on and a gradient flows to one of `tensors`."""
     return grad_mode.get() and any(isinstance(t, Tensor) and not t._stop_gradient for t in tensors)

@@ -1,4 +1,4 @@
-"""`cond`: one of two blocks, chosen in the run."""
+"""`cond`: one of two blocks, chosen when the program runs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Conditional(Operator):
         self.branches = list(branches)
 
     def close(self) -> None:
-        """Find the inputs, when the blocks are complete."""
+        """Collect the inputs, once the blocks are complete."""
         ops = [op for block in self.branches for op in expanded(run_in(block))]
         made = {out for op in ops for out in op.outputs}
         used = dict.fromkeys(t for op in ops for t in op.inputs if t is not None)
@@ -131,11 +131,11 @@ def cond(
 
 
 def nothing() -> None:
-    """The function of a branch that is left out."""
+    """Stands for the function of an omitted branch."""
 
 
 def _merged(op: Conditional, around: Block, stem: str, returned: Sequence[Any]) -> list[Any]:
-    """The outputs, one for each pair of what the branches return."""
+    """The outputs, one per pair of the branches' results."""
     first, second = leaves(returned[0]), leaves(returned[1])
     if _structure_of(returned[0]) != _structure_of(returned[1]):
         raise ValueError(
@@ -166,7 +166,7 @@ def _merged(op: Conditional, around: Block, stem: str, returned: Sequence[Any]) 
 
 
 def _structure_of(value: Any) -> Any:
-    """A nested structure with "*" in place of what is in it, for comparison and messages."""
+    """A nested structure with "*" in place of its values, for comparison and messages."""
     return mapped(value, lambda leaf: None if leaf is None else "*")
 
 
@@ -182,7 +182,7 @@ def _as_tensor(block: Block, value: Any) -> Tensor:
 
 
 def _common_shape(one: Tensor, other: Tensor) -> Shape:
-    """Sizes on which both agree; a new unknown where they do not."""
+    """The shape on which both branches agree, with a new unknown size where they differ."""
     pairs = zip(one.array.shape, other.array.shape, strict=True)
     return tuple(
         m if m is n or (m == n and isinstance(m, int)) else UnknownSize() for m, n in pairs

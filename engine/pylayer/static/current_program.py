@@ -1,4 +1,4 @@
-"""The programs in use: the default ones, or those of `program_guard`."""
+"""The current programs: the default ones, or those of `program_guard`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def default_main_program() -> Program:
 
 
 def default_startup_program() -> Program:
-    """The program that gives parameters their first values."""
+    """The program that initialises parameters."""
     return _default_programs()[1]
 
 

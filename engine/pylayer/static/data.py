@@ -67,7 +67,7 @@ def create_parameter(
     is_bias: bool = False,
     default_initializer: Any = None,
 ) -> Parameter:
-    """A parameter, which has its first values at once; the startup program draws them anew."""
+    """A parameter with its first values set at once; the startup program draws them again."""
     parameter = new_parameter(shape, dtype, name, attr, is_bias, default_initializer)
     program = default_main_program()
     program.made.append(parameter)

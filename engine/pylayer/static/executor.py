@@ -1,4 +1,4 @@
-"""Running programs: what is fed, what is fetched, and the loop between."""
+"""Running programs: feeding, fetching, and the loop between them."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class Executor:
         return list(map(to_numpy if return_numpy else Tensor, copies))
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: no resource is held open."""
 
 
 def fetched(program: Program, index: int, item: Any) -> Tensor:

@@ -27,21 +27,22 @@ from pylayer.tensor.tensor import Tensor
 
 Array = np.ndarray[Any, Any]
 Numbers = dict[int, int]
-"""By the key of an unknown size, what it stands for."""
+"""The numbers that unknown sizes stand for, by the size's key."""
 
 PRIMES = (5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61)
 MULTIPLES = (1, 12)
 """Unknown sizes are tried as primes, and as multiples of them where a size must be divisible."""
 
 LARGEST_CONSTANT = 65_536
-"""Up to how many elements a constant is kept, for what needs its values while the program is built:
-sizes, indices."""
+"""Most elements of a constant whose values are kept, for operations that need them while the
+program is built: sizes and indices.
+"""
 
 LARGEST_BOUND = 1000
-"""Up to which bound of a slice sizes above it are tried."""
+"""The largest bound of a slice for which larger sizes are tried."""
 
 REFUSALS = (ValueError, IndexError, TypeError)
-"""The errors by which an operation refuses sizes or values."""
+"""Errors that an operation raises to refuse sizes or values."""
 
 MOST_KNOWN, LARGEST_KNOWN = 64, 10_000
 """How many known sizes are tried in place of an unknown one that must equal one of them, and up to
@@ -58,13 +59,14 @@ every element, those between are refused by fewer operations."""
 
 
 class OutputSpec(NamedTuple):
-    """Known properties of a result."""
+    """The inferred properties of a result."""
 
     shape: Shape
     dtype: np.dtype[Any]
     value: Array | None = None
-    """The result itself, if it is the same in every run and of at most `LARGEST_CONSTANT`
-    elements."""
+    """The result itself, if it has at most `LARGEST_CONSTANT` elements and is the same in every
+    run.
+    """
 
 
 class Trial(NamedTuple):
@@ -76,11 +78,11 @@ class Trial(NamedTuple):
     values: int = 0
 
     def number(self, size: UnknownSize) -> int:
-        """The number that stands in for an unknown size."""
+        """The number tried in place of an unknown size."""
         return self.numbers[size.key]
 
     def array(self, tensor: Tensor) -> Array:
-        """The array that stands in for a Variable, of its dtype; a Tensor's own values."""
+        """The array tried in place of a Variable, with its dtype; a Tensor's own values."""
         if not isinstance(tensor, Variable):
             return to_numpy(tensor.array)
         if tensor.constant is not None:
@@ -180,8 +182,9 @@ def attempt(
 
 
 def explained(error: Exception, arguments: Any) -> Exception:
-    """The error with the Variables that it is about, and where they were made; sizes of trials
-    taken out."""
+    """Add the Variables involved, and where they were made, to an error; remove the sizes of trials
+    from it.
+    """
     text = str(error.args[0] if error.args else error)
     return type(error)(text.partition(" (shapes ")[0].removesuffix(".") + named(arguments) + ".")
 
@@ -217,7 +220,7 @@ def slice_bounds(value: Any) -> Iterable[int]:
 
 
 def undecided(what: str, arguments: Any) -> ValueError:
-    """The error for what must be known while a program is built, and is not."""
+    """The error for a value that is needed while a program is built but is not known yet."""
     return ValueError(
         f"{what} depends on a size or value that is known only while the program runs. Give the "
         f"size in static.data{named(arguments)}."

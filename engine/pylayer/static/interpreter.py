@@ -14,7 +14,7 @@ from pylayer.tensor.tensor import Tensor
 
 
 def uses(op: Operator) -> Iterator[Any]:
-    """Tensors that an operator reads or makes, in its blocks too."""
+    """Tensors that an operator, or a block inside it, reads or makes."""
     yield from op.outputs
     yield from op.reads()
     for _, block in op.blocks():
@@ -31,7 +31,7 @@ class Interpreter:
         self.values: dict[Any, Array] = {}
 
     def run(self, ops: Iterable[Operator]) -> None:
-        """Run operators; an error says where the operator was recorded that it is of."""
+        """Run operators; an error says where the failing operator was recorded."""
         for op in ops:
             try:
                 outputs = op.compute(self)
@@ -44,8 +44,7 @@ class Interpreter:
                 self.values[tensor] = as_array(array, self.array_type)
 
     def run_program(self, ops: Iterable[Operator], keep: Collection[Tensor]) -> None:
-        """Run the operators of a program, and drop each value after its last use, but for those of
-        `keep`."""
+        """Run a program's operators, and drop each value after its last use unless `keep` has it."""
         last_use = {used: op for op in ops for used in uses(op)}
         unused: dict[Operator, list[Any]] = {}
         for used, op in last_use.items():
@@ -61,7 +60,7 @@ class Interpreter:
         return Tensor(self.values[tensor])
 
     def size(self, size: UnknownSize) -> int:
-        """The number that a size turned out to be."""
+        """The value of an unknown size in this run."""
         assert size.variable is not None
         return int(self.values[size.variable].shape[size.axis])
 

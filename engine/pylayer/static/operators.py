@@ -1,5 +1,4 @@
-"""The operators of a program: what each computes from, what it makes, and how it is
-differentiated."""
+"""The operators of a program: their inputs, their outputs, and how they are differentiated."""
 
 from __future__ import annotations
 
@@ -27,10 +26,11 @@ class Call(Operator):
         self.op = op
         self.arguments = arguments
         self.several = several
-        """Whether the result is a list, be it of one output."""
+        """Whether the result is a list, even of one output."""
         self.wanted: set[int] = set()
-        """The positions of inputs whose gradient is computed somewhere, for which a run keeps what
-        vjps read."""
+        """Positions of the inputs whose gradient is computed somewhere: a run keeps what their vjps
+        read.
+        """
         self.type = op.name.removesuffix("_")
 
     def tensors(self) -> list[Tensor]:
@@ -118,7 +118,7 @@ class Gradient(Operator):
             return [gradient.array for gradient in self.on_tensors(inputs, run, False)]
 
     def on_tensors(self, inputs: Sequence[Tensor], run: Any, create_graph: bool) -> list[Tensor]:
-        """The gradients for `inputs`, as in dynamic mode; recorded with `create_graph`."""
+        """Return the gradients for `inputs`, as in dynamic mode; recorded with `create_graph`."""
         given = iter(inputs)
         sources = [None if t is None else next(given) for t in self.of.inputs]
         own = [source for source in sources if source is not None]
@@ -201,7 +201,7 @@ class Assign(Operator):
 
 
 class Detach(Assign):
-    """A copy of the value, through which no gradient flows back."""
+    """A copy of the value; no gradient flows back through it."""
 
     type = "detach"
 

@@ -26,7 +26,7 @@ class Operator:
     """
 
     type = ""
-    """Its name in a printed program."""
+    """The operator's name in a printed program."""
 
     def __init__(self, inputs: Sequence[Tensor | None] = ()) -> None:
         self.inputs = list(inputs)
@@ -34,7 +34,7 @@ class Operator:
         self.where = user_location()
 
     def tensors(self) -> list[Tensor]:
-        """The Tensors and Variables that it reads, blocks inside it left out."""
+        """The Tensors and Variables that it reads, except in blocks inside it."""
         return [t for t in self.inputs if t is not None]
 
     def reads(self) -> Sequence[Any]:
@@ -42,7 +42,7 @@ class Operator:
         return self.tensors()
 
     def blocks(self) -> list[tuple[str, Block]]:
-        """The blocks inside it that it runs, each with its role."""
+        """The blocks that it runs, each with its role."""
         return []
 
     def expanded(self) -> Iterator[Operator]:
@@ -71,11 +71,11 @@ class Operator:
         return [run.values[out] for out in self.outputs]
 
     def shown(self) -> str:
-        """The arguments, as a printed program shows them."""
+        """The arguments as a printed program shows them."""
         return ", ".join(show(t) for t in self.inputs)
 
     def lines(self, indent: str) -> Iterator[str]:
-        """Its line in a printed program, and those of its blocks."""
+        """The operator's line in a printed program, followed by those of its blocks."""
         outs = ", ".join(out.typed() for out in self.outputs)
         head = f"{indent}{outs}{' = ' if outs else ''}{self.type}({self.shown()})"
         inner = self.blocks()
@@ -125,7 +125,7 @@ class Block:
         self.program.version += 1
 
     def around(self) -> Iterator[Block]:
-        """The block, those around it, and those it may look into."""
+        """The block, its enclosing blocks, and other blocks that it may read."""
         block: Block | None = self
         while block is not None:
             yield block
@@ -155,7 +155,7 @@ class Block:
 
     @contextmanager
     def recorded(self) -> Iterator[Block]:
-        """Have operations appended to this block."""
+        """Append operations to this block within the ``with`` block."""
         before = self.program.current
         self.program.current = self
         try:
@@ -170,7 +170,7 @@ class Block:
 
     @property
     def vars(self) -> dict[str, Variable]:
-        """Its Variables by name."""
+        """The block's Variables by name."""
         return {name: v for name, v in self.program.variables.items() if v.block is self}
 
     def var(self, name: str) -> Variable:
@@ -197,10 +197,10 @@ class Program:
         self.blocks: list[Block] = []
         self.variables: dict[str, Variable] = {}
         self.version = 0
-        """Grows with every operator."""
+        """A number that grows with every operator."""
         self._taken: dict[str, int] = {}
         self.made: list[Tensor] = []
-        """The parameters that were created for it, used or not."""
+        """The parameters created for the program, used or not."""
         self.current = Block(self)
 
     def global_block(self) -> Block:
@@ -208,20 +208,20 @@ class Program:
         return self.blocks[0]
 
     def current_block(self) -> Block:
-        """The block to which operations are appended."""
+        """The block that operations are appended to."""
         return self.current
 
     def block(self, index: int) -> Block:
-        """A block by its number."""
+        """Return the block with a number."""
         return self.blocks[index]
 
     @property
     def num_blocks(self) -> int:
-        """How many blocks there are."""
+        """The number of blocks."""
         return len(self.blocks)
 
     def unique(self, name: str) -> str:
-        """`name`, or with a number if it is taken."""
+        """Return `name`, numbered if it is already used."""
         if name not in self.variables:
             return name
         while True:
@@ -259,7 +259,7 @@ class Program:
         return named[0] if named else self.variable(name)
 
     def list_vars(self) -> Iterator[Variable]:
-        """Its Variables."""
+        """The program's Variables."""
         return iter(self.variables.values())
 
     def operators(self) -> Iterator[Operator]:

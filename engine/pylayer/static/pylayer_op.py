@@ -23,8 +23,9 @@ from pylayer.watch.layers import layer_observers
 
 
 class PyLayerCall(Operator):
-    """The forward block of a `static_pylayer`. Its derivative is what `backward_fn` says, not that
-    of the block."""
+    """The forward block of a `static_pylayer`. Its derivative is `backward_fn`, not the block's
+    own.
+    """
 
     type = "pylayer"
 
@@ -169,7 +170,7 @@ def computed(
 
 
 def check_arguments(forward_fn: Any, inputs: Any, backward_fn: Any) -> None:
-    """Check the types of what `static_pylayer` is given; the errors are described there."""
+    """Check the types of `static_pylayer`'s arguments; `static_pylayer` documents the errors."""
     for role, function in (("forward_fn", forward_fn), ("backward_fn", backward_fn)):
         if not callable(function) and not (function is None and role == "backward_fn"):
             raise ValueError(f"`{role}` should be callable, but got {type(function).__name__}.")

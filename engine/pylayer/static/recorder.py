@@ -1,4 +1,4 @@
-"""Recording: what operations do in static mode, and the switches of the mode."""
+"""Recording of operations in static mode, and the switches between the modes."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class ProgramRecorder:
 def record(
     block: Block, op: Operator, name: str, specs: Sequence[OutputSpec], *, stop_gradient: bool
 ) -> list[Variable]:
-    """Append `op` and give it outputs as `specs` say."""
+    """Append `op`, and give it the outputs that `specs` describe."""
     stem = f"{name.removesuffix('_')}_{block.program.version}.tmp"
     for k, spec in enumerate(specs):
         op.outputs.append(block.variable(f"{stem}_{k}", spec.shape, spec.dtype, stop_gradient))
@@ -144,22 +144,22 @@ def check_visible(variable: Variable, block: Block) -> None:
 
 # --------------------------------------------------------------------------- the mode
 def enable_static() -> None:
-    """From now on operations on Variables are recorded in programs."""
+    """Switch to static mode: operations on Variables are recorded in programs."""
     recording.set(ProgramRecorder())
 
 
 def disable_static(place: Any = None) -> None:
-    """Back to dynamic mode, where operations compute."""
+    """Switch to dynamic mode, where operations compute at once."""
     recording.set(None)
 
 
 def in_dynamic_mode() -> bool:
-    """Whether operations compute at once."""
+    """Whether the mode is dynamic."""
     return recording.get() is None
 
 
 def check_static(what: str) -> None:
-    """Check that the mode is static.
+    """Check that the mode is static. Raises AssertionError if it is dynamic.
 
     Raises:
         AssertionError: it is dynamic.

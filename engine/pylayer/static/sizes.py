@@ -25,7 +25,7 @@ class SymbolicSize(Symbol):
     __slots__ = ()
 
     def value(self, size_of: Callable[[UnknownSize], int]) -> Any:
-        """The value, given those of the unknown sizes that it is computed from."""
+        """The value, computed from the values of the unknown sizes that it depends on."""
         raise NotImplementedError
 
     def unknowns(self) -> Iterator[UnknownSize]:
@@ -42,7 +42,7 @@ class SymbolicSize(Symbol):
         return hash(-1)
 
     def unavailable(self, *_: Any) -> Any:
-        """Refuse to be a number."""
+        """Raise, because the value is not known yet."""
         raise ValueError(
             f"{self.described()} is known only while the program runs, but its value is needed to "
             "build it. Give the size in static.data, or use an operation that takes -1."
@@ -62,9 +62,9 @@ class UnknownSize(SymbolicSize):
 
     def __init__(self) -> None:
         self.key = next(_keys)
-        """Its identity among other sizes, all of which compare equal to it."""
+        """A key that tells it from other unknown sizes, all of which compare equal to it."""
         self.variable: Any = None
-        """The Variable that has it, once there is one."""
+        """The Variable whose size it is, once there is one."""
         self.axis = 0
 
     def value(self, size_of: Callable[[UnknownSize], int]) -> Any:

@@ -1,2 +1,3 @@
-"""The definition of the engine: operations, their vjps, the graph they leave and the walk through
-it."""
+"""The definition of the engine: operations, their vjps, the recorded graph, and the walk through
+it.
+"""

@@ -90,7 +90,7 @@ backward_from.__name__ = backward_from.__qualname__ = "backward"
 def run_backward(
     outputs: Sequence[Tensor], cotangents: Sequence[Tensor | None], retain_graph: bool
 ) -> None:
-    """`backward`, of checked arguments."""
+    """`backward`, after its arguments were checked."""
     if observers:
         current_observer.get().left(outputs[0], "backward()")
     found = Gradients()
@@ -112,7 +112,7 @@ def run_backward(
 def roots_of(
     outputs: Sequence[Tensor], cotangents: Sequence[Tensor | None], create_graph: bool
 ) -> list[tuple[Target, Cotangent]]:
-    """Where a walk starts: the outputs that gradients flow through, with their cotangents."""
+    """The start of a walk: the outputs that gradients flow through, with their cotangents."""
     roots = []
     for output, given in zip(outputs, cotangents, strict=True):
         if not output._stop_gradient:
@@ -193,8 +193,9 @@ def gradients_of(
     allow_unused: bool,
     held: Iterable[Tensor] | None = None,
 ) -> list[Tensor | None]:
-    """`grad`, of checked arguments. Without `held` PyLayers may return gradients of what leads to
-    none of `wanted`."""
+    """`grad`, after its arguments were checked. Without `held`, PyLayers may return gradients for
+    inputs that do not lead to any of `wanted`.
+    """
     if observers:
         current_observer.get().left(
             ends[0], "grad(create_graph=True)" if create_graph else "grad()"
@@ -275,7 +276,7 @@ def cotangent_for(output: Tensor, given: Tensor | None, create_graph: bool) -> C
 
 
 def is_of_operation(tensor: Tensor) -> bool:
-    """Whether an operation made `tensor`, and neither a layer nor the user."""
+    """Whether an operation, and not a layer or the user, made `tensor`."""
     node = tensor.node
     return isinstance(node.parents[0] if type(node) is Output else node, OpNode)
 

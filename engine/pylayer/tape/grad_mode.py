@@ -1,4 +1,4 @@
-"""Grad mode: whether operations are recorded, and the switches that users turn."""
+"""Grad mode: whether operations are recorded, and the switches for it."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class grad_mode_set:  # noqa: N801 - a function in use
 
 
 class no_grad(grad_mode_set):  # noqa: N801
-    """Record nothing: a context manager, and a decorator with parentheses."""
+    """Stop recording: a context manager, and a decorator when called."""
 
     def __init__(self) -> None:
         super().__init__(False)

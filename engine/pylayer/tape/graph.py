@@ -75,7 +75,7 @@ class Node:
 
 
 class Output(Node):
-    """One output of a node that has several."""
+    """One output of a node with several outputs."""
 
     __slots__ = ("index",)
 
@@ -103,7 +103,7 @@ class Gradients:
         self.no_grad_targets = no_grad_targets
 
     def settle(self, node: Node, cotangent: Cotangent) -> Cotangent:
-        """What the hooks of a node make of its complete cotangent, kept if it is wanted."""
+        """Apply a node's hooks to its complete cotangent, and keep the result if it is wanted."""
         if node._hooks:
             cotangent = run_hooks(node, cotangent)
         if node in self.capture:
@@ -112,7 +112,7 @@ class Gradients:
 
 
 def run_hooks(holder: Any, cotangent: Cotangent) -> Cotangent:
-    """What the hooks of a node or leaf make of its complete cotangent."""
+    """Apply the hooks of a node or leaf to its complete cotangent."""
     for hook in tuple(holder._hooks.values()):
         cotangent = hook(cotangent)
     return cotangent
@@ -142,7 +142,7 @@ class Pending:
         add_to(self.held[parent], node.index, cotangent)
 
     def pop(self) -> tuple[Node, Cotangent]:
-        """Take the newest node out, whose cotangents are then all there."""
+        """Remove and return the newest node; all its cotangents have arrived by then."""
         _, node = heappop(self.heap)
         return node, self.held.pop(node)
 

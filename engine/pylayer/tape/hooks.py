@@ -15,7 +15,7 @@ from pylayer.tensor.tensor import Tensor
 _hook_ids = itertools.count()
 
 final_hooks: list[Callable[[], Any]] = []
-"""Functions that the next backward calls when it is done."""
+"""Functions that the next backward calls at its end."""
 
 
 def register_hook(tensor: Tensor, hook: Callable[[Tensor], Tensor | None]) -> HookHandle:
@@ -79,7 +79,7 @@ def retain_grads(tensor: Tensor) -> None:
 
 
 class HookHandle:
-    """Returned where a hook is registered; `remove` takes the hook out again."""
+    """The handle of a registered hook; `remove` unregisters the hook."""
 
     def __init__(self, hooks: dict[int, Callable[..., Any]], hook: Callable[..., Any]) -> None:
         self._key = next(_hook_ids)

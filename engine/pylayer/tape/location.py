@@ -1,4 +1,4 @@
-"""Where in the user's program something was made."""
+"""The place in the user's program where something was made."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ ENGINE = str(Path(__file__).resolve().parents[1])
 
 
 def user_location() -> str:
-    """File and line of the innermost running code that is not the engine's."""
+    """File and line of the innermost running code outside of the engine."""
     frame = sys._getframe(1)
     while frame.f_code.co_filename.startswith(ENGINE) and frame.f_back is not None:
         frame = frame.f_back

@@ -22,7 +22,7 @@ from pylayer.watch import observers
 
 Parents = Sequence[Target | None]
 Saved = Sequence[tuple[Any, ...]]
-"""Per input, what its vjp reads."""
+"""The values that each input's vjp reads."""
 Shapes = Iterable[tuple[int, ...] | None]
 """The inputs' shapes, or None where a gradient's cannot differ by broadcasting."""
 
@@ -60,7 +60,7 @@ class saved_tensors_hooks:  # noqa: N801 - Paddle's name
 active_hooks: ContextVar[saved_tensors_hooks | None] = ContextVar(
     "saved_tensors_hooks", default=None
 )
-"""The pair in force."""
+"""The current pair of hooks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,15 +71,14 @@ class Packed:
     unpack: Callable[[Any], Tensor]
 
     def restored(self) -> Tensor | None:
-        """The Tensor again, or None. Raises TypeError where the unpack hook returned something
-        else."""
+        """Unpack the Tensor, or None. Raises TypeError if the hook returned something else."""
         tensor = self.unpack(self.value)
         if not isinstance(tensor, (Tensor, NoneType)):
             raise self.wrong_type(tensor)
         return tensor
 
     def unpacked(self) -> Tensor:
-        """The Tensor again. Raises TypeError if the unpack hook did not return a Tensor."""
+        """Unpack the Tensor. Raises TypeError if the unpack hook did not return a Tensor."""
         tensor = self.restored()
         if tensor is None:
             raise self.wrong_type(tensor)
@@ -176,7 +175,7 @@ class OpNode(Node):
         return f"{''.join(word.capitalize() for word in words)}GradNode"
 
     def values(self) -> Saved:
-        """Per input, what its vjp reads."""
+        """The values that each input's vjp reads."""
         saved: Saved = self.saved
         return saved.unpacked() if type(saved) is PackedSaved else saved
 
@@ -217,8 +216,7 @@ class OpNode(Node):
         return gradients
 
     def as_recorded(self, vjp: Vjp, values: Sequence[Any]) -> list[Any]:
-        """Saved arrays as Tensors in their place in the graph, for a vjp that is itself
-        recorded."""
+        """Saved arrays as Tensors at their place in the graph, for a vjp that is itself recorded."""
         recorded = []
         for name, value in zip(vjp.reads, values, strict=True):
             if name == "out" and isinstance(self, SeveralOutputs):

@@ -91,17 +91,17 @@ class Parameter(Tensor):
 
 
 def symbols_in(value: Any) -> Iterable[Symbol]:
-    """The symbols in a value, also inside lists, tuples, dicts and slices."""
+    """The symbols in a value, including those inside lists, tuples, dicts and slices."""
     return (leaf for leaf in leaves_in(value) if isinstance(leaf, Symbol))
 
 
 def is_of_a_program(value: Any) -> bool:
-    """Whether a value holds a symbol or a parameter."""
+    """Whether a value contains a symbol or a parameter."""
     return any(isinstance(leaf, (Symbol, Parameter)) for leaf in leaves_in(value))
 
 
 def named(value: Any) -> str:
-    """For the end of a message: the symbols in a value, described; empty if there are none."""
+    """The symbols in a value, described for the end of a message; empty if there are none."""
     found = list(dict.fromkeys(symbol.described() for symbol in symbols_in(value)))
     return f" ({'; '.join(found)})" if found else ""
 

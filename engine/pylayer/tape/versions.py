@@ -56,7 +56,7 @@ def mark_changed(array: Array, times: int = 1, moment: int | None = None) -> Non
 
 
 def version_of(array: Array) -> int:
-    """How often the memory of `array` was changed in place."""
+    """The number of in-place changes of the memory of `array`."""
     change = changes.get(id(owner(array)))
     return change.version if change else 0
 

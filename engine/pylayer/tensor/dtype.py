@@ -42,7 +42,7 @@ class DType:
 
     @property
     def rank(self) -> int:
-        """The place of its kind in bool, integer, floating, complex."""
+        """The rank of its kind in the order bool, integer, floating, complex."""
         return {"b": 0, "u": 1, "i": 1, "c": 3}.get(self.numpy.kind, 2)  # bfloat16 is of kind V
 
     @property
@@ -106,12 +106,12 @@ _default = float32
 
 
 def get_default_dtype() -> str:
-    """The dtype given to Python floats and to creation functions without a dtype."""
+    """The dtype of Python floats, and of creation functions without a dtype."""
     return _default.name
 
 
 def set_default_dtype(dtype: Any) -> None:
-    """Set it: a floating dtype. Raises TypeError where `dtype` is not a floating dtype."""
+    """Set the default floating dtype. Raises TypeError if `dtype` is not floating."""
     global _default
     wanted = as_dtype(dtype)
     if not wanted.is_floating:
@@ -179,7 +179,7 @@ class finfo:  # noqa: N801 - Paddle's name
 
 
 class iinfo:  # noqa: N801 - Paddle's name
-    """The limits of an integer dtype. Raises ValueError where it is none."""
+    """The limits of an integer dtype. Raises ValueError for another dtype."""
 
     def __init__(self, dtype: Any) -> None:
         wanted = as_dtype(dtype)

@@ -1,5 +1,4 @@
-"""Arguments checked and brought to one dtype, and the errors, in Paddle's words, of those that are
-not taken."""
+"""Checks of arguments, their common dtype, and the errors for invalid ones, in Paddle's words."""
 
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ from pylayer.tensor.tensor import Tensor
 
 
 def invalid(text: str) -> ValueError:
-    """The error of a wrong argument; the last full stop is left out of the text."""
+    """The error for an invalid argument, without the text's last full stop."""
     return ValueError(f"(InvalidArgument) {text}.")
 
 
@@ -32,7 +31,7 @@ class UnsupportedError(NotImplementedError):
 
 
 class Unsupported:
-    """A value that stands for a name which the engine lacks."""
+    """A placeholder for a name that the engine lacks."""
 
     def unsupported(self, *_: Any, **__: Any) -> NoReturn:
         """Raise UnsupportedError with the name."""
@@ -40,7 +39,7 @@ class Unsupported:
 
 
 def check_supported(value: Any) -> None:
-    """Check that a value does not stand for a name which the engine lacks.
+    """Check that a value is not a placeholder for a name that the engine lacks.
 
     Raises:
         UnsupportedError: it does.

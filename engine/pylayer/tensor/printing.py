@@ -14,9 +14,9 @@ import numpy as np
 
 PRECISION = 8
 EDGE = 3
-"""How many elements are shown at each end of an axis that is cut short."""
+"""Elements shown at each end of a shortened axis."""
 LONG = 1000
-"""The number of elements above which axes are cut short."""
+"""Number of elements above which axes are shortened."""
 LINE = 80
 
 
@@ -29,7 +29,7 @@ def text_of(values: np.ndarray[Any, Any], indent: int) -> str:
 
 
 def at_the_edges(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """`values` without what lies further than `EDGE` from both ends of an axis."""
+    """`values` without the elements further than `EDGE` from both ends of an axis."""
     for axis, size in enumerate(values.shape):
         if size > 2 * EDGE:
             values = np.take(values, [*range(EDGE), *range(size - EDGE, size)], axis)

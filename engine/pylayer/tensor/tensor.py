@@ -35,7 +35,7 @@ class Tensor:
     _hooks: dict[int, Callable[[Cotangent], Cotangent]] | None = None
 
     persistable = False
-    """Whether it outlives a step of training, as a parameter does."""
+    """Whether it is kept across training steps, as a parameter is."""
 
     __array_priority__ = 1000  # so that ndarray + Tensor asks the Tensor
     __array_ufunc__ = None
@@ -77,12 +77,12 @@ class Tensor:
     # ----------------------------------------------------------------- what it is
     @property
     def shape(self) -> Size:
-        """Its shape."""
+        """The shape."""
         return Size(self.array.shape)
 
     @property
     def dtype(self) -> DType:
-        """Its data type."""
+        """The data type."""
         return BY_NUMPY[self.array.dtype]
 
     @property
@@ -97,12 +97,12 @@ class Tensor:
 
     @property
     def place(self) -> Place:
-        """Where it lies."""
+        """The device that holds it."""
         return Place(place_of(self.array))
 
     @property
     def name(self) -> str:
-        """A name, made up on first use unless one was given."""
+        """The name, generated on first use if none was given."""
         return self.__dict__.setdefault("name", f"generated_tensor_{next(_names)}")  # type: ignore[no-any-return]
 
     @name.setter
@@ -116,7 +116,7 @@ class Tensor:
 
     @property
     def grad_fn(self) -> Node | None:
-        """The node that made it."""
+        """The node that made it, or None."""
         return self.node if isinstance(self.node, Node) else None
 
     @property
@@ -162,7 +162,7 @@ class Tensor:
 
     # ----------------------------------------------------------------- its values
     def numpy(self, force: bool = False) -> np.ndarray[Any, Any]:
-        """A copy of its values on the host, whatever `force`."""
+        """Return a copy of the values on the host; `force` is ignored."""
         return to_numpy_hook(self) if observers else np.array(to_numpy(self.array))
 
     def _values(self, how: str) -> np.ndarray[Any, Any]:
@@ -176,7 +176,7 @@ class Tensor:
         return values if dtype is None else values.astype(dtype)
 
     def item(self, *index: int) -> Any:
-        """The one element, or that at `index`, as a Python number.
+        """Return its only element, or the one at `index`, as a Python number.
 
         Raises:
             ValueError: it has several elements and no index is given, or the index is out of range.
@@ -197,7 +197,7 @@ class Tensor:
             raise ValueError(f"(InvalidArgument) {error} (shape {self.shape}).") from None
 
     def tolist(self) -> Any:
-        """Its values as nested lists of Python numbers."""
+        """Return the values as nested lists of Python numbers."""
         return self._values(".tolist()").tolist()
 
     def __float__(self) -> float:
@@ -261,13 +261,13 @@ class Tensor:
 
     # ----------------------------------------------------------------- its gradient
     def detach(self) -> Tensor:
-        """Share the memory, outside the graph: a leaf with stop_gradient True."""
+        """Return a leaf with stop_gradient True that shares the memory."""
         if recording_all():
             return Tensor(self.array, self if self.node is None else self.node, self._stop_gradient)
         return Tensor(self.array)
 
     def gradient(self) -> np.ndarray[Any, Any] | None:
-        """The gradient's values on the host, or None."""
+        """Return the gradient's values on the host, or None."""
         return None if self._grad is None else self._grad.numpy()
 
     def clear_grad(self, set_to_zero: bool = True) -> None:

@@ -1,4 +1,4 @@
-"""Names that are given once: counted per word, as Paddle names layers and parameters."""
+"""Unique names, numbered per word, as Paddle names layers and parameters."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _counts: dict[str, itertools.count[int]] = defaultdict(itertools.count)
 
 
 def generate(key: str) -> str:
-    """``key_0``, ``key_1`` …: a name not given before."""
+    """``key_0``, ``key_1`` …: a name that was not used before."""
     return f"{key}_{next(_counts[key])}"
 
 
 @contextlib.contextmanager
 def name_guard(new_generator: Any = None) -> Iterator[None]:
-    """A block in which names are counted from the start."""
+    """A block in which numbering starts again."""
     before = dict(_counts)
     _counts.clear()
     try:
