@@ -44,7 +44,7 @@ class Interpreter:
                 self.values[tensor] = as_array(array, self.array_type)
 
     def run_program(self, ops: Iterable[Operator], keep: Collection[Tensor]) -> None:
-        """Run a program's operators, and drop each value after its last use unless `keep` has it."""
+        """Run a program's operators, and drop each value after its last use, except `keep`."""
         last_use = {used: op for op in ops for used in uses(op)}
         unused: dict[Operator, list[Any]] = {}
         for used, op in last_use.items():

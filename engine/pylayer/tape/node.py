@@ -216,7 +216,7 @@ class OpNode(Node):
         return gradients
 
     def as_recorded(self, vjp: Vjp, values: Sequence[Any]) -> list[Any]:
-        """Saved arrays as Tensors at their place in the graph, for a vjp that is itself recorded."""
+        """Saved arrays as Tensors in their place in the graph, for a vjp that is recorded too."""
         recorded = []
         for name, value in zip(vjp.reads, values, strict=True):
             if name == "out" and isinstance(self, SeveralOutputs):
