@@ -1,4 +1,4 @@
-"""What is wrong with the pages as a reader gets them: mkdocs looks at them after each build, which fails if strict.
+"""Faults of the built pages: mkdocs calls this after each build; a strict build fails if there are any.
 
 mkdocs itself holds the links that are written in Markdown. Here the built HTML is read: text that was meant as Markdown
 and was not understood, pages without content, and every link, anchor and picture, whoever made it.
@@ -25,12 +25,12 @@ RAW = {
     "a list": r"\n *([-*+]|\d+\.) ",
     "attributes": r"\{:? *[.#][\w-]+",
 }
-"""What Markdown leaves in the text where it was not understood."""
+"""Markup that Markdown leaves in the text if it did not understand it."""
 FENCE = r'(python|yaml|toml|json|console|sh|diff|text)( \w+="[^"\n]*")*\s*\n'
 """How a block of code begins that was taken for code within a line."""
 VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"}
 CODE = {"code", "pre", "script", "style", "svg"}
-"""Elements whose text is no prose."""
+"""Elements whose text is not prose."""
 INLINE = {"a", "b", "code", "em", "i", "span", "strong"}
 """Elements that do not end a line of prose."""
 
@@ -77,7 +77,7 @@ class BuiltPage(HTMLParser):
 
 
 def faults(pages: Mapping[str, str], files: set[str]) -> Iterator[str]:
-    """What is wrong with `pages` of HTML by path, in a site that has `files`; each as ``path: what``."""
+    """Yield the faults of `pages` of HTML by path, in a site that has `files`, each as ``path: fault``."""
     read = {path: BuiltPage(text) for path, text in pages.items()}
     for path, page in read.items():
         for what, pattern in RAW.items():
@@ -115,7 +115,7 @@ def broken(link: str, path: str, pages: Mapping[str, BuiltPage], files: set[str]
 
 
 def of_site(folder: Path) -> Iterator[str]:
-    """What is wrong with the site in a folder."""
+    """Yield the faults of the site in a folder."""
     files = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
     pages = {name: (folder / name).read_text(encoding="utf-8") for name in sorted(files) if name.endswith(".html")}
     yield from faults(pages, files)

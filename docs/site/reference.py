@@ -37,7 +37,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Links to files at the root of the repository, which are pages of the site, and fences; mkdocs calls this.
 
-    A block of code whose first line has more options than the site knows would be no block.
+    A block of code whose first line has options that the site does not know would not be rendered as code.
     """
     if page.file.src_uri == "matrix.md":
         page.meta["hide"] = ["toc"]  # its tables need the room
@@ -80,7 +80,7 @@ def keys() -> Iterator[str]:
     yield from (
         "# Keys of a spec file",
         "",
-        "What `gradcheck schema` says, as tables. [The format](../scenarios.md) explains it.",
+        "The output of `gradcheck schema` as tables. [The format](../scenarios.md) explains it.",
     )
     models = {name: model for name, model in schema["$defs"].items() if "properties" in model}
     for name, model in {"A spec file": schema, **models}.items():
@@ -201,4 +201,4 @@ PAGES: dict[str, Callable[[], Iterator[str]]] = {
 OUTSIDE = {"security.md": "SECURITY.md", "contributing.md": "CONTRIBUTING.md", "changelog.md": "CHANGELOG.md"}
 """Page → the file at the root of the repository that it is."""
 FOR_TESTS = r'^( *```.*) (?:replaces|skip)="[^"]*"'
-"""What `tests/docs/pages.py` alone reads of a block's first line, behind what the site reads."""
+"""Options in a block's first line that only `tests/docs/pages.py` reads."""
