@@ -30,19 +30,13 @@ TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
 # --------------------------------------------------------------------------- arithmetic
 add = binary("add", lambda g: g, lambda g: g)
 subtract = binary("subtract", lambda g: g, Derivative(lambda: -1))
-multiply = binary("multiply", Derivative(lambda y: y), Derivative(lambda x: x), zeros=("x", "y"))
+multiply = binary("multiply", Derivative(lambda y: y), Derivative(lambda x: x))
 divide = binary(
     "divide",
     lambda g, y: g / y.conjugate(),
     lambda g, y, out: -g * (out / y).conjugate(),
     forward=lambda xp: xp.true_divide,
     floating=True,
-    zeros=("x",),
-)
-# Of a recorded gradient, as it is, and the input that it is of: in backward that is given zeros
-# (see `OpDef`).
-with_zeros = binary(
-    "with_zeros", lambda g: g, lambda g, F: F.fill(g, 0.0), lambda xp: lambda x, y: x, promote=False
 )
 # Python's sign.
 remainder_ = binary(

@@ -201,18 +201,10 @@ class OpNode(Node):
             gradient = as_array(apply_rule(vjp, cotangent, F, values), kind)
             if shape is not None and tuple(gradient.shape) != shape:
                 gradient = unbroadcast(F, gradient, shape)
-            # beside a number a product is Paddle's `scale`, which gives no zeros; a complex one
-            # Paddle makes a Tensor
             if not self.op.view_gradient:
                 gradient = (
                     with_array_in_order(gradient) if create_graph else gradient_in_order(gradient)
                 )
-            if (
-                create_graph
-                and vjp.zeros
-                and not any(type(value) in (int, float) for value in values)
-            ):
-                gradient = recorded_ops.with_zeros(gradient, Tensor(gradient.array, parent, False))
             gradients.append((parent, gradient))
         return gradients
 
