@@ -21,7 +21,7 @@ from pylayer.tape.hooks import final_hooks
 from pylayer.tape.node import OpNode, with_array_in_order
 from pylayer.tape.symbol import recording
 from pylayer.tape.vjp import recorded_ops
-from pylayer.tape.zeros import recorded_gradients, zero_targets
+from pylayer.tape.zeros import recorded_as, recorded_gradients, zero_targets
 from pylayer.tensor.array import XP, Array, duplicate, in_order
 from pylayer.tensor.invalid import (
     check_switches,
@@ -220,11 +220,14 @@ def gradients_of(
         arrived = found.arrived.get(target)
         if arrived is not None:
             result = own_gradient(arrived, tensor, ends, results)
-            if create_graph and result.node is not None:
-                recorded_gradients[result.node] = enter, target
-            results.append(result)
+            results.append(recorded_as(result, enter, target) if create_graph else result)
         elif target in owed and not tensor._stop_gradient:
-            results.append(Tensor(zeros_like(tensor), None, not create_graph))
+            result = Tensor(zeros_like(tensor), None, not create_graph)
+            passed = nodes_between(owed, {target}, no_grad_targets)
+            if create_graph and passed:
+                with grad_mode_set(True):
+                    result = recorded_as(recorded_ops.clone(result), passed, target)
+            results.append(result)
         elif allow_unused:
             results.append(None)
         else:

@@ -16,11 +16,19 @@ from weakref import WeakKeyDictionary
 from pylayer.tape.graph import Node, Target, nodes_between, reachable
 from pylayer.tape.node import OpNode
 from pylayer.tensor.nested import leaves_in
+from pylayer.tensor.tensor import Tensor
 
 PRODUCTS = {"multiply", "divide", "bmm"}
 
 recorded_gradients: WeakKeyDictionary[Node, tuple[set[Node], Target]] = WeakKeyDictionary()
 """By the node of a recorded gradient: the nodes that the walk went through, and its target."""
+
+
+def recorded_as(gradient: Tensor, walked: set[Node], target: Target) -> Tensor:
+    """A recorded gradient of `target`, with a note of the nodes that it came through."""
+    if gradient.node is not None:
+        recorded_gradients[gradient.node] = walked, target
+    return gradient
 
 
 def zero_targets(roots: Iterable[Target], no_grad_targets: Collection[Any] = ()) -> set[Target]:
