@@ -53,7 +53,7 @@ def cut_number(x: Any, y: Any) -> Any:
     return int(y) if isinstance(y, float) and isinstance(x, Tensor) and x.dtype.rank == 1 else y
 
 
-def remainder(x: Tensor, y: Any, name: str | None = None) -> Tensor:
+def remainder(x: Tensor, y: Any) -> Tensor:
     """x modulo y, with the sign of y; next to integers a number y is cut to an integer."""
     return remainder_(x, cut_number(x, y))
 
@@ -477,7 +477,7 @@ copysign_ = binary(
 )
 
 
-def copysign(x: Tensor, y: Any, name: str | None = None) -> Tensor:
+def copysign(x: Tensor, y: Any) -> Tensor:
     """The absolute value of x with the sign of y, a Tensor or a number."""
     return copysign_(x, cut_number(x, y))
 
