@@ -20,7 +20,7 @@ out = [p.detach() for p in ps] + [o.get_lr()]
 _OPTIMIZERS = {
     "SGD": "learning_rate=0.125", "SGD decay": "0.125, weight_decay=0.5",
     "Momentum": "0.0625, 0.875", "Momentum nesterov": "0.0625, 0.5, use_nesterov=True, weight_decay=0.25", "Momentum scaled": "0.0625, 0.5, rescale_grad=0.5",
-    "Adam": "0.125", "Adam amsgrad": "0.125, 0.5, 0.75, amsgrad=True", "Adam decay": "0.125, weight_decay=paddle.regularizer.L1Decay(0.25)",
+    "Adam": "0.125", "Adam amsgrad": "0.125, 0.5, 0.75, amsgrad=True", "Adam decay": "0.125, weight_decay=paddle.regularizer.L2Decay(0.25)",
     "SGD groups": "0.125",
 }  # fmt: skip
 
@@ -68,7 +68,7 @@ PROGRAMS: dict[str, str] = {
     "optimizer.Optimizer": "issubclass(paddle.optimizer.Adam, paddle.optimizer.Optimizer)",
     "optimizer.SGD set_lr": "o = paddle.optimizer.SGD(0.5, [v]); o.set_lr(0.25); out = o.get_lr()",
     "optimizer.SGD parameters raises": "paddle.optimizer.SGD(0.5, v)",
-    "regularizer.L1Decay": "str(paddle.regularizer.L1Decay(0.5))", "regularizer.L2Decay": "str(paddle.regularizer.L2Decay(0.5))",
+    "regularizer.L2Decay": "str(paddle.regularizer.L2Decay(0.5))",
 }  # fmt: skip
 
 DIFFERS: dict[str, tuple[str, str]] = {

@@ -44,15 +44,12 @@ class _BatchNorm(Layer):
             fixed = ParamAttr(name and f"{name}_{part}", Constant(value), trainable=False)
             setattr(self, f"_{part}", self.create_parameter([num_features], fixed))
 
-    def _check_input_dim(self, input: Tensor) -> None:
-        expected = " or ".join(f"{n}D" for n in self.dimensions)
-        fits = input.ndim in self.dimensions
-        require(fits, f"expected {expected} input (got {input.ndim}D input)")
-
     def forward(self, input: Tensor) -> Tensor:
         """The normalised input."""
         self._data_format = "NHWC" if are_channels_last(self._data_format) else "NCHW"
-        self._check_input_dim(input)
+        expected = " or ".join(f"{n}D" for n in self.dimensions)
+        fits = input.ndim in self.dimensions
+        require(fits, f"expected {expected} input (got {input.ndim}D input)")
         return batch_norm(
             input, self._mean, self._variance, self.weight, self.bias, self.training,
             self._momentum, self._epsilon, self._data_format, self._use_global_stats,
