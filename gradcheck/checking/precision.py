@@ -86,7 +86,7 @@ EXACT = MOVES | {
     "tile", "flip", "roll", "tril", "triu", "written", "where", "complex", "real", "imag", "conj",
     "one_hot",
     "neg", "maximum", "minimum", "fmax", "fmin", "clip", "nan_to_num", "max", "min", "relu",
-    "hardtanh", "pad", "as_strided", "fill", "with_zeros", "sort", "as_complex", "as_real",
+    "hardtanh", "pad", "as_strided", "fill", "sort", "as_complex", "as_real",
     "put_reduced", "all_gather", "all_to_all", "broadcast_ranks",
 }  # fmt: skip
 """Operations that move, select or copy values, or change them without rounding, as do their vjps.

@@ -21,7 +21,7 @@ b = paddle.to_tensor([[1.0, -2.0, 3.0]])
 
 def _spelled() -> dict[str, str]:
     rows = {f"nn.Conv{n}d": f"nn.Conv{n}D" for n in (1, 2, 3)}
-    rows |= {"nn.SiLU": "nn.Silu", "nn.ModuleList": "nn.LayerList", "nn.ModuleDict": "nn.LayerDict"}
+    rows |= {"nn.SiLU": "nn.Silu", "nn.ModuleList": "nn.LayerList"}
     return {name: f"paddle.{name} is paddle.{other}" for name, other in rows.items()}
 
 
@@ -34,7 +34,6 @@ PROGRAMS: dict[str, str] = {
     "nn.LayerNorm options": "layer = paddle.nn.LayerNorm(3, eps=2**-10, bias=False, dtype='float64'); out = [layer(x), paddle.nn.LayerNorm([2, 3]).weight.shape, layer.bias is None]",
     "nn.LayerNorm bare": "paddle.nn.LayerNorm(3, elementwise_affine=False)(x)",
     "nn.LayerNorm places raises": "paddle.nn.LayerNorm(3, 1e-5, False)",
-    "nn.SyncBatchNorm.convert_sync_batchnorm": "paddle.set_default_dtype('float64'); layer = paddle.nn.SyncBatchNorm.convert_sync_batchnorm(paddle.nn.Sequential(paddle.nn.ReLU(), paddle.nn.BatchNorm2D(4, 0.5))); paddle.set_default_dtype('float32'); layer.eval(); out = [repr(layer), list(layer.state_dict())]",
     "nn.GroupNorm places raises": "paddle.nn.GroupNorm(2, 4, 1e-5, False)",
     "nn.Embedding places raises": "paddle.nn.Embedding(4, 2, None, None, 2.0, True)",
     "nn.Conv2D places raises": "paddle.nn.Conv2D(2, 3, 3, 1, 0, 1, 1, 'zeros')",
@@ -47,8 +46,6 @@ PROGRAMS: dict[str, str] = {
     "nn.Conv2D attr raises": "paddle.nn.Conv2D(2, 3, 3, weight_attr=False)",
     "nn.Linear attr": "layer = paddle.nn.Linear(2, 3, True, True); out = [layer.weight.shape, layer.bias.shape]",
     "nn.BatchNorm2D axes raises": "paddle.nn.BatchNorm2D(4)(seq)",
-    "nn.InstanceNorm1D axes raises": "paddle.nn.InstanceNorm1D(4)(img)",
-    "nn.InstanceNorm1D attr raises": "paddle.nn.InstanceNorm1D(4, weight_attr=False)",
     # ------------------------------------------------------------------- layers and what is in them
     "nn.Layer.full_name": f"{_NET}out = [net.full_name().rpartition('_')[0], net.one.weight.name.rpartition('.')[2], net.one.bias.name.rpartition('.')[2], paddle.nn.Layer('abc').full_name().rpartition('_')[0]]",
     "nn.Layer.named_sublayers": f"{_NET}out = [n for n, _ in net.named_sublayers()] + [n for n, _ in net.named_sublayers('a', True, remove_duplicate=False)] + [n for n, _ in net.named_sublayers(layers_set={{net.one}})]",

@@ -38,7 +38,6 @@ def shape_samples(normal: Callable[..., np.ndarray[Any, Any]]) -> dict[str, list
         "broadcast_view": [(normal(3, 1), [2, 3, 4])],
         "cast": [(normal(2, 3), "float64")],
         "clone": [(normal(2, 3),)],
-        "with_zeros": [(normal(2, 3), normal(2, 3))],
         "complex": [(normal(2, 3), normal(3))],
         "concat": [([normal(2, 1), normal(2, 3)], 1, [0, 1, 4])],
         "conj": [(normal(2),)],

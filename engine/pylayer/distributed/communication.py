@@ -303,18 +303,6 @@ def reduce_scatter(
     return called("reduce_scatter", plan, group, sync_op, use_calc_stream)
 
 
-def _reduce_scatter_base(
-    output: Any,
-    input: Any,
-    op: int = SUM,
-    group: Group | None = None,
-    sync_op: bool = True,
-    use_calc_stream: bool = False,
-) -> Task | None:
-    """`reduce_scatter` with one Tensor."""
-    return reduce_scatter(output, input, op, group, sync_op, use_calc_stream)
-
-
 def alltoall(
     out_tensor_or_tensor_list: TensorOrList = None,
     in_tensor_or_tensor_list: TensorOrList = None,

@@ -17,12 +17,12 @@ from pylayer.ops.sorting import argmax, one_hot
 from pylayer.tensor.tensor import Tensor
 
 
-def hardshrink(x: Tensor, threshold: float = 0.5, name: str | None = None) -> Tensor:
+def hardshrink(x: Tensor, threshold: float = 0.5) -> Tensor:
     """x, but 0 between −threshold and threshold; at both, and for NaN, x itself, as in Paddle."""
     return where_((x >= threshold) | (x <= -threshold), x, x * 0.0)
 
 
-def softshrink(x: Tensor, threshold: float = 0.5, name: str | None = None) -> Tensor:
+def softshrink(x: Tensor, threshold: float = 0.5) -> Tensor:
     """x moved towards 0 by threshold, and 0 where it would pass it.
 
     Raises:
@@ -33,7 +33,7 @@ def softshrink(x: Tensor, threshold: float = 0.5, name: str | None = None) -> Te
 
 
 def gumbel_softmax(
-    x: Tensor, temperature: float = 1.0, hard: bool = False, axis: int = -1, name: str | None = None
+    x: Tensor, temperature: float = 1.0, hard: bool = False, axis: int = -1
 ) -> Tensor:
     """The softmax of logits plus Gumbel noise, over temperature; with `hard` one-hot, straight
     through in backward.
@@ -49,16 +49,14 @@ def gumbel_softmax(
     return soft + (chosen - soft).detach()
 
 
-def swiglu(x: Tensor, y: Tensor | None = None, name: str | None = None) -> Tensor:
+def swiglu(x: Tensor, y: Tensor | None = None) -> Tensor:
     """swish(x) · y; without y, of the two halves of the last axis (Shazeer, 2020)."""
     if y is None:
         x, y = chunk(x, 2, -1)
     return swish(x) * y
 
 
-def sequence_mask(
-    x: Tensor, maxlen: Any = None, dtype: Any = "int64", name: str | None = None
-) -> Tensor:
+def sequence_mask(x: Tensor, maxlen: Any = None, dtype: Any = "int64") -> Tensor:
     """1 for positions before each length, along a new last axis of size `maxlen`, the largest
     length unless given.
 
@@ -74,6 +72,6 @@ hardtanh_ = in_place(hardtanh)
 _softmax_in_place = in_place(softmax)
 
 
-def softmax_(x: Tensor, axis: int = -1, dtype: Any = None, name: str | None = None) -> Tensor:
+def softmax_(x: Tensor, axis: int = -1, dtype: Any = None) -> Tensor:
     """`softmax` in place; with a `dtype` in place of a copy in it, as in Paddle."""
     return _softmax_in_place(x if dtype is None else cast(x, dtype), axis)

@@ -163,64 +163,6 @@ class ParameterList(Layer):
         return iter(self._parameters.values())
 
 
-def _pairs(items: Any) -> Iterable[tuple[str, Any]]:
-    """The pairs of a mapping or of a layer like one; of pairs, themselves."""
-    return items.items() if hasattr(items, "items") else items  # type: ignore[no-any-return]
-
-
-class LayerDict(Layer):
-    """A dict of layers."""
-
-    @also(modules="sublayers")
-    def __init__(self, sublayers: Any = None) -> None:
-        super().__init__()
-        self.update(sublayers or {})
-
-    @also(modules="sublayers")
-    def update(self, sublayers: Any) -> None:
-        """Add the layers of a mapping, or of (name, layer) pairs."""
-        for key, layer in _pairs(sublayers):
-            self.add_sublayer(key, layer)
-
-    def __getitem__(self, key: str) -> Layer:
-        return self._sub_layers[key]  # type: ignore[no-any-return]
-
-    def __setitem__(self, key: str, sublayer: Layer) -> None:
-        self.add_sublayer(key, sublayer)
-
-    def __delitem__(self, key: str) -> None:
-        del self._sub_layers[key]
-
-    def __len__(self) -> int:
-        return len(self._sub_layers)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._sub_layers)
-
-    def __contains__(self, key: object) -> bool:
-        return key in self._sub_layers
-
-    def keys(self) -> Any:
-        """The names."""
-        return self._sub_layers.keys()
-
-    def values(self) -> Any:
-        """The layers."""
-        return self._sub_layers.values()
-
-    def items(self) -> Any:
-        """The pairs."""
-        return self._sub_layers.items()
-
-    def pop(self, key: str) -> Layer:
-        """Remove a layer and return it."""
-        return self._sub_layers.pop(key)  # type: ignore[no-any-return]
-
-    def clear(self) -> None:
-        """Remove all layers."""
-        self._sub_layers.clear()
-
-
 class ParameterDict(Layer):
     """A dict of parameters."""
 
@@ -229,8 +171,9 @@ class ParameterDict(Layer):
         self.update(parameters or OrderedDict())
 
     def update(self, parameters: Any) -> None:
-        """Add the parameters of a mapping, or of (name, parameter) pairs."""
-        for key, parameter in _pairs(parameters):
+        """Take on the parameters of a mapping, or of (name, parameter) pairs."""
+        pairs = parameters.items() if hasattr(parameters, "items") else parameters
+        for key, parameter in pairs:
             self.add_parameter(key, parameter)
 
     def __getitem__(self, key: str) -> Any:

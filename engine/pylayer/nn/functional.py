@@ -24,9 +24,7 @@ from pylayer.tensor.tensor import Tensor
 
 
 # --------------------------------------------------------------------------- layers
-def linear(
-    x: Tensor, weight: Tensor, bias: Tensor | None = None, name: str | None = None
-) -> Tensor:
+def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """``x @ weight + bias`` with `weight` of shape [in, out]."""
     out: Tensor = matmul(x, weight)
     return out if bias is None else out + bias
@@ -40,7 +38,6 @@ def embedding(
     norm_type: float = 2.0,
     sparse: bool = False,
     scale_grad_by_freq: bool = False,
-    name: str | None = None,
 ) -> Tensor:
     """The rows `x` of `weight`; those of `padding_idx` are zeros and take no gradient.
 
@@ -108,7 +105,6 @@ def dropout(
     training: bool = True,
     inplace: bool = False,
     mode: str = "upscale_in_train",
-    name: str | None = None,
 ) -> Tensor:
     """Elements set to zero with probability `p` in training (whole slices, if `axis` is given).
 
@@ -140,7 +136,6 @@ def layer_norm(
     weight: Tensor | None = None,
     bias: Tensor | None = None,
     epsilon: float = 1e-5,
-    name: str | None = None,
 ) -> Tensor:
     """Mean 0, variance 1 over the last axes, of shape `normalized_shape`; times `weight` plus
     `bias` (Ba et al., 2016).
@@ -185,9 +180,7 @@ def check_rows(name: str, x: Tensor, *rows: Tensor | None) -> None:
     check_parameters(name, x, *rows)
 
 
-def normalize(
-    x: Tensor, p: float = 2, axis: int = 1, epsilon: float = 1e-12, name: str | None = None
-) -> Tensor:
+def normalize(x: Tensor, p: float = 2, axis: int = 1, epsilon: float = 1e-12) -> Tensor:
     """`x` divided by its p-norm along `axis`, or by `epsilon` if that is larger."""
     size = norm(x, p, axis, True)
     return x / maximum(size, full_like(size, epsilon))

@@ -10,7 +10,7 @@ from pylayer.ops import creation, random
 from pylayer.ops.arguments import require
 from pylayer.ops.inplace import check_changeable
 from pylayer.ops.shape import astype
-from pylayer.optimizer.regularizer import Regularizer
+from pylayer.optimizer.regularizer import L2Decay
 from pylayer.tape.grad_mode import no_grad
 from pylayer.tape.symbol import Parameter, at_once
 from pylayer.tape.versions import mark_changed
@@ -161,7 +161,7 @@ class ParamAttr:
 
 def as_attribute(attr: Any) -> ParamAttr:
     """A parameter's attributes as a layer gives them: a ParamAttr, None, True, a name, an
-    regularizer.
+    initializer, an `L2Decay`.
 
     Raises:
         TypeError: it is of another type.
@@ -171,7 +171,7 @@ def as_attribute(attr: Any) -> ParamAttr:
         return attr
     if isinstance(attr, Initializer):
         return ParamAttr(initializer=attr)
-    if isinstance(attr, Regularizer):
+    if isinstance(attr, L2Decay):
         return ParamAttr(regularizer=attr)
     known = attr is None or attr is True or isinstance(attr, str)
     text = "A parameter's attr must be a ParamAttr, an Initializer or a name"

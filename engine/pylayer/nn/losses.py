@@ -40,28 +40,19 @@ def square_error_cost(input: Tensor, label: Tensor) -> Tensor:
     return square(input - label)
 
 
-def mse_loss(
-    input: Tensor, label: Tensor, reduction: str = "mean", name: str | None = None
-) -> Tensor:
+def mse_loss(input: Tensor, label: Tensor, reduction: str = "mean") -> Tensor:
     """The squared difference: its mean, sum, or as it is (none)."""
     difference = input - label
     return reduce_loss(difference * difference, reduction)
 
 
-def l1_loss(
-    input: Tensor, label: Tensor, reduction: str = "mean", name: str | None = None
-) -> Tensor:
+def l1_loss(input: Tensor, label: Tensor, reduction: str = "mean") -> Tensor:
     """The absolute difference: its mean, sum, or as it is (none)."""
     return reduce_loss(absolute(input - label), reduction)
 
 
 def smooth_l1_loss(
-    input: Tensor,
-    label: Tensor,
-    reduction: str = "mean",
-    delta: float = 1.0,
-    is_huber: bool = True,
-    name: str | None = None,
+    input: Tensor, label: Tensor, reduction: str = "mean", delta: float = 1.0, is_huber: bool = True
 ) -> Tensor:
     """Huber's loss: half the square up to `delta`, linear beyond; divided by `delta` unless
     `is_huber`.
@@ -73,12 +64,7 @@ def smooth_l1_loss(
 
 
 def pairwise_distance(
-    x: Tensor,
-    y: Tensor,
-    p: float = 2.0,
-    epsilon: float = 1e-6,
-    keepdim: bool = False,
-    name: str | None = None,
+    x: Tensor, y: Tensor, p: float = 2.0, epsilon: float = 1e-6, keepdim: bool = False
 ) -> Tensor:
     """The p-norm of x − y + epsilon along the last axis."""
     return norm(x - y + epsilon, p, -1, keepdim)
@@ -86,11 +72,7 @@ def pairwise_distance(
 
 # --------------------------------------------------------------------------- of probabilities
 def kl_div(
-    input: Tensor,
-    label: Tensor,
-    reduction: str = "mean",
-    log_target: bool = False,
-    name: str | None = None,
+    input: Tensor, label: Tensor, reduction: str = "mean", log_target: bool = False
 ) -> Tensor:
     """label · (log label - input), `input` being logarithms; batchmean is the sum by the size of
     the first axis.
@@ -115,11 +97,7 @@ def _bounded_log(x: Tensor) -> Tensor:
 
 
 def binary_cross_entropy(
-    input: Tensor,
-    label: Tensor,
-    weight: Tensor | None = None,
-    reduction: str = "mean",
-    name: str | None = None,
+    input: Tensor, label: Tensor, weight: Tensor | None = None, reduction: str = "mean"
 ) -> Tensor:
     """-(label · log input + (1 - label) · log(1 - input)), the logarithms held above -100 as in
     Paddle.
@@ -143,7 +121,6 @@ def binary_cross_entropy_with_logits(
     weight: Tensor | None = None,
     reduction: str = "mean",
     pos_weight: Tensor | None = None,
-    name: str | None = None,
 ) -> Tensor:
     """`binary_cross_entropy` of the sigmoid of `logit`, computed without overflow."""
     check_label_shape("binary_cross_entropy_with_logits", logit, label)
@@ -160,7 +137,6 @@ def sigmoid_focal_loss(
     alpha: float = 0.25,
     gamma: float = 2.0,
     reduction: str = "sum",
-    name: str | None = None,
 ) -> Tensor:
     """Binary cross-entropy of logits times (1 − p of the truth)^gamma, and alpha or 1 − alpha (Lin
     et al., 2017); divided by the normalizer.
@@ -180,9 +156,7 @@ def sigmoid_focal_loss(
     return reduce_loss(loss, reduction)
 
 
-def dice_loss(
-    input: Tensor, label: Tensor, epsilon: float = 1e-5, name: str | None = None
-) -> Tensor:
+def dice_loss(input: Tensor, label: Tensor, epsilon: float = 1e-5) -> Tensor:
     """1 − 2 · overlap / (sum of both), of probabilities in the last axis and classes of size 1
     there.
 
@@ -198,9 +172,7 @@ def dice_loss(
     return mean(1 - total(input * truth, axes) * 2 / (sizes + epsilon))
 
 
-def log_loss(
-    input: Tensor, label: Tensor, epsilon: float = 1e-4, name: str | None = None
-) -> Tensor:
+def log_loss(input: Tensor, label: Tensor, epsilon: float = 1e-4) -> Tensor:
     """−(label · log(input + epsilon) + (1 − label) · log(1 − input + epsilon)), of probabilities,
     [batch, 1].
 
@@ -221,7 +193,6 @@ def poisson_nll_loss(
     full: bool = False,
     epsilon: float = 1e-8,
     reduction: str = "mean",
-    name: str | None = None,
 ) -> Tensor:
     """exp(input) − label · input, or without `log_input` input − label · log(input + epsilon).
 
@@ -248,7 +219,6 @@ def gaussian_nll_loss(
     full: bool = False,
     epsilon: float = 1e-6,
     reduction: str = "mean",
-    name: str | None = None,
 ) -> Tensor:
     """½ (log v + (input − label)² / v), v the variance but at least `epsilon`; with `full`, plus
     ½ log 2π.
@@ -277,7 +247,6 @@ def nll_loss(
     weight: Tensor | None = None,
     ignore_index: int = -100,
     reduction: str = "mean",
-    name: str | None = None,
 ) -> Tensor:
     """Minus the element `label` of log-probabilities, classes along the second axis; see
     `cross_entropy`.
@@ -293,9 +262,7 @@ def nll_loss(
     return _picked(input, label, weight, ignore_index, reduction, 1)
 
 
-def label_smooth(
-    label: Tensor, prior_dist: Tensor | None = None, epsilon: float = 0.1, name: str | None = None
-) -> Tensor:
+def label_smooth(label: Tensor, prior_dist: Tensor | None = None, epsilon: float = 0.1) -> Tensor:
     """(1 − epsilon) · label + epsilon · the prior distribution, even unless given; epsilon in
     single precision.
 
@@ -323,7 +290,6 @@ def cross_entropy(
     axis: int = -1,
     use_softmax: bool = True,
     label_smoothing: float = 0.0,
-    name: str | None = None,
 ) -> Tensor:
     """Minus the log of the softmax of `input` at `label`, or averaged over the distribution `label`
     (`soft_label`).

@@ -25,7 +25,6 @@ def triplet_margin_with_distance_loss(
     margin: float = 1.0,
     swap: bool = False,
     reduction: str = "mean",
-    name: str | None = None,
 ) -> Tensor:
     """max(0, distance to the positive − distance to the negative + margin); the distance is the
     2-norm unless given.
@@ -55,7 +54,6 @@ def triplet_margin_loss(
     epsilon: float = 1e-6,
     swap: bool = False,
     reduction: str = "mean",
-    name: str | None = None,
 ) -> Tensor:
     """`triplet_margin_with_distance_loss` of p-norms.
 
@@ -76,12 +74,7 @@ def _by_sign(label: Tensor, same: Tensor, different: Tensor, reduction: str) -> 
 
 
 def cosine_embedding_loss(
-    input1: Tensor,
-    input2: Tensor,
-    label: Tensor,
-    margin: float = 0,
-    reduction: str = "mean",
-    name: str | None = None,
+    input1: Tensor, input2: Tensor, label: Tensor, margin: float = 0, reduction: str = "mean"
 ) -> Tensor:
     """1 − cosine where the label is 1, max(0, cosine − margin) where it is −1.
 
@@ -98,31 +91,20 @@ def cosine_embedding_loss(
 
 
 def hinge_embedding_loss(
-    input: Tensor,
-    label: Tensor,
-    margin: float = 1.0,
-    reduction: str = "mean",
-    name: str | None = None,
+    input: Tensor, label: Tensor, margin: float = 1.0, reduction: str = "mean"
 ) -> Tensor:
     """`input` where the label is 1, max(0, margin − input) where it is −1."""
     return _by_sign(label, input, relu(margin - input), reduction)
 
 
 def margin_ranking_loss(
-    input: Tensor,
-    other: Tensor,
-    label: Tensor,
-    margin: float = 0.0,
-    reduction: str = "mean",
-    name: str | None = None,
+    input: Tensor, other: Tensor, label: Tensor, margin: float = 0.0, reduction: str = "mean"
 ) -> Tensor:
     """max(0, −label · (input − other) + margin)."""
     return reduce_loss(relu(-label * (input - other) + margin), reduction)
 
 
-def soft_margin_loss(
-    input: Tensor, label: Tensor, reduction: str = "mean", name: str | None = None
-) -> Tensor:
+def soft_margin_loss(input: Tensor, label: Tensor, reduction: str = "mean") -> Tensor:
     """log(1 + exp(−label · input)), of labels ±1.
 
     Raises:

@@ -57,7 +57,6 @@ def batch_norm(
     epsilon: float = 1e-5,
     data_format: str = "NCHW",
     use_global_stats: bool | None = None,
-    name: str | None = None,
 ) -> Tensor:
     """Mean 0 and variance 1 per channel, over batch and space; times `weight` plus `bias` (Ioffe
     and Szegedy, 2015).
@@ -112,7 +111,6 @@ def group_norm(
     weight: Tensor | None = None,
     bias: Tensor | None = None,
     data_format: str = "NCHW",
-    name: str | None = None,
 ) -> Tensor:
     """Mean 0 and variance 1 per sample and group of channels; times `weight` plus `bias` (Wu and
     He, 2018).
@@ -142,7 +140,6 @@ def instance_norm(
     momentum: float = 0.9,
     eps: float = 1e-5,
     data_format: str = "NCHW",
-    name: str | None = None,
 ) -> Tensor:
     """Mean 0 and variance 1 per sample and channel; times `weight` plus `bias` (Ulyanov et al.,
     2016).
@@ -161,11 +158,7 @@ def instance_norm(
 
 
 def rms_norm(
-    input: Tensor,
-    normalized_shape: Any,
-    weight: Tensor | None = None,
-    eps: float = 1e-5,
-    name: str | None = None,
+    input: Tensor, normalized_shape: Any, weight: Tensor | None = None, eps: float = 1e-5
 ) -> tuple[Tensor, Tensor]:
     """`input` over the root of its mean square over the last axes, times `weight` (Zhang and
     Sennrich, 2019).
@@ -195,7 +188,6 @@ def scaled_dot_product_attention(
     backend: str | None = None,
     scale: float | None = None,
     enable_gqa: bool = True,
-    name: str | None = None,
 ) -> Tensor:
     """softmax(Q Kᵀ · scale + mask) V per head (Vaswani et al., 2017); all are [batch, length,
     heads, size].

@@ -27,12 +27,7 @@ def _around(paddings: Any) -> list[tuple[int, int]]:
 
 
 def unfold(
-    x: Tensor,
-    kernel_sizes: Any,
-    strides: Any = 1,
-    paddings: Any = 0,
-    dilations: Any = 1,
-    name: str | None = None,
+    x: Tensor, kernel_sizes: Any, strides: Any = 1, paddings: Any = 0, dilations: Any = 1
 ) -> Tensor:
     """The windows of images, [batch, channels, height, width], as columns: [batch, channels ·
     kernel, windows].
@@ -49,7 +44,6 @@ def fold(
     strides: Any = 1,
     paddings: Any = 0,
     dilations: Any = 1,
-    name: str | None = None,
 ) -> Tensor:
     """The adjoint of `unfold`: columns added up in images of `output_sizes`."""
     kernel, steps, apart = _two(kernel_sizes), _two(strides), _two(dilations)
@@ -58,9 +52,7 @@ def fold(
 
 
 # --------------------------------------------------------------------------- pixels and channels
-def pixel_shuffle(
-    x: Tensor, upscale_factor: int, data_format: str = "NCHW", name: str | None = None
-) -> Tensor:
+def pixel_shuffle(x: Tensor, upscale_factor: int, data_format: str = "NCHW") -> Tensor:
     """Channels made pixels: [N, C·r², H, W] to [N, C, H·r, W·r] (Shi et al., 2016)."""
     check_format(data_format, FORMATS[2])
     check_positive("pixel_shuffle", upscale_factor=upscale_factor)
@@ -72,9 +64,7 @@ def pixel_shuffle(
     return channels_back(shuffled, data_format)
 
 
-def pixel_unshuffle(
-    x: Tensor, downscale_factor: int, data_format: str = "NCHW", name: str | None = None
-) -> Tensor:
+def pixel_unshuffle(x: Tensor, downscale_factor: int, data_format: str = "NCHW") -> Tensor:
     """The inverse of `pixel_shuffle`."""
     check_format(data_format, FORMATS[2])
     check_positive("pixel_unshuffle", downscale_factor=downscale_factor)

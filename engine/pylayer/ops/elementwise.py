@@ -30,19 +30,13 @@ TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
 # --------------------------------------------------------------------------- arithmetic
 add = binary("add", lambda g: g, lambda g: g)
 subtract = binary("subtract", lambda g: g, Derivative(lambda: -1))
-multiply = binary("multiply", Derivative(lambda y: y), Derivative(lambda x: x), zeros=("x", "y"))
+multiply = binary("multiply", Derivative(lambda y: y), Derivative(lambda x: x))
 divide = binary(
     "divide",
     lambda g, y: g / y.conjugate(),
     lambda g, y, out: -g * (out / y).conjugate(),
     forward=lambda xp: xp.true_divide,
     floating=True,
-    zeros=("x",),
-)
-# Of a recorded gradient, as it is, and the input that it is of: in backward that is given zeros
-# (see `OpDef`).
-with_zeros = binary(
-    "with_zeros", lambda g: g, lambda g, F: F.fill(g, 0.0), lambda xp: lambda x, y: x, promote=False
 )
 # Python's sign.
 remainder_ = binary(
@@ -59,7 +53,7 @@ def cut_number(x: Any, y: Any) -> Any:
     return int(y) if isinstance(y, float) and isinstance(x, Tensor) and x.dtype.rank == 1 else y
 
 
-def remainder(x: Tensor, y: Any, name: str | None = None) -> Tensor:
+def remainder(x: Tensor, y: Any) -> Tensor:
     """x modulo y, with the sign of y; next to integers a number y is cut to an integer."""
     return remainder_(x, cut_number(x, y))
 
@@ -483,7 +477,7 @@ copysign_ = binary(
 )
 
 
-def copysign(x: Tensor, y: Any, name: str | None = None) -> Tensor:
+def copysign(x: Tensor, y: Any) -> Tensor:
     """The absolute value of x with the sign of y, a Tensor or a number."""
     return copysign_(x, cut_number(x, y))
 

@@ -87,7 +87,7 @@ def matmul(x: Tensor, y: Tensor, transpose_x: bool = False, transpose_y: bool = 
     return matmul_(x, y)
 
 
-@op(x=_matmul_x, y=_matmul_y, zeros=("x", "y"))
+@op(x=_matmul_x, y=_matmul_y)
 def bmm(xp: ModuleType, x: Array, y: Array) -> Array:
     """The products of two batches of matrices of one dtype."""
     check_one_dtype(x, y)

@@ -22,7 +22,7 @@ from pylayer.tensor.array import XP, Array, owner
 from pylayer.tensor.dtype import DType, as_dtype
 from pylayer.tensor.size import Size
 from pylayer.tensor.tensor import Tensor
-from pylayer.watch import current_observer, observers
+from pylayer.watch import current_observer
 from pylayer.watch.casts import leaves_out
 
 
@@ -153,8 +153,8 @@ def view(x: Tensor, shape_or_dtype: Any) -> Tensor:
     if isinstance(shape_or_dtype, (str, DType)):
         if as_dtype(shape_or_dtype) is x.dtype:
             return x
-        if observers:  # what is read as other numbers depends on the values all the same
-            current_observer.get().left(x, f".view('{as_dtype(shape_or_dtype).name}')")
+        # What is read as other numbers depends on the values all the same.
+        current_observer.get().left(x, f".view('{as_dtype(shape_or_dtype).name}')")
         return view_dtype(x, shape_or_dtype)
     viewed = reshape(x, shape_or_dtype)
     computed = isinstance(x, Tensor) and isinstance(viewed, Tensor)  # no Variables

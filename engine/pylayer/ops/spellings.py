@@ -121,7 +121,8 @@ def place_of_name(function: Callable[..., Any]) -> int | None:
 
     The name does nothing. Code of Paddle's layers passes it by position.
     """
-    ours = isinstance(function, FunctionType) and function.__module__.startswith("pylayer.ops.")
+    rooms = ("pylayer.ops.", "pylayer.nn.")
+    ours = isinstance(function, FunctionType) and function.__module__.startswith(rooms)
     if not ours or hasattr(function, "op"):
         return None
     code = inspect.unwrap(function).__code__

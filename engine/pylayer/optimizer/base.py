@@ -8,7 +8,7 @@ from typing import Any
 
 from pylayer.ops.arguments import require
 from pylayer.ops.creation import to_tensor
-from pylayer.optimizer.regularizer import L2Decay, Regularizer
+from pylayer.optimizer.regularizer import L2Decay
 from pylayer.static.backward import minimized
 from pylayer.tape.symbol import Symbol, recording
 from pylayer.tape.versions import mark_changed
@@ -43,7 +43,7 @@ class Optimizer:
         self,
         learning_rate: float | Tensor,
         parameters: Parameters = None,
-        weight_decay: float | Regularizer | None = None,
+        weight_decay: float | L2Decay | None = None,
         grad_clip: None = None,
         name: str | None = None,
     ) -> None:
@@ -97,7 +97,7 @@ class Optimizer:
             decay = self._group(parameter).get("weight_decay", self._weight_decay)
         if decay is None:
             return gradient
-        regularizer = decay if isinstance(decay, Regularizer) else L2Decay(float(decay))
+        regularizer = decay if isinstance(decay, L2Decay) else L2Decay(float(decay))
         return gradient + regularizer.gradient(parameter.array)
 
     def _group(self, parameter: Tensor) -> Mapping[str, Any]:

@@ -111,11 +111,11 @@ MODULES = {
     "linalg": "ops",
     "nn": (
         "nn tape.symbol:Parameter Module=nn.layer:Layer "
-        "ModuleDict=nn.containers:LayerDict ModuleList=nn.containers:LayerList SiLU=nn.layers:Silu"
+        "ModuleList=nn.containers:LayerList SiLU=nn.layers:Silu"
     ),
     "nn.functional": "nn ops logsigmoid=ops.activation:log_sigmoid",
-    "nn.init": "nn.gains nn.initializer",
-    "nn.initializer": "nn.gains nn.initializer",
+    "nn.init": "nn.initializer",
+    "nn.initializer": "nn.initializer",
     "nn.utils": "",
     "optimizer": "optimizer",
     "pir": "static.program Value=static.variable:Variable",

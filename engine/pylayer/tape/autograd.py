@@ -21,7 +21,8 @@ from pylayer.tape.hooks import final_hooks
 from pylayer.tape.node import OpNode, with_array_in_order
 from pylayer.tape.symbol import recording
 from pylayer.tape.vjp import recorded_ops
-from pylayer.tensor.array import XP, duplicate, in_order
+from pylayer.tape.zeros import recorded_as, recorded_gradients, zero_targets
+from pylayer.tensor.array import XP, Array, duplicate, in_order
 from pylayer.tensor.invalid import (
     check_switches,
     checked_cotangents,
@@ -95,10 +96,14 @@ def run_backward(
         current_observer.get().left(outputs[0], "backward()")
     found = Gradients()
     roots = roots_of(outputs, cotangents, create_graph=False)
+    owed = zero_targets([root for root, _ in roots]) if recorded_gradients else ()
     token = grad_mode.set(bool(observers) and recording_all())
     try:
         with np.errstate(all="ignore"):
             backward_walk(roots, found, retain_graph=retain_graph)
+            for leaf in owed:
+                if isinstance(leaf, Tensor) and leaf not in found.arrived:
+                    found.arrived[leaf] = zeros_like(leaf)
             for leaf, gradient in found.arrived.items():
                 if leaf._hooks:  # what a hook returns may be somebody's
                     gradient = duplicate(run_hooks(leaf, gradient))
@@ -193,13 +198,9 @@ def gradients_of(
     allow_unused: bool,
     held: Iterable[Tensor] | None = None,
 ) -> list[Tensor | None]:
-    """`grad`, after its arguments were checked. Without `held`, PyLayers may return gradients for
-    inputs that do not lead to any of `wanted`.
-    """
-    if observers:
-        current_observer.get().left(
-            ends[0], "grad(create_graph=True)" if create_graph else "grad()"
-        )
+    """`grad`, of checked arguments. Without `held` PyLayers may return gradients of what leads to
+    none of `wanted`."""
+    current_observer.get().left(ends[0], "grad(create_graph=True)" if create_graph else "grad()")
     targets = set(map(target_of, wanted))
     roots = roots_of(ends, given, create_graph)
     starts = [root for root, _ in roots]
@@ -209,17 +210,24 @@ def gradients_of(
         parents = {parent for node in enter for parent in node.parents if parent is not None}
         no_grad_targets |= parents - enter - targets
     found = Gradients(targets, no_grad_targets)
-    token = grad_mode.set(create_graph or recording_all())
-    try:
-        with np.errstate(all="ignore"):
-            walk(roots, found, create_graph=create_graph, retain_graph=True, enter=enter)
-    finally:
-        grad_mode.reset(token)
+    with grad_mode_set(create_graph), np.errstate(all="ignore"):
+        walk(roots, found, create_graph=create_graph, retain_graph=True, enter=enter)
+    complete = not recorded_gradients or targets <= found.arrived.keys()
+    owed = set() if complete else zero_targets(starts, no_grad_targets)
     results: list[Tensor | None] = []
     for k, tensor in enumerate(wanted):
-        arrived = found.arrived.get(target_of(tensor))
+        target = target_of(tensor)
+        arrived = found.arrived.get(target)
         if arrived is not None:
-            results.append(own_gradient(arrived, tensor, ends, results))
+            result = own_gradient(arrived, tensor, ends, results)
+            results.append(recorded_as(result, enter, target) if create_graph else result)
+        elif target in owed and not tensor._stop_gradient:
+            result = Tensor(zeros_like(tensor), None, not create_graph)
+            passed = nodes_between(owed, {target}, no_grad_targets)
+            if create_graph and passed:
+                with grad_mode_set(True):
+                    result = recorded_as(recorded_ops.clone(result), passed, target)
+            results.append(result)
         elif allow_unused:
             results.append(None)
         else:
@@ -229,6 +237,11 @@ def gradients_of(
                 f"it{stopped}. Pass allow_unused=True to get None for it."
             )
     return results
+
+
+def zeros_like(tensor: Tensor) -> Array:
+    """An array of zeros, of the shape and dtype of `tensor`."""
+    return XP[type(tensor.array)].zeros_like(tensor.array)
 
 
 def own_gradient(

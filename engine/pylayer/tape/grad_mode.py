@@ -90,7 +90,7 @@ class set_grad_enabled(grad_mode_set):  # noqa: N801
 
     def __init__(self, mode: bool) -> None:
         super().__init__(mode)
-        self._tokens.append(grad_mode.set(mode or recording_all()))
+        super().__enter__()
 
     def __enter__(self) -> None:
         pass

@@ -208,20 +208,29 @@ def add_to(cotangents: list[Cotangent | None], index: int, cotangent: Cotangent)
     cotangents[index] = cotangent if before is None else summed(before, cotangent)
 
 
+def reachable(roots: Iterable[Target], no_grad_targets: Collection[Target] = ()) -> set[Target]:
+    """The nodes and leaves that a gradient flows to from `roots`, none of them in
+    `no_grad_targets`."""
+    reached: set[Target] = set()
+    stack = list(roots)
+    while stack:
+        target = stack.pop()
+        if target is None or target in reached or target in no_grad_targets:
+            continue
+        reached.add(target)
+        if isinstance(target, Node):
+            stack.extend(target.parents)
+    return reached
+
+
 def nodes_between(
     roots: Iterable[Target], targets: set[Any], no_grad_targets: set[Any]
 ) -> set[Node]:
     """The nodes through which a gradient flows from `roots` to `targets`, none of them in
     `no_grad_targets`."""
-    reachable: set[Node] = set()
-    stack = list(roots)
-    while stack:
-        node = stack.pop()
-        if isinstance(node, Node) and node not in reachable and node not in no_grad_targets:
-            reachable.add(node)
-            stack.extend(node.parents)
+    reached = [t for t in reachable(roots, no_grad_targets) if isinstance(t, Node)]
     between: set[Node] = set()
-    for node in sorted(reachable, key=attrgetter("age"), reverse=True):  # parents before children
+    for node in sorted(reached, key=attrgetter("age"), reverse=True):  # parents before children
         if not targets.isdisjoint(node.parents) or not between.isdisjoint(node.parents):
             between.add(node)
     return between

@@ -16,6 +16,7 @@ from pylayer.tape.graph import Cotangent, Gradients, Node, Output, Target
 from pylayer.tape.versions import changes, check_unchanged
 from pylayer.tape.vjp import OpDef, Vjp, raw_ops, recorded_ops
 from pylayer.tensor.array import XP, Array, as_array, gradient_in_order, in_order, is_broadcast
+from pylayer.tensor.dtype import bfloat16
 from pylayer.tensor.nested import mapped
 from pylayer.tensor.tensor import Tensor
 from pylayer.watch import observers
@@ -184,7 +185,8 @@ class OpNode(Node):
     ) -> Iterable[tuple[Target, Cotangent]]:
         if changes and type(self.saved) is not PackedSaved:
             check_unchanged(chain.from_iterable(self.values()), self.age, self.label)
-        kind = type(cotangent[0] if type(cotangent) is list else cotangent)
+        first = cotangent[0] if type(cotangent) is list else cotangent
+        kind, dtype = type(first), first.dtype
         # the view is of what Paddle's operation after this one filled
         if self.op.view_gradient and not create_graph and is_broadcast(cotangent):
             cotangent = in_order(cotangent)
@@ -198,20 +200,15 @@ class OpNode(Node):
             if create_graph:
                 values = tuple(self.as_recorded(vjp, values))
             gradient = as_array(apply_rule(vjp, cotangent, F, values), kind)
+            # beside bfloat16 NumPy takes a Python float for float32
+            if dtype == bfloat16.numpy != gradient.dtype and self.op.name != "cast":
+                gradient = gradient.astype(dtype)
             if shape is not None and tuple(gradient.shape) != shape:
                 gradient = unbroadcast(F, gradient, shape)
-            # beside a number a product is Paddle's `scale`, which gives no zeros; a complex one
-            # Paddle makes a Tensor
             if not self.op.view_gradient:
                 gradient = (
                     with_array_in_order(gradient) if create_graph else gradient_in_order(gradient)
                 )
-            if (
-                create_graph
-                and vjp.zeros
-                and not any(type(value) in (int, float) for value in values)
-            ):
-                gradient = recorded_ops.with_zeros(gradient, Tensor(gradient.array, parent, False))
             gradients.append((parent, gradient))
         return gradients
 

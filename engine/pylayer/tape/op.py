@@ -244,7 +244,6 @@ def op(
     floating: bool = False,
     promote: bool = False,
     inputs: Sequence[str] = (),
-    zeros: Sequence[str] = (),
     view: bool = False,
     view_gradient: bool = False,
     **vjps: Rule,
@@ -269,7 +268,6 @@ def op(
             floating=floating,
             promote=promote,
             inputs=inputs,
-            zeros=zeros,
             view=view,
             view_gradient=view_gradient,
         )

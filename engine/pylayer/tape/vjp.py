@@ -51,16 +51,15 @@ class Vjp:
     Of a `Derivative`, which `multiplies`, it is ``conj(rule(…)) * g``.
     """
 
-    __slots__ = ("multiplies", "pick", "reads", "rule", "takes_ops", "zeros")
+    __slots__ = ("multiplies", "pick", "reads", "rule", "takes_ops")
 
-    def __init__(self, rule: Rule, arguments: Sequence[str], zeros: bool = False) -> None:
+    def __init__(self, rule: Rule, arguments: Sequence[str]) -> None:
         self.multiplies = isinstance(rule, Derivative)
         self.rule: Function = rule.function if isinstance(rule, Derivative) else rule
         names = self.rule.__code__.co_varnames[not self.multiplies : self.rule.__code__.co_argcount]
         self.takes_ops = names[:1] == ("F",)
         self.reads = names[self.takes_ops :]
         self.pick = picker(self.reads, arguments)
-        self.zeros = zeros
 
     @staticmethod
     def source(name: str, arguments: Sequence[str]) -> str:
@@ -92,8 +91,6 @@ class OpDef:
         promote: inputs of different dtypes are reconciled (see `reconciled`).
         inputs: the arguments that must be Tensors (or a number beside one), if not those with a
             vjp; else the first.
-        zeros: the inputs that a recorded gradient of them gives zeros, not nothing, where it does
-            not depend on them.
         view: the result may be a view with other strides. Any other result is put `in_order`.
         view_gradient: the gradient may be one, too.
     """
@@ -118,7 +115,6 @@ class OpDef:
         floating: bool = False,
         promote: bool = False,
         inputs: Sequence[str] = (),
-        zeros: Sequence[str] = (),
         view: bool = False,
         view_gradient: bool = False,
     ) -> None:
@@ -127,7 +123,7 @@ class OpDef:
         self.arguments = tuple(arguments)
         self.inputs = tuple(vjps or inputs) or self.arguments[:1]
         self.positions = tuple(self.arguments.index(name) for name in self.inputs)
-        compiled = tuple(Vjp(vjp, self.arguments, name in zeros) for name, vjp in vjps.items())
+        compiled = tuple(Vjp(vjp, self.arguments) for vjp in vjps.values())
         self.vjps: Iterable[Vjp] = repeat(compiled[0]) if many else compiled
         self.reads = frozenset(name for vjp in compiled for name in vjp.reads)
         self.differentiable = bool(vjps)

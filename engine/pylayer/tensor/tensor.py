@@ -167,8 +167,7 @@ class Tensor:
 
     def _values(self, how: str) -> np.ndarray[Any, Any]:
         """Its values on the host, not to be changed, handed out by the method `how`."""
-        if observers:
-            current_observer.get().left(self, how)
+        current_observer.get().left(self, how)
         return to_numpy(self.array)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
@@ -221,8 +220,7 @@ class Tensor:
                 f"When Variable is used as the condition of if/while, it must have one element, "
                 f"not {self.size}."
             )
-        if observers:
-            current_observer.get().decided(self)
+        current_observer.get().decided(self)
         return bool(to_numpy(self.array).item())
 
     def __len__(self) -> int:
