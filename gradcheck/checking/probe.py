@@ -307,7 +307,7 @@ def unmeasured(point: Point, measured: Sequence[Measured], sizes: Array) -> Arra
     Args:
         sizes: per entry, the size of the largest one of its input.
     """
-    unseen = MANY * point.epsilon if point.reruns is not None and point.reruns.leaks else 0.0
+    unseen = MANY * point.epsilon if point.runs.leaks else 0.0
     if not (point.casts_left_out or point.may_round):
         return unseen * sizes
     return unseen * sizes + FEW * FLOAT32 * sum(flat(quantity.terms()) for quantity in measured)
