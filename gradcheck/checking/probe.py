@@ -266,8 +266,10 @@ def tape_diff(
     sizes = of_each_largest(taped)
     random, parts = np.random.default_rng(point.spent.vjps), point.outputs.split(cotangent)
     assert point.tape is not None
-    # The rounding of backward is measured only if that of the tape does not explain the rest: what
-    # agrees up to that is as exact as the tape.
+    # The rounding of backward is measured unless that of the tape explains the rest: what agrees
+    # with a tape that has nearly all of its digits is as exact as the tape.
+    exact = CLEAR * MANY * point.epsilon * sizes
+    exact = np.minimum(exact, POWER * np.fmax(abs(own), abs(right)))
     measured = [point.measured_tape(point.tape, parts, taped, random)]
     unconverged = unconverged_bounds(point, parts, right, sizes)
     for _ in range(MOST_DRAWS):
@@ -280,7 +282,7 @@ def tape_diff(
             rounding = np.where(np.isfinite(own), flat(of_own.bounds()), 0.0) + rounding
         bounds = np.where(doubted, rounding + rtol * sizes, 0.0) + beside
         wrong = doubted & ~(apart <= bounds)
-        if len(measured) == 1 and bool(wrong.any()):
+        if len(measured) == 1 and bool((wrong | (doubted & ~(bounds <= exact))).any()):
             measured.append(point.measured_claim(parts, random))
         # a disagreement does not count after one draw, unless it is far
         elif not bool((wrong & (apart <= CLEAR * bounds)).any()):
