@@ -7,7 +7,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import closing
 from dataclasses import dataclass
 from importlib import import_module
 from math import inf, nextafter, prod
@@ -298,19 +298,22 @@ def check(
     listed = sys.maxsize if effort == "full" else MOST_LISTED
     settings = Settings(seed, rtol, mode, order, listed, effort, precision)
     try:
-        with ExitStack() as stack:
-            # A Paddle layer is computed again on the engine, which has a separate mode.
-            for paddle in filter(None, (backend.paddle, import_module("pylayer.paddle"))):
-                stack.enter_context(in_mode(paddle, static=False))
-            stack.enter_context(backend.session())
-            function = tensor_function(backend, layer_or_function, inputs, declared, anew, keywords)
-            stack.enter_context(closing(function))
+        # A Paddle layer is computed again on the engine, which has a separate mode.
+        engine_paddle = import_module("pylayer.paddle")
+        with (
+            in_mode(backend.paddle or engine_paddle, static=False),
+            in_mode(engine_paddle, static=False),
+            backend.session(),
+            closing(
+                tensor_function(backend, layer_or_function, inputs, declared, anew, keywords)
+            ) as function,
+            np.errstate(all="ignore"),
+            as_releases(),
+        ):
             if expect in ("straight-through", "zero"):  # claims about the inputs alone
                 function.close_over({})
             if backend.translates:
                 function.twin = twin_of(function, layer_or_function, inputs, declared, keywords)
-            stack.enter_context(np.errstate(all="ignore"))
-            stack.enter_context(as_releases())
             found = worst(
                 evaluation_points(function, points, [str(dtype) for dtype in dtypes], seed),
                 lambda at: in_float32_if_it_must(at, lambda f: as_expected(f, settings, expect)),

@@ -25,6 +25,7 @@ from pylayer.ops.creation import to_tensor
 from pylayer.release import missing_name, refusal
 from pylayer.tape.autograd import gradients_of
 from pylayer.tape.symbol import at_once
+from pylayer.tape.symbol import recording as recorder
 from pylayer.tensor.array import Array, default_module, set_device, to_numpy
 from pylayer.tensor.dtype import BY_NUMPY
 from pylayer.tensor.tensor import Tensor
@@ -103,6 +104,11 @@ class BundledBackend(PaddleApi):
         return Recomputation(function, sources, original, takes_gradients)
 
     observing = Observing
+
+    settings = staticmethod(recorder.get)
+    """What records operations in static mode; None in dynamic mode."""
+
+    restore_settings = staticmethod(recorder.set)  # type: ignore[assignment]
 
     def grad(
         self,

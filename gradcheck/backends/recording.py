@@ -13,7 +13,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple, Protocol
@@ -137,23 +137,18 @@ class Step:
         except (ValueError, TypeError, IndexError):
             return None
 
-    def repeated(self, arrays: Sequence[Array], perturbation: Perturbation | None) -> Step:
-        """The same operation on other values, by number. What it chose is as it was."""
+    def outputs_for(self, inputs: Sequence[Array | None]) -> list[Array]:
+        """Its outputs for other inputs; None for a constant."""
+        out = self.op.kernels[np.ndarray](*self.op.with_inputs(self.arguments, inputs))
+        as_array = functools.partial(np.asarray, order=None if self.op.view else "C")
+        return list(map(as_array, out if self.is_list else [out]))
+
+    def moved(self, arrays: Sequence[Array]) -> Step:
+        """The same operation on other values, by number."""
         inputs = [arrays[edge] if edge >= 0 else None for edge in self.edges]
         arguments = self.op.with_inputs(self.arguments, inputs)
-        out = self.op.kernels[np.ndarray](*arguments)
-        values = list(out) if self.is_list else [out]
-        order: Any = None if self.op.view else "C"
-        for k, known in enumerate(self.values):
-            if chooses(self.name, known):
-                values[k] = known
-                continue
-            values[k] = value = np.asarray(values[k], order=order)
-            if perturbation is not None and is_fresh(self.name, value, inputs):
-                perturbation(self.name, value, self.first + k)
-        return Step(
-            self.name, self.op, arguments, values, self.is_list, self.first, self.edges, None, None
-        )
+        values = list(arrays[self.first : self.first + len(self.values)])
+        return replace(self, arguments=arguments, values=values)
 
 
 def pulled(given: Any, vjp: Vjp, values: Sequence[Any], shape: Sequence[int] | None) -> Array:
@@ -187,7 +182,7 @@ def widened(value: Any) -> Any:
     if type(value) in XP:
         return widened(to_numpy(value))
     if type(value) in (list, tuple):
-        return type(value)(widened(v) for v in value)
+        return type(value)(map(widened, value))
     if isinstance(value, np.dtype):
         return in_double(value)
     return value
@@ -272,6 +267,8 @@ class Recording(Watch):
         self.arrays: list[Array] = [to_numpy(tensor.array) for tensor in inputs]
         """The values, by number."""
         self.steps: list[Step] = []
+        self.chosen: dict[int, Array] = {}
+        """By number, the outputs of operations that are choices; see `chooses`."""
         self.decisions: list[Decision] = []
         self.layers: list[type] = []
         """The PyLayers whose forward was recorded in place of their backward."""
@@ -299,27 +296,42 @@ class Recording(Watch):
         last = max(self.ends) if self.ends and min(self.ends) >= 0 else len(self.arrays)
         self.leaks = [text for at, text in self.taken_out if last >= at]
 
-    def replayed(
+    def recomputed(
         self, inputs: Sequence[Array], perturbation: Perturbation | None = None
-    ) -> Recording:
-        """The same operations on other inputs, and nothing of the user's code.
+    ) -> list[Array]:
+        """The values by the same operations on other inputs, and nothing of the user's code.
 
         What was chosen on the way, and what does not depend on the inputs, is as it was.
         """
-        again = copy.copy(self)
-        again.arrays, again.steps = list(inputs), []
+        values: dict[int, Any] = {-1: None, **dict(enumerate(inputs))}
         before, casts.left_out = casts.left_out, set() if self.leaves_casts_out else None
         try:
             with np.errstate(all="ignore"):
                 for step in self.steps:
-                    again.steps.append(step.repeated(again.arrays, perturbation))
-                    again.arrays += again.steps[-1].values
+                    read = list(map(values.__getitem__, step.edges))
+                    for number, value in enumerate(step.outputs_for(read), step.first):
+                        values[number] = self.chosen.get(number, value)
+                        if perturbation is None or number in self.chosen:
+                            continue
+                        if is_fresh(step.name, value, read):
+                            perturbation(step.name, value, number)
         finally:
             casts.left_out = before
-        again.outputs = [
-            again.arrays[end] if end >= 0 else out
-            for end, out in zip(self.ends, self.outputs, strict=True)
-        ]
+        return list(values.values())[1:]
+
+    def outputs_among(self, arrays: Sequence[Array]) -> list[Array]:
+        """What the call returns where these are the values."""
+        pairs = zip(self.ends, self.outputs, strict=True)
+        return [arrays[end] if end >= 0 else out for end, out in pairs]
+
+    def replayed(
+        self, inputs: Sequence[Array], perturbation: Perturbation | None = None
+    ) -> Recording:
+        """The recording of `recomputed`."""
+        again = copy.copy(self)
+        again.arrays = self.recomputed(inputs, perturbation)
+        again.steps = [step.moved(again.arrays) for step in self.steps]
+        again.outputs = self.outputs_among(again.arrays)
         return again
 
     @functools.cached_property
@@ -330,11 +342,14 @@ class Recording(Watch):
         random numbers.
         """
         try:
-            again = self.replayed(self.arrays[: self.inputs])
+            again = self.recomputed(self.arrays[: self.inputs])
         except Exception:  # a kernel of another array module, say
             return False
-        pairs = zip([*self.arrays, *self.outputs], [*again.arrays, *again.outputs], strict=True)
-        return all(a.dtype == b.dtype and a.tobytes() == b.tobytes() for a, b in pairs)
+        known, found = [*self.arrays, *self.outputs], [*again, *self.outputs_among(again)]
+        for a, b in zip(known, found, strict=True):
+            if a.dtype != b.dtype or a.tobytes() != b.tobytes():
+                return False
+        return True
 
     def number_of(self, parent: Any) -> int:
         """The number of the value that a gradient goes to; -1 where there is none."""
@@ -363,7 +378,7 @@ class Recording(Watch):
         assert isinstance(node, OpNode)
         assert isinstance(node.op, Op)
         op = node.op
-        edges = [self.number_of(parent) for parent in node.parents]
+        edges = list(map(self.number_of, node.parents))
         if max(edges, default=-1) < 0:
             return
         values = outputs_of(out)
@@ -376,8 +391,10 @@ class Recording(Watch):
             name = f"{op.name} to integers"
             self.decisions.append(Decision(name, op.inputs, inputs, edges, first, spot))
             return
-        for k in range(len(values)):
-            self.numbers[node, k] = first + k
+        for number, value in enumerate(values, first):
+            self.numbers[node, number - first] = number
+            if chooses(op.name, value):
+                self.chosen[number] = value
         is_list = type(out) is list
         self.steps.append(Step(op.name, op, arguments, values, is_list, first, edges, spot, called))
         self.arrays += values

@@ -142,7 +142,7 @@ def tensor_function(
 
         def call(tensors: Mapping[str, Any]) -> Any:
             values = {name: filled(name, value, tensors) for name, value in given.items()}
-            by_name = {name: values.pop(name) for name in keywords}
+            by_name = dict(zip(keywords, map(values.pop, keywords), strict=True))
             return apply(*values.values(), **by_name)
 
         return call

@@ -206,7 +206,7 @@ class TensorFunction:
 
     def bound(self, arrays: Sequence[Array]) -> dict[str, Tensor]:
         """The inputs as leaf Tensors of the arrays' own dtypes, as the first call had them."""
-        rows = zip(self.arrays, arrays, self.needed, strict=True)
+        rows = zip(self.arrays, arrays, self.first_call.needed, strict=True)
         return {name: self.tensor(name, array, None, not need) for name, array, need in rows}
 
     def tensor(self, name: str, array: Array, dtype: str | None, stop_gradient: bool) -> Tensor:
@@ -219,12 +219,12 @@ class TensorFunction:
 
     def wanted(self, inputs: dict[str, Tensor]) -> list[Tensor]:
         """The inputs that take a gradient."""
-        return [*compress(inputs.values(), self.needed)]
+        return [*compress(inputs.values(), self.first_call.needed)]
 
     def starts(self, cotangents: Cotangents, stop_gradient: bool) -> list[Tensor | None]:
         """Cotangents as Tensors."""
-        tensor = self.backend.tensor
-        return map_present(lambda c: tensor(c, None, stop_gradient=stop_gradient), cotangents)
+        tensor = functools.partial(self.backend.tensor, dtype=None, stop_gradient=stop_gradient)
+        return map_present(tensor, cotangents)
 
     def called(self, tensors: dict[str, Tensor]) -> Any:
         """The values that the function returns.
@@ -281,11 +281,6 @@ class TensorFunction:
             and isinstance(subject, type)
             and getattr_static(subject, "apply", None) is apply
         )
-
-    @property
-    def needed(self) -> list[bool]:
-        """Per input, whether it takes a gradient."""
-        return self.first_call.needed
 
     @cached_property
     def first_call(self) -> FirstCall:
@@ -405,7 +400,9 @@ class TensorFunction:
         """
         inputs = self.bound(arrays)
         ends, starts = self.checked_outputs(inputs), self.starts(cotangents, True)
-        gradients = self.in_places(self.gradients(ends, starts, self.wanted(inputs)), self.needed)
+        gradients = self.in_places(
+            self.gradients(ends, starts, self.wanted(inputs)), self.first_call.needed
+        )
         for name, gradient, x in zip(self.arrays, gradients, arrays, strict=True):
             if gradient is None:
                 continue
@@ -519,8 +516,8 @@ class TensorFunction:
         return Problem(
             names=names,
             inputs=inputs,
-            differentiable=[*self.needed, *(True for _ in names[len(first.names) :])],
-            output_names=[f"d/d{name}" for name in compress(first.names, self.needed)],
+            differentiable=[*self.first_call.needed, *(True for _ in names[len(first.names) :])],
+            output_names=[f"d/d{name}" for name in compress(first.names, self.first_call.needed)],
             forward=gradient.forward,
             vjp=gradient.vjp,
             outputs=gradient.forward(inputs),
@@ -539,7 +536,7 @@ class TensorFunction:
         wanted, given = self.wanted(inputs), [s for s in starts if s is not None]
         firsts = self.gradients(self.checked_outputs(inputs), starts, wanted, create_graph=True)
         found = self.gradients(firsts, self.starts(second, True), [*wanted, *given])
-        return self.in_places(found, [*self.needed, *(True for _ in given)])
+        return self.in_places(found, [*self.first_call.needed, *(True for _ in given)])
 
 
 @dataclass(frozen=True)
@@ -559,7 +556,9 @@ class GradientFunction:
         """The gradients of the inputs that take one."""
         inputs, cotangents = self.split(arrays)
         rows = zip(inputs, self.function.vjp(inputs, cotangents), strict=True)
-        return [x * 0 if g is None else g for x, g in compress(rows, self.function.needed)]
+        return [
+            x * 0 if g is None else g for x, g in compress(rows, self.function.first_call.needed)
+        ]
 
     def vjp(self, arrays: Sequence[Array], cotangents: Cotangents) -> InputGradients:
         """The second gradients."""

@@ -35,6 +35,8 @@ far more than rounding; a forward that insists on sums of 1 or orthogonal column
 def tensors_in(backend: Backend, value: Any) -> list[Tensor]:
     """The Tensors in what a layer takes or returns, at any depth of lists, tuples and dicts."""
     tensor_type = backend.tensor_type
+    if isinstance(value, tensor_type):
+        return [value]
     return flat_tensors(value, lambda item: isinstance(item, tensor_type))
 
 

@@ -188,7 +188,7 @@ class StaticLayer(ScenarioLayer):
         active, given = present(cotangents)
         if not given:
             return [None] * len(arrays)
-        return with_gaps(self.run(1, active, arrays, given), self.needed)
+        return with_gaps(self.run(1, active, arrays, given), self.first_call.needed)
 
     def double_vjp(
         self,
@@ -197,10 +197,10 @@ class StaticLayer(ScenarioLayer):
         second: Cotangents,
     ) -> InputGradients:
         active, given = present(cotangents)
-        pairs = zip(compress(arrays, self.needed), second, strict=True)
+        pairs = zip(compress(arrays, self.first_call.needed), second, strict=True)
         seconds = [x * 0 if c is None else c for x, c in pairs]
         found = self.run(2, active, arrays, given, seconds)
-        return with_gaps(found, [*self.needed, *(True for _ in given)])
+        return with_gaps(found, [*self.first_call.needed, *(True for _ in given)])
 
 
 class EagerStaticLayer(ScenarioLayer):

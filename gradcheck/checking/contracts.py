@@ -281,7 +281,7 @@ def wrong_in_own_precision(
     if point.as_given and not point.casts_left_out:
         return [], ""
     problem, inputs = point.problem, list(point.problem.inputs)
-    tape = point.recorded(inputs, own=True) if point.reruns is not None else None
+    tape = point.recorded(inputs, own=True)
     outputs = FlatOutputs(
         problem.forward(inputs) if problem.outputs is None else list(problem.outputs),
         point.outputs.active,
@@ -339,8 +339,7 @@ def lost_digits(point: Point, entries: Sequence[Entry], name: str) -> str:
     """How many decimal digits are lost in the worst of some entries, of how many that a dtype
     has."""
     errors = [abs(e.analytic - e.numeric) / abs(e.numeric) for e in entries if e.numeric]
-    left_out = point.reruns.left_out if point.reruns is not None else set[str]()
-    casts = sorted(cast for cast in left_out if EPSILON[cast] > EPSILON[name])
+    casts = sorted(cast for cast in point.runs.left_out if EPSILON[cast] > EPSILON[name])
     text = digits(max([e for e in errors if e == e], default=1.0), name)
     return f"{text}, with casts to {', '.join(casts)}" if casts else text
 

@@ -27,7 +27,7 @@ from gradcheck.checking.precision import (
     rounded_input,
     wide,
 )
-from gradcheck.checking.problem import Problem
+from gradcheck.checking.problem import Problem, UnseenRuns
 from gradcheck.checking.searches import FEWEST, jumps_carry
 from gradcheck.checking.tape import Tape, perturbed_gradient
 from gradcheck.result import WrongEntry, element
@@ -257,9 +257,9 @@ class Point:
         """The epsilon of the coarsest input that is moved, as it was given."""
         self.may_round = may_round or self.given > EPS
         """Whether what nothing sees may round to float32."""
-        self.reruns = problem.reruns
-        """None where casts cannot be left out, as nothing sees them or the layer does not work
-        without."""
+        self.runs = problem.runs
+        """The function as it is where casts cannot be left out, as nothing sees them or the layer
+        does not work without."""
         self.opaque = problem.reruns is None
         """Whether values are handed to code that nothing sees: its rounding cannot be measured by
         changing results."""
@@ -281,7 +281,7 @@ class Point:
         )
         self.by_rows = self.outputs.size <= MOST_ROWS
         """Whether every output may have a separate derivative."""
-        self.casts = frozenset(() if self.reruns is None else self.reruns.left_out_last)
+        self.casts = frozenset(self.runs.left_out_last)
         """The dtypes of the casts that forward makes."""
         self.x = self.those_moved(self.inputs)
         """The inputs that are moved."""
@@ -295,16 +295,17 @@ class Point:
 
     def first_outputs(self) -> list[Array]:
         """Forward's outputs at the point, in float64 and without casts if that works."""
-        without_casts = (self.inputs, self.reruns)
-        attempts = [without_casts, (self.inputs, None), (list(self.problem.inputs), None)]
-        for inputs, reruns in attempts[self.reruns is None :]:
-            self.inputs, self.reruns = inputs, reruns
+        unseen = UnseenRuns(self.problem)
+        attempts = [(self.inputs, self.runs), (self.inputs, unseen)]
+        attempts.append((list(self.problem.inputs), unseen))
+        for inputs, runs in attempts[self.opaque :]:
+            self.inputs, self.runs = inputs, runs
             self.as_given = all(
                 a.dtype == b.dtype for a, b in zip(inputs, self.problem.inputs, strict=True)
             )
             if self.as_given and self.problem.outputs is not None:
                 self.recording = self.recorded(inputs)  # which tells of casts
-                if reruns is None or (self.recording is not None and not reruns.left_out):
+                if runs is unseen or (self.recording is not None and not runs.left_out):
                     return list(self.problem.outputs)
             try:
                 outputs = self.compute(inputs)
@@ -313,14 +314,14 @@ class Point:
                 if self.as_given or known is None or shapes_of(outputs) == shapes_of(known):
                     return outputs
             except Exception:
-                if reruns is None and self.as_given:
+                if runs is unseen and self.as_given:
                     raise
         raise AssertionError("the last attempt returns or raises")
 
     @property
     def casts_left_out(self) -> bool:
         """Whether what was run so far had casts to fewer digits, which were left out."""
-        return self.reruns is not None and bool(self.reruns.left_out)
+        return bool(self.runs.left_out)
 
     @property
     def nothing_to_check(self) -> str:
@@ -355,11 +356,7 @@ class Point:
     def compute(self, inputs: Sequence[Array], change: Change | None = None) -> list[Array]:
         """The outputs at these inputs."""
         self.spent.on(evaluations=1)
-        return (
-            self.problem.forward(inputs)
-            if self.reruns is None
-            else self.reruns.outputs(inputs, change)
-        )
+        return self.runs.outputs(inputs, change)
 
     @cached_property
     def scales(self) -> list[Array]:
@@ -414,23 +411,11 @@ class Point:
     def claimed(self, cotangent: Array) -> list[Array | None]:
         """The gradients of all inputs that the layer claims."""
         self.spent.on(vjps=1)
-        return self.gradients(list(self.inputs), self.outputs.split(cotangent))
+        return self.runs.gradients(list(self.inputs), self.outputs.split(cotangent))
 
     def vjp(self, cotangent: Array) -> list[Array]:
         """The gradients of the moved inputs."""
         return self.of_moved(self.claimed(cotangent))
-
-    def gradients(
-        self,
-        inputs: Sequence[Array],
-        cotangents: Sequence[Array | None],
-        change: Change | None = None,
-        own: bool = False,
-    ) -> list[Array | None]:
-        """Backward's gradients of all inputs."""
-        if self.reruns is None:
-            return self.problem.vjp(inputs, cotangents)
-        return self.reruns.gradients(inputs, cotangents, change, own)
 
     def of_moved(self, gradients: Sequence[Array | None]) -> list[Array]:
         """Of the gradients of all inputs those of the moved ones, None as zeros, in double
@@ -475,18 +460,16 @@ class Point:
     ) -> Tape | None:
         """The recorded forward at these inputs; None if values leave it, if it is not the
         derivative of what is computed, or if nothing records."""
-        if self.searches or self.problem.reruns is None or (self.reruns is None and not own):
+        if self.searches:
             return None
         choices, constants = list[Array](), list[str]()
+        recording = self.runs.recording(inputs, noting(choices, constants), own, lines)
+        if recording is None:
+            return None
         self.spent.on(evaluations=1)
-        recording = self.problem.reruns.recording(inputs, noting(choices, constants), own, lines)
-        tape = (
-            None
-            if recording is None
-            else Tape(recording, choices, rounds_constants=bool(constants))
-        )
-        self.opaque |= tape is not None and bool(tape.recording.leaks)
-        return None if tape is None or tape.incomplete else tape
+        self.opaque |= bool(recording.leaks)
+        tape = Tape(recording, choices, rounds_constants=bool(constants))
+        return None if tape.incomplete else tape
 
     def agrees(self, outputs: Sequence[Array]) -> bool:
         """Whether recorded outputs are those of the call itself, up to rounding."""
@@ -525,10 +508,10 @@ class Point:
         from its limit, which
         a backward computes that solves for it, it is still.
         """
-        tape, reruns = self.tape, self.problem.reruns
+        tape = self.tape
         assert tape is not None
         ends = [k for k, c in enumerate(tape.choices) if c.dtype.kind == "b" and c.size == 1]
-        if reruns is None or len(ends) < 2:
+        if len(ends) < 2:
             return None
         count = iter(range(ends[-1] + 1))
 
@@ -542,7 +525,7 @@ class Point:
                 out[...] = ~out
 
         self.spent.on(evaluations=1)
-        recording = reruns.recording(self.inputs, change)
+        recording = self.runs.recording(self.inputs, change)
         if recording is None or recording.error is not None or recording.leaks:
             return None
         pairs = zip(recording.outputs, self.outputs.arrays, strict=True)
@@ -576,7 +559,7 @@ class Point:
             known = [self.outputs.arrays[k] for k in self.outputs.active], self.tape.choices
         measured = Measured(lambda c: self.perturbed(moved, c), self.epsilon, random, known)
         measured.draw()
-        self.opaque |= self.reruns is None or (not self.replays and bool(self.reruns.leaks))
+        self.opaque |= not self.replays and bool(self.runs.leaks)
         return measured
 
     @property
@@ -589,7 +572,8 @@ class Point:
         inputs = [rounded_input(x, change) for x in moved]
         if self.tape is None or not self.tape.replays:
             return self.forward(inputs, change)
-        outputs = self.tape.recording.replayed(self.at(inputs), change).outputs
+        recording = self.tape.recording
+        outputs = recording.outputs_among(recording.recomputed(self.at(inputs), change))
         return [outputs[k] for k in self.outputs.active]
 
     def measured_claim(
@@ -601,7 +585,7 @@ class Point:
 
         def compute(change: Change) -> list[Array]:
             self.spent.on(vjps=1)
-            return self.of_moved(self.gradients(inputs, cotangents, change, own))
+            return self.of_moved(self.runs.gradients(inputs, cotangents, change, own))
 
         return Measured(compute, self.epsilon, random)
 
@@ -633,9 +617,8 @@ class Point:
     def recorded_again(self, inputs: Sequence[Array], change: Change, own: bool) -> Recording:
         """The call at these inputs, every result on the way changed. Raises what the call raises,
         which did not raise before."""
-        assert self.problem.reruns is not None
         self.spent.on(evaluations=1)
-        again = self.problem.reruns.recording(inputs, change, own)
+        again = self.runs.recording(inputs, change, own)
         assert again is not None
         if again.error is not None:
             raise again.error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -36,15 +37,18 @@ class Recomputation(Protocol):
     result on the way; with `own`, as the user runs it, casts included.
     """
 
-    left_out: set[str]
-    """The names of the dtypes of casts that were left out so far."""
-    leaks: list[str]
-    """Places that passed values to unrecorded code when `outputs` or `gradients` last ran with a
-    change."""
+    @property
+    def left_out(self) -> AbstractSet[str]:
+        """The names of the dtypes of casts that were left out so far."""
 
     @property
-    def left_out_last(self) -> set[str]:
+    def left_out_last(self) -> AbstractSet[str]:
         """Casts that the last run left out."""
+
+    @property
+    def leaks(self) -> Sequence[str]:
+        """Places that passed values to unrecorded code when `outputs` or `gradients` last ran with
+        a change."""
 
     def outputs(self, inputs: Sequence[Array], change: Change | None = None) -> list[Array]:
         """As `Problem.forward`."""
@@ -107,6 +111,11 @@ class Problem:
     ranked: frozenset[str] = frozenset()
     """The inputs and outputs along whose first axis the ranks of a world are."""
 
+    @property
+    def runs(self) -> Recomputation:
+        """The function computed again, as it is where nothing sees what it computes."""
+        return self.reruns or UnseenRuns(self)
+
     def element(self, name: str, index: Index) -> str:
         """An element of an input or output, as reports name it."""
         return element(*self.located(name, index))
@@ -115,3 +124,35 @@ class Problem:
         """An axis of an input or output, as the layer knows it."""
         ranked = name in self.ranked
         return "the ranks" if ranked and not number else f"axis {number - ranked}"
+
+
+@dataclass(frozen=True)
+class UnseenRuns:
+    """The `Recomputation` of a function that nothing sees into: it is computed as it is."""
+
+    problem: Problem
+    left_out = left_out_last = frozenset[str]()
+    leaks = ("the function itself",)
+
+    def outputs(self, inputs: Sequence[Array], change: Change | None = None) -> list[Array]:
+        """`Problem.forward`; no result on the way is changed."""
+        return self.problem.forward(inputs)
+
+    def gradients(
+        self,
+        inputs: Sequence[Array],
+        cotangents: Sequence[Array | None],
+        change: Change | None = None,
+        own: bool = False,
+    ) -> list[Array | None]:
+        """`Problem.vjp`; no result on the way is changed."""
+        return self.problem.vjp(inputs, cotangents)
+
+    def recording(
+        self,
+        inputs: Sequence[Array],
+        change: Change | None = None,
+        own: bool = False,
+        lines: bool = False,
+    ) -> None:
+        """None, as nothing records."""
