@@ -25,9 +25,9 @@ POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR
 ANY_NAME = inspect.Parameter.VAR_KEYWORD
 ANY_NUMBER = inspect.Parameter.VAR_POSITIONAL
 PLACED = (*POSITIONAL, ANY_NUMBER)
-UNKNOWN = [inspect.Parameter("args", ANY_NUMBER)]
+ANY_ARGUMENTS = [inspect.Parameter("args", ANY_NUMBER)]
 """The arguments of a builtin, of which nothing is known."""
-SIGNS: dict[Any, str] = {ANY_NAME: "**", ANY_NUMBER: "*"}
+STARS: dict[Any, str] = {ANY_NAME: "**", ANY_NUMBER: "*"}
 """What stands before parameters of these kinds."""
 
 
@@ -49,7 +49,7 @@ class LayerSignature(NamedTuple):
     @property
     def needed(self) -> list[str]:
         """The arguments without a default."""
-        named = [each for each in self.parameters if each.kind not in SIGNS]
+        named = [each for each in self.parameters if each.kind not in STARS]
         return [each.name for each in named if each.default is each.empty]
 
     def names_of(self, count: int) -> list[str]:
@@ -87,7 +87,7 @@ class LayerSignature(NamedTuple):
 
     def require_names(self, inputs: Collection[str], keywords: Collection[str] = ()) -> None:
         """Require that it has the arguments. Raises NoLayerError: it has no such one."""
-        if any(parameter.kind in SIGNS for parameter in self.parameters):
+        if any(parameter.kind in STARS for parameter in self.parameters):
             return
         for name in [*variables(inputs), *keywords]:
             if name not in self.known:
@@ -144,7 +144,7 @@ class LayerSignature(NamedTuple):
             return
         lists, in_order = {variable(name) for name in inputs if "[" in name}, True
         for parameter in self.parameters:
-            name, sign = parameter.name, SIGNS.get(parameter.kind, "")
+            name, sign = parameter.name, STARS.get(parameter.kind, "")
             if name in left:
                 del left[name]
                 is_placed = in_order and parameter.kind in PLACED
@@ -186,7 +186,7 @@ def signature_of(target: Any, name: str, backend: Backend) -> LayerSignature:
         raise NotCallableError(
             f"{kind}: name a {words.layer}, an {words.module} or a function of Tensors"
         )
-    parameters = UNKNOWN
+    parameters = ANY_ARGUMENTS
     with suppress(TypeError, ValueError):  # of a builtin nothing is known
         skipped = int(is_applied and backend.takes_context(target))
         parameters = [*inspect.signature(function).parameters.values()][skipped:]

@@ -95,7 +95,7 @@ def read_specs(
     is_elsewhere = not paths and bool(wanted) and wanted <= known
     refused = [*shared_ids(specs), *(() if is_elsewhere else [*mistakes, *found])]
     if refused:
-        refuse(refused)
+        refuse_mistakes(refused)
     if found:
         wrong = ", ".join(dict.fromkeys(mistake.path for mistake in found))
         number = count(len(found), "mistake")
@@ -117,7 +117,7 @@ def ids_in(specs: Iterable[SpecFile]) -> set[str]:
     return {scenario.id for spec in specs for scenario in spec.scenarios}
 
 
-def refuse(mistakes: Sequence[Diagnostic]) -> NoReturn:
+def refuse_mistakes(mistakes: Sequence[Diagnostic]) -> NoReturn:
     """Print mistakes in spec files. Raises SystemExit: always."""
     for diagnostic in SpecError(mistakes).diagnostics:
         click.echo(diagnostic.render(), err=True)
