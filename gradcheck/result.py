@@ -300,6 +300,10 @@ class GradientSummary(_Record):
         return f"{name}: {at_least}{wrong} of {total} entries wrong{''.join(slices[:1])}"
 
 
+NOT_CHECKED = GradientSummary(verdict=Status.INCONCLUSIVE, worst_error=inf)
+"""What a result without a gradient check has in its place: nothing is wrong, nothing measured."""
+
+
 class Result(_Record):
     """One case's outcome. `message` is one line; `details` are further lines for the panel."""
 
@@ -332,6 +336,11 @@ class Result(_Record):
     """The name in Paddle that the engine lacks, for which the case is UNSUPPORTED."""
     internal_error: str = ""
     """The traceback of a bug in gradcheck; empty otherwise."""
+
+    @property
+    def checked(self) -> GradientSummary:
+        """The gradient check; an empty one, of no error, where none was made."""
+        return self.gradient or NOT_CHECKED
 
     @property
     def cases(self) -> tuple[str, ...]:

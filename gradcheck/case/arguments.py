@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -24,9 +23,9 @@ from gradcheck.backends.bundled import BundledBackend
 from gradcheck.backends.hips import is_primitive
 from gradcheck.case.foreign_frameworks import refuse_array, refuse_layer
 from gradcheck.case.function import Call, TensorFunction
+from gradcheck.case.layer_signature import signature_of
 from gradcheck.case.names_in_code import names_in, references_of_function
-from gradcheck.case.of_arrays import PLACES
-from gradcheck.case.reachable import reachable, unused_name
+from gradcheck.case.reachable import reachable
 from gradcheck.case.world import Declared, without_marks
 from gradcheck.case.world_call import FunctionOfWorld, WorldCall
 from gradcheck.spec.containers import filled, flat_names
@@ -109,23 +108,12 @@ def tensor_function(
         anew: gives a rank the function, from modules of its own; None where all have the same.
 
     Raises:
-        TypeError: it is not a layer or function, or no input needs a gradient.
+        NotCallableError: it is not a layer or function, a TypeError.
+        TypeError: no input needs a gradient.
     """
-    if not callable(function):
-        raise TypeError(
-            f"cannot check {function!r}: pass a {backend.words.layer} class, a function of "
-            "Tensors, or 'package.module:name' of one"
-        )
-    is_class = inspect.isclass(function)
-    if is_class and issubclass(function, backend.module_type):
-        name = function.__name__
-        raise TypeError(
-            f"{name} is the class of an {backend.words.module}: pass an instance, such as "
-            f"check({name}(…), x)"
-        )
-    is_layer = is_class and hasattr(function, "apply")
-    skipped = int(is_layer and backend.takes_context(function))
-    names = parameter_names(function.forward if is_layer else function, len(inputs), skipped)
+    name = getattr(function, "__name__", repr(function))
+    signature = signature_of(function, name, backend)
+    names = signature.names_of(len(inputs))
     stands, given = dict[str, Placement](), dict(zip(names, inputs, strict=True))
     if twice := [name for name in keywords if name in given]:
         raise TypeError(f"kwargs: {twice[0]!r} is an argument as well")
@@ -138,7 +126,7 @@ def tensor_function(
     dtypes = {name: array.dtype.name for name, array in arrays.items()}
 
     def call_of(function: Any) -> Call:
-        apply: Callable[..., Any] = function.apply if is_layer else function
+        apply: Callable[..., Any] = function.apply if signature.is_applied else function
 
         def call(tensors: Mapping[str, Any]) -> Any:
             values = {name: filled(name, value, tensors) for name, value in given.items()}
@@ -199,15 +187,3 @@ def check_argument(backend: Backend, called: str, value: Any) -> None:
             f"{called} is a {type(value).__name__} of numbers, which gets no gradient: "
             "pass np.asarray(x, float)"
         )
-
-
-def parameter_names(function: Callable[..., Any], count: int, skipped: int = 0) -> list[str]:
-    """The names of the first `count` parameters after those `skipped`; made up beyond them."""
-    names: list[str] = []
-    with suppress(TypeError, ValueError):  # of a builtin nothing is known
-        signature = inspect.signature(getattr(function, "forward", function))
-        places = [p.name for p in signature.parameters.values() if p.kind in PLACES]
-        names = places[skipped:][:count]
-    for k in range(len(names), count):
-        names.append(unused_name(f"x{k}", names))
-    return names

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from gradcheck.backends.base import Backend
+from gradcheck.case.reachable import unused_name
 from gradcheck.case.user_code import NoLayerError
 from gradcheck.spec.containers import variable, variables
 from gradcheck.spec.python import written_arguments
@@ -23,32 +24,44 @@ CANNOT_CHECK = "cannot be checked: "
 POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 ANY_NAME = inspect.Parameter.VAR_KEYWORD
 ANY_NUMBER = inspect.Parameter.VAR_POSITIONAL
+PLACED = (*POSITIONAL, ANY_NUMBER)
+ANY_ARGUMENTS = [inspect.Parameter("args", ANY_NUMBER)]
+"""The arguments of a builtin, of which nothing is known."""
+STARS: dict[Any, str] = {ANY_NAME: "**", ANY_NUMBER: "*"}
+"""What stands before parameters of these kinds."""
+
+
+class NotCallableError(NoLayerError, TypeError):
+    """Something is not a layer or function of Tensors, as it is."""
 
 
 class LayerSignature(NamedTuple):
-    """The arguments of a layer or function, and where it is defined."""
+    """How a layer or function is called: the names and kinds of its arguments."""
 
     name: str
     is_applied: bool
     """Whether it is a class with ``apply``, such as a PyLayer, rather than called itself."""
-    parameters: Sequence[inspect.Parameter] | None
-    """Without the context of a PyLayer; None if they are not known, as of some C functions."""
-    file: str = ""
-    """Empty if it is not known, as in an interpreter."""
-    line: int = 0
+    parameters: Sequence[inspect.Parameter]
+    """Without the context of a PyLayer."""
+    target: Any
+    """The layer or function itself."""
 
     @property
     def needed(self) -> list[str]:
         """The arguments without a default."""
-        return [
-            parameter.name
-            for parameter in self.parameters or ()
-            if parameter.default is parameter.empty and parameter.kind not in (ANY_NAME, ANY_NUMBER)
-        ]
+        named = [each for each in self.parameters if each.kind not in STARS]
+        return [each.name for each in named if each.default is each.empty]
+
+    def names_of(self, count: int) -> list[str]:
+        """The names of `count` arguments in order; made up beyond those that have one."""
+        names = [each.name for each in self.parameters if each.kind in POSITIONAL][:count]
+        for number in range(len(names), count):
+            names.append(unused_name(f"x{number}", names))
+        return names
 
     def usual_inputs(self) -> Iterator[str]:
         """Yield inputs to begin with, as ``-i`` takes them: of each needed argument, of any."""
-        for parameter in self.parameters or ():
+        for parameter in self.parameters:
             if parameter.kind is ANY_NUMBER:
                 yield f"{parameter.name}=[2x3,2x3]"
             elif parameter.name in self.needed:
@@ -74,8 +87,7 @@ class LayerSignature(NamedTuple):
 
     def require_names(self, inputs: Collection[str], keywords: Collection[str] = ()) -> None:
         """Require that it has the arguments. Raises NoLayerError: it has no such one."""
-        kinds = {parameter.kind for parameter in self.parameters or ()}
-        if self.parameters is None or kinds & {ANY_NAME, ANY_NUMBER}:
+        if any(parameter.kind in STARS for parameter in self.parameters):
             return
         for name in [*variables(inputs), *keywords]:
             if name not in self.known:
@@ -89,15 +101,18 @@ class LayerSignature(NamedTuple):
 
     @property
     def place(self) -> str:
-        """``layers.py:6: ``; empty if it is not known."""
-        return f"{Path(self.file).name}:{self.line}: " if self.file else ""
+        """``layers.py:6: ``; empty if it is not known, as in an interpreter."""
+        with suppress(TypeError, OSError):
+            file = inspect.getsourcefile(inspect.unwrap(self.target))
+            return f"{Path(file or '').name}:{first_line(self.target)}: " if file else ""
+        return ""
 
     def call_to_complete(self, inputs: Collection[str], keywords: Mapping[str, Any]) -> str:
         """Return its call with all arguments, and a note on what it needs besides what is given."""
         missing = self.missing(inputs, keywords)
         arguments = [*self.arguments_of(inputs), *(f"{name}=…" for name in missing)]
         others = {**keywords}
-        for parameter in self.parameters or ():
+        for parameter in self.parameters:
             is_given = parameter.name in {*variables(inputs), *missing}
             if parameter.default is not parameter.empty and not is_given:
                 others.setdefault(parameter.name, parameter.default)
@@ -107,16 +122,12 @@ class LayerSignature(NamedTuple):
     @property
     def known(self) -> list[str]:
         """The names of the arguments."""
-        return [parameter.name for parameter in self.parameters or ()]
+        return [parameter.name for parameter in self.parameters]
 
     def shown(self) -> str:
         """Return the arguments with their defaults, as Python writes them."""
-        signs: dict[Any, str] = {ANY_NAME: "**", ANY_NUMBER: "*"}
-        shown = []
-        for parameter in self.parameters or ():
-            default = "" if parameter.default is parameter.empty else f"={parameter.default!r}"
-            shown.append(f"{signs.get(parameter.kind, '')}{parameter.name}{default}")
-        return ", ".join(shown) or "nothing"
+        bare = [each.replace(annotation=each.empty) for each in self.parameters]
+        return ", ".join(map(str, bare)) or "nothing"
 
     def call_of(self, inputs: Collection[str], keywords: Mapping[str, Any]) -> str:
         """Return the call of the inputs, by the names of the arguments where they have such names.
@@ -127,26 +138,24 @@ class LayerSignature(NamedTuple):
 
     def arguments_of(self, inputs: Collection[str]) -> Iterator[str]:
         """Yield the inputs as arguments of a call."""
-        names, in_order = variables(inputs), True
-        if not set(names) & {*self.known}:
-            yield from names
+        left = dict.fromkeys(variables(inputs))
+        if left.keys().isdisjoint(self.known):
+            yield from left
             return
-        lists = {variable(name) for name in inputs if "[" in name}
-        left = dict.fromkeys(names)
-        for parameter in self.parameters or ():
-            name = parameter.name
-            if parameter.kind is ANY_NUMBER and in_order:
-                others = [other for other in left if other not in self.known]
-                yield from others if name not in left else [f"*{name}" if name in lists else name]
-                for other in (*others, name):
-                    left.pop(other, None)
-                continue
-            if name not in left:
+        lists, in_order = {variable(name) for name in inputs if "[" in name}, True
+        for parameter in self.parameters:
+            name, sign = parameter.name, STARS.get(parameter.kind, "")
+            if name in left:
+                del left[name]
+                is_placed = in_order and parameter.kind in PLACED
+                starred = sign if name in lists and (is_placed or sign == "**") else ""
+                yield f"{starred}{name}" if is_placed or starred else f"{name}={name}"
+            elif sign != "*":
                 in_order = False
-                continue
-            del left[name]
-            sign = "**" if parameter.kind is ANY_NAME and name in lists else f"{name}="
-            yield name if parameter.kind in POSITIONAL and in_order else f"{sign}{name}"
+            elif in_order:  # these take the inputs that no argument is named after
+                others = [other for other in left if other not in self.known]
+                yield from others
+                left = {other: None for other in left if other not in others}
         yield from (f"{name}={name}" for name in left)
 
 
@@ -166,25 +175,22 @@ def signature_of(target: Any, name: str, backend: Backend) -> LayerSignature:
     """
     is_class, words = inspect.isclass(target), backend.words
     if is_class and issubclass(target, backend.module_type):
-        raise NoLayerError(
-            f"{name} is the class of an {words.module}: say how one is made and called, such as "
-            f"call {name}(…)(x)"
+        raise NotCallableError(
+            f"{name} is the class of an {words.module}: pass an instance, such as check({name}(…), "
+            f"x), or on the command line --call '{name}(…)(x)'"
         )
     is_applied = is_class and hasattr(target, "apply")
     function = getattr(target, "forward", None if is_class else target)
     if not callable(function) or not callable(target):
         kind = f"class {name} has no forward" if is_class else f"{name} cannot be called"
-        raise NoLayerError(
+        raise NotCallableError(
             f"{kind}: name a {words.layer}, an {words.module} or a function of Tensors"
         )
-    parameters = None
+    parameters = ANY_ARGUMENTS
     with suppress(TypeError, ValueError):  # of a builtin nothing is known
         skipped = int(is_applied and backend.takes_context(target))
         parameters = [*inspect.signature(function).parameters.values()][skipped:]
-    file = ""
-    with suppress(TypeError, OSError):
-        file = inspect.getsourcefile(inspect.unwrap(target)) or ""
-    return LayerSignature(name, is_applied, parameters, file, first_line(target))
+    return LayerSignature(name, is_applied, parameters, target)
 
 
 def first_line(target: Any) -> int:

@@ -54,16 +54,13 @@ class ResultChange(NamedTuple):
 
 def change_between(left: Result | None, right: Result | None) -> ResultChange:
     """Return the change from one result of a case to another; None for one that is absent."""
-    was = str(left.status) if left is not None else "absent"
-    now = str(right.status) if right is not None else "absent"
-    if left is None or right is None or left.status is not right.status:
-        was_good = left is None or left.status.green
-        is_bad = right is not None and not right.status.green
-        return ResultChange(f"{was} → {now}", was_good and is_bad)
-    new = [] if left.status.green else KnownFailure.of(left).new_in(right)
-    return ResultChange(
-        f"{was} → {now} ({one_line(', '.join(new))} as well)" if new else "", bool(new)
-    )
+    was, now = (str(each.status) if each else "absent" for each in (left, right))
+    is_bad = right is not None and not right.status.green
+    if left is None or was != now:
+        return ResultChange(f"{was} → {now}", is_bad and (left is None or left.status.green))
+    new = KnownFailure.of(left).new_in(right) if right is not None and is_bad else []
+    text = f"{was} → {now} ({one_line(', '.join(new))} as well)" if new else ""
+    return ResultChange(text, bool(new))
 
 
 def results_in(path: str) -> dict[str, Result]:

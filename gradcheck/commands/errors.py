@@ -13,7 +13,7 @@ import click
 
 from gradcheck.support.ascii_fallback import HANDLER
 from gradcheck.support.escape import one_line
-from gradcheck.support.suggest import edit_distance, nearest
+from gradcheck.support.suggest import nearest
 
 USAGE, BUG, NOTHING_SELECTED, INTERRUPTED = 2, 3, 5, 130
 """A wrong call or file; a bug in gradcheck; nothing to do; Ctrl-C. Exit codes of `gradcheck run`
@@ -73,19 +73,20 @@ def meant_option(error: click.NoSuchOption) -> str:
         run = context.command.get_command(context, "run")
         if run is not None and any(name in option.opts for option in run.params):
             return f": options stand behind their command, gradcheck run {name}"
-    parameters = context.command.get_params(context)
-    known = [option for one in parameters for option in (*one.opts, *one.secondary_opts)]
-    near = nearest(name, [option for option in known if option.startswith("--")])
-    if near and similar(name, near):
-        return f"; did you mean {near}?"
-    return f": {OPTION_ADVICE[name]}." if name in OPTION_ADVICE else "."
+    from difflib import SequenceMatcher  # slow to import
+
+    if name in OPTION_ADVICE:
+        return f": {OPTION_ADVICE[name]}."
+    known = list[str]()
+    for option in context.command.get_params(context):
+        known += [*option.opts, *option.secondary_opts]
+    near = nearest(name, [word for word in known if word.startswith("--")])
+    is_near = near.startswith(name) or SequenceMatcher(None, name, near).ratio() >= LEAST_ALIKE
+    return f"; did you mean {near}?" if near and is_near else "."
 
 
-def similar(name: str, other: str) -> bool:
-    """Whether one option is the other with a slip of the pen, or its beginning."""
-    if other.startswith(name) or sorted(other) == sorted(name):
-        return True
-    return edit_distance(name, other) <= max(1, len(name) // 4)
+LEAST_ALIKE = 0.8
+"""How alike two options are, as difflib tells, of which one is the other with a slip of the pen."""
 
 
 # ------------------------------------------------------------------------- what the system refuses

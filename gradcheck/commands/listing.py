@@ -49,18 +49,16 @@ def list_all(
     gradcheck's own. `list rules` has the rules of the documents with the number of bundled
     scenarios that assert each; with --uncovered the exit status is 1 if there is anything to print.
     """
-    subject = names[0] if names else ""
+    subject, *rest = names or ("",)
     if uncovered and subject != "rules":
         raise UserError("--uncovered is for rules: gradcheck list rules --uncovered")
-    if uncovered:
-        rows = uncovered_rows()
-    elif subject in SUBJECTS:
-        if names[1:]:
-            shows = f"`gradcheck show {names[1]}` shows one"
-            raise UserError(f"`gradcheck list {subject}` takes no names; {shows}")
-        rows = SUBJECTS[subject]()
-    else:
+    if subject not in SUBJECTS:
         rows = scenario_rows(names, bundled, keywords, tags)
+    elif rest:
+        shows = f"`gradcheck show {rest[0]}` shows one"
+        raise UserError(f"`gradcheck list {subject}` takes no names; {shows}")
+    else:
+        rows = uncovered_rows() if uncovered else SUBJECTS[subject]()
     if as_json:
         click.echo(json.dumps([row.data for row in rows], indent=1))
     else:

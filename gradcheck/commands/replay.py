@@ -71,10 +71,8 @@ def chosen_record(records: Sequence[Record], name: str) -> Record:
         key=lambda one: (one.result.path, one.result.line, one.result.name),
     )
     failed = [record for record in fitting if not record.result.status.green]
-    if failed:
-        return failed[-1]
-    if fitting and name:
-        return fitting[-1]
+    if chosen := failed or (fitting if name else []):
+        return chosen[-1]
     if name:
         known = [each for one in records for each in (one.result.name, one.result.scenario)]
         near = hint(name, known, f"`gradcheck run {name}` runs it")
@@ -113,7 +111,7 @@ def case_of(record: Record, seed: int | None, permission: Permission) -> tuple[S
 def uncut_lines(result: Result) -> list[str]:
     """Return all wrong entries and all that is kept of the output: reports cut both short."""
     lines = []
-    wrong = result.gradient.wrong if result.gradient is not None else ()
+    wrong = result.checked.wrong
     if wrong:
         lines.append("all wrong entries (output, input: analytic, numeric ± bar):")
     for one in wrong:

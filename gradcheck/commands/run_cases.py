@@ -29,7 +29,7 @@ from gradcheck.result import NOT_RUN, Result
 from gradcheck.run.interpreter import START, START_METHODS
 from gradcheck.run.journal import Journal
 from gradcheck.run.ordering import Executor
-from gradcheck.run.results import NO_BASELINE, Baseline, Results, SideBySide
+from gradcheck.run.results import NO_BASELINE, Baseline, SideBySide
 from gradcheck.run.runner import Runner
 from gradcheck.support.display_paths import count
 from gradcheck.support.escape import safe
@@ -100,7 +100,7 @@ def run_all(
     """
     started = time.perf_counter()
     by_name = {case.name: case for case in cases}
-    results = Results()
+    results = list[Result]()
     failures = 0
 
     def on_done(case: Case, result: Result, was_known: bool) -> None:

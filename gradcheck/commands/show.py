@@ -6,7 +6,6 @@ Nothing is run.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -14,7 +13,7 @@ import click
 
 from gradcheck.codes import CODES, explained
 from gradcheck.commands.shared_options import codes_and_scenarios
-from gradcheck.commands.specs import bundled_scenarios, read_specs, scenario_of
+from gradcheck.commands.specs import bundled_scenarios, ids_in, read_specs, scenario_of
 from gradcheck.conformance.catalogue import (
     Document,
     Rule,
@@ -28,8 +27,12 @@ from gradcheck.spec.model import CLASSES, Scenario, SpecFile
 from gradcheck.spec.text import read_text
 from gradcheck.support.display_paths import shown_path
 from gradcheck.support.escape import safe
-from gradcheck.support.suggest import hint
+from gradcheck.support.suggest import nearest
 from gradcheck.support.user_error import UserError
+
+DIGITS = str.maketrans("OIL", "011")
+"""Letters in a code that stand for digits."""
+LISTS = "`gradcheck list`, `gradcheck list rules` and `gradcheck list codes` show what there is"
 
 
 @click.command()
@@ -106,15 +109,16 @@ def show_scenarios(names: Sequence[str], reproduce: bool, rules: Sequence[str]) 
 
     Raises UserError: there is no such scenario.
     """
-    require_no_codes(names)
     specs, ids = read_specs(names)
     if not ids:
         raise UserError("name the scenario to show; `gradcheck list` shows what there is")
-    known = sorted({scenario.id for spec in specs for scenario in spec.scenarios})
+    known = sorted(ids_in(specs))
     for name in ids:
         if scenario_of(name) not in known:
-            near = hint(name, [*known, *rules], "`gradcheck list` shows what there is")
-            raise UserError(f"there is no scenario, rule or code {name!r}; {near}")
+            code = f"GC{name.upper().removeprefix('GC').translate(DIGITS)}"
+            near = code if code in CODES else nearest(name, [*known, *rules])
+            meant = f"did you mean {near}?" if near else LISTS
+            raise UserError(f"there is no scenario, rule or code {name!r}; {meant}")
     cases = {case.scenario.id: case for case in reversed(select_ids(plan(specs, ["numpy"]), ids))}
     if reproduce:
         from gradcheck.conformance.reproduce import write_program  # needs NumPy, slow to import
@@ -126,19 +130,6 @@ def show_scenarios(names: Sequence[str], reproduce: bool, rules: Sequence[str]) 
         for scenario in spec.scenarios:
             if scenario.id in cases:
                 show_scenario(scenario, spec)
-
-
-def require_no_codes(names: Sequence[str]) -> None:
-    """Raise UserError: a name is meant as a code, and there is no such code."""
-    for name in names:
-        digits = re.fullmatch(r"(?:GC)?([0-9OIL]{1,4})", name.upper())
-        if digits is None or Path(name).exists():
-            continue
-        code = "GC" + digits[1].translate(str.maketrans("OIL", "011"))
-        near = f"the codes are {min(CODES)} to {max(CODES)}"
-        if code in CODES:
-            near = f"did you mean {code}?"
-        raise UserError(f"there is no code {name!r}; {near}; `gradcheck list codes` lists them")
 
 
 def show_scenario(scenario: Scenario, spec: SpecFile) -> None:

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
@@ -78,51 +78,53 @@ def read_specs(
             cannot be used.
         SystemExit: a file has mistakes, and all are shown.
     """
+    from gradcheck.spec.read import read_each, shared_ids  # completing ids needs no model
+
     for name in names:
         require_spec_name(name)
     targets = [parse_target(name) for name in names]
     paths = list(dict.fromkeys(target.path for target in targets if target.path))
-    files, mistakes = find_specs(paths, project, bundled=bundled)
     selecting = [target for target in targets if target.id or target.line]
-    if not files and not mistakes and not selecting:
+    files, mistakes = find_specs(paths, project, bundled=bundled)
+    if not (files or mistakes or selecting):
         raise nothing_found(command)
-    specs = read_around_mistakes(files, selecting) if not paths else []
-    specs = specs or read_or_exit(files, mistakes)
+    specs, found = read_each(files)
+    known = ids_in(specs)
+    # What is wrong elsewhere does not keep one scenario from being run.
+    wanted = {scenario_of(target.id) for target in selecting}
+    is_elsewhere = not paths and bool(wanted) and wanted <= known
+    refused = [*shared_ids(specs), *(() if is_elsewhere else [*mistakes, *found])]
+    if refused:
+        refuse_mistakes(refused)
+    if found:
+        wrong = ", ".join(dict.fromkeys(mistake.path for mistake in found))
+        number = count(len(found), "mistake")
+        text = f"{number} in {safe(wrong)}; `gradcheck validate` shows them"
+        click.echo(f"gradcheck: {text}", err=True)
     ids = [id_of(target, specs) for target in selecting]
-    known = {scenario.id for spec in specs for scenario in spec.scenarios}
     unknown = [name for name in ids if scenario_of(name) not in known]
-    for name in unknown:
-        for file in (f"{name}.yaml", f"{name}.grad.yaml"):
-            if os.path.isfile(file):
-                raise UserError(
-                    f"no file, folder or scenario is called {name!r}; did you mean {file}?"
-                )
+    for file in (f"{name}{suffix}" for name in unknown for suffix in (".yaml", ".grad.yaml")):
+        if os.path.isfile(file):
+            name = file.removesuffix(".yaml").removesuffix(".grad")
+            raise UserError(f"no file, folder or scenario is called {name!r}; did you mean {file}?")
     if unknown and not paths and not bundled:
         specs += [without(spec, known) for spec in read_bundled()]
     return specs, ids
 
 
-def read_around_mistakes(files: Sequence[Path], selecting: Sequence[Target]) -> list[SpecFile]:
-    """Return the files without mistakes, if they have all that is selected; otherwise none.
+def ids_in(specs: Iterable[SpecFile]) -> set[str]:
+    """Return the ids of the scenarios of some files."""
+    return {scenario.id for spec in specs for scenario in spec.scenarios}
 
-    Files with mistakes are reported: what is wrong elsewhere does not keep one scenario from being
-    run.
-    """
-    from gradcheck.spec.read import read
 
-    specs, mistakes = [], list[Diagnostic]()
-    for file in files if selecting else ():
-        try:
-            specs.append(read(file))
-        except SpecError as error:
-            mistakes += error.diagnostics
-    known = {scenario.id for spec in specs for scenario in spec.scenarios}
-    if not mistakes or not all(scenario_of(target.id) in known for target in selecting):
-        return []
-    wrong = ", ".join(dict.fromkeys(mistake.path for mistake in mistakes))
-    number = count(len(mistakes), "mistake")
-    click.echo(f"gradcheck: {number} in {safe(wrong)}; `gradcheck validate` shows them", err=True)
-    return specs
+def refuse_mistakes(mistakes: Sequence[Diagnostic]) -> NoReturn:
+    """Print mistakes in spec files. Raises SystemExit: always."""
+    for diagnostic in SpecError(mistakes).diagnostics:
+        click.echo(diagnostic.render(), err=True)
+    if os.environ.get("GITHUB_ACTIONS"):
+        annotate(mistakes)
+    click.echo(f"{count(len(mistakes), 'mistake')} in spec files; nothing was run", err=True)
+    raise SystemExit(USAGE)
 
 
 SPEC_SUFFIXES = (".yaml", ".yml", ".json", "")
@@ -181,7 +183,9 @@ def id_at_line(target: Target, scenarios: Sequence[Scenario]) -> str:
 @functools.cache
 def read_bundled() -> list[SpecFile]:
     """Return the spec files that come with gradcheck."""
-    return read_or_exit(bundled_files(), ())
+    from gradcheck.spec.read import read_all  # completing ids needs no model
+
+    return read_all(bundled_files())
 
 
 def with_releases(cases: Sequence[Case], as_version: str = "") -> list[Case]:
@@ -200,23 +204,6 @@ def with_releases(cases: Sequence[Case], as_version: str = "") -> list[Case]:
 def bundled_scenarios() -> list[Scenario]:
     """Return the scenarios of those files."""
     return [scenario for spec in read_bundled() for scenario in spec.scenarios]
-
-
-def read_or_exit(files: Sequence[Path], mistakes: Sequence[Diagnostic]) -> list[SpecFile]:
-    """Return the spec files. Raises SystemExit: there are mistakes, which are printed."""
-    try:
-        from gradcheck.spec.read import read_all  # completing ids needs no model
-
-        return read_all(files, mistakes)
-    except SpecError as error:
-        for diagnostic in error.diagnostics:
-            click.echo(diagnostic.render(), err=True)
-        if os.environ.get("GITHUB_ACTIONS"):
-            annotate(error.diagnostics)
-        click.echo(
-            f"{count(len(error.diagnostics), 'mistake')} in spec files; nothing was run", err=True
-        )
-        raise SystemExit(USAGE) from None
 
 
 def annotate(mistakes: Iterable[Diagnostic]) -> None:

@@ -12,8 +12,8 @@ import click
 from gradcheck.commands.errors import USAGE
 from gradcheck.commands.shared_options import bundled_option
 from gradcheck.commands.specs import annotate, find_specs, nothing_found
-from gradcheck.spec.diagnostic import Diagnostic, SpecError
-from gradcheck.spec.read import Given, given_in, read, shared_ids
+from gradcheck.spec.diagnostic import Diagnostic
+from gradcheck.spec.read import read_each, shared_ids
 from gradcheck.support.display_paths import count
 from gradcheck.support.escape import escape
 
@@ -22,10 +22,10 @@ _MOST_SHOWN = 100
 
 @dataclass
 class FileReport:
-    """A spec file: its scenarios and its mistakes."""
+    """A spec file: how many scenarios it has, and its mistakes."""
 
     path: str
-    given: list[Given] = field(default_factory=list)
+    scenarios: int = 0
     mistakes: list[Diagnostic] = field(default_factory=list)
 
 
@@ -44,31 +44,22 @@ def validate(context: click.Context, paths: tuple[str, ...], bundled: bool, layo
     Without a PATH those of the project are checked: what [tool.gradcheck] names, or else all below
     its root. Exits with 0 if all is well, with 2 if there are mistakes, with 5 if there is no file.
     """
-    named = [path for path in paths if path != "-"]
-    names: list[str] = ["-"] * (len(paths) - len(named))
-    reports: dict[str, FileReport] = {}
-    if named or not paths:
-        files, mistakes = find_specs(named, bundled=bundled)
-        reports = {one.path: FileReport(one.path, mistakes=[one]) for one in mistakes}
-        names = [*map(str, files), *names]
-    reports |= {name: checked_file(name) for name in names}
-    if not reports:
+    files, mistakes = find_specs(paths, bundled=bundled)
+    if not files and not mistakes:
         raise nothing_found("validate")
-    for mistake in shared_ids(one for report in reports.values() for one in report.given):
+    names = [*(mistake.path for mistake in mistakes), *map(str, files)]
+    reports = {path: FileReport(path) for path in names}
+    specs, found = read_each(files)
+    mistakes += [*found, *shared_ids(specs)]
+    for spec in specs:
+        reports[spec.path].scenarios = len(spec.scenarios)
+    for mistake in mistakes:
         reports[mistake.path].mistakes.append(mistake)
     show = {"text": show_text, "json": show_json, "github": show_github}[layout]
     show(list(reports.values()), context)
     if os.environ.get("GITHUB_ACTIONS") and layout == "text":
-        show_github(list(reports.values()), context)
-    context.exit(USAGE if any(report.mistakes for report in reports.values()) else 0)
-
-
-def checked_file(name: str) -> FileReport:
-    """Return what is in a file, or for ``-`` in stdin."""
-    try:
-        return FileReport(name, given=given_in(read(name)))
-    except SpecError as error:
-        return FileReport(name, mistakes=error.diagnostics)
+        annotate(mistakes)
+    context.exit(USAGE if mistakes else 0)
 
 
 def show_text(reports: Sequence[FileReport], context: click.Context) -> None:
@@ -80,10 +71,10 @@ def show_text(reports: Sequence[FileReport], context: click.Context) -> None:
             click.echo(mistake.render(color), color=color)
         if number > _MOST_SHOWN:
             click.echo(f"{path}: and {number - _MOST_SHOWN} more errors")
-        good = f"ok, {count(len(report.given), 'scenario')}"
+        good = f"ok, {count(report.scenarios, 'scenario')}"
         click.echo(f"{path}: {count(number, 'error') if number else good}")
     wrong = [len(report.mistakes) for report in reports if report.mistakes]
-    scenarios = sum(len(report.given) for report in reports)
+    scenarios = sum(report.scenarios for report in reports)
     if wrong:
         files = f"{count(len(wrong), 'file')} of {len(reports)}"
         click.echo(f"{count(sum(wrong), 'error')} in {files}")
@@ -98,7 +89,7 @@ def show_json(reports: Sequence[FileReport], context: click.Context) -> None:
     files = [
         {
             "path": report.path,
-            "scenarios": len(report.given),
+            "scenarios": report.scenarios,
             "errors": [asdict(mistake) for mistake in report.mistakes],
         }
         for report in reports

@@ -170,7 +170,7 @@ def make_panel(
 
 def status_words(result: Result) -> str:
     """Return the status and the marks of a result."""
-    return " ".join([str(result.status), *marks(result.gradient)])
+    return " ".join([str(result.status), *marks(result.checked)])
 
 
 def style_of(status: Status) -> str:
@@ -237,6 +237,5 @@ def file_counts(results: Sequence[Result]) -> Text:
 
 def file_ratio(results: Sequence[Result]) -> str:
     """Return the largest error of a file over its bar, of the gradients that are right."""
-    gradients = [result.gradient for result in results if result.gradient is not None]
-    right = [gradient for gradient in gradients if gradient.verdict is Status.PASS]
-    return f"{max(gradient.worst_error for gradient in right):.2g}" if right else ""
+    right = [one.checked.worst_error for one in results if one.checked.verdict is Status.PASS]
+    return f"{max(right):.2g}" if right else ""

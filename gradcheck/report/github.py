@@ -38,7 +38,7 @@ def as_github(report: Report) -> str:
 
 def error_of(result: Result) -> float:
     """The largest error of a result over its bar; infinite for what has no error at all."""
-    return result.gradient.worst_error if result.gradient is not None else float("inf")
+    return result.checked.worst_error
 
 
 def annotation(result: Result, again: str, others: Sequence[Result]) -> str:

@@ -99,7 +99,7 @@ def card(result: Result, options: str, case: Case | None) -> dict[str, Any]:
         "anchor": quote(result.name, safe="@/=,:+~"),
         "name": one_line(result.name),
         "message": one_line(result.message),
-        "marks": " ".join(marks(result.gradient)),
+        "marks": " ".join(marks(result.checked)),
         "title": "",
         "tags": (),
         "source": None,
@@ -112,25 +112,17 @@ def card(result: Result, options: str, case: Case | None) -> dict[str, Any]:
         return found
     said = [result.message, *result.details]
     what, where = heading(result)
-    found |= {
+    gradient = result.checked
+    return found | {
         "where": where,
         "cause": what if what != one_line(result.message) else "",
-        "causes": [],
-        "wrong": [],
-        "maps": [],
-        "plot": None,
+        "causes": list(shown_causes(gradient, said)),
+        "wrong": worst_first(gradient.wrong),
+        "maps": heat_maps(gradient),
+        "plot": None if gradient.scan is None else plot(gradient.scan),
         "further": safe("\n".join([*result.details, *further_lines(result, said)])),
-        "commands": [one_line(again(result, options))],
+        "commands": [one_line(again(result, options)), *explaining(gradient)],
     }
-    if result.gradient is not None:
-        gradient = result.gradient
-        found["causes"] = list(shown_causes(gradient, said))
-        found["wrong"] = worst_first(gradient.wrong)
-        found["maps"] = heat_maps(gradient)
-        if gradient.scan is not None:
-            found["plot"] = plot(gradient.scan)
-        found["commands"] += explaining(gradient)
-    return found
 
 
 def shown_causes(gradient: GradientSummary, said: list[str]) -> Iterator[ShownCause]:

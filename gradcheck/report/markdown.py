@@ -53,7 +53,7 @@ def block(result: Result, again: str, others: Sequence[Result]) -> str:
     said = "\n".join(failure_block(result, again, others=others))
     longest = max(map(len, re.findall("`+", said)), default=0)
     fence = "`" * max(3, longest + 1)
-    title = " ".join([str(result.status), text(result.name), *map(text, marks(result.gradient))])
+    title = " ".join([str(result.status), text(result.name), *map(text, marks(result.checked))])
     return f"### {title}\n\n{text(place(result))}\n\n{fence}text\n{said}\n{fence}"
 
 

@@ -39,13 +39,13 @@ def result_line(result: Result) -> str:
     brackets come before the time.
     """
     parts = [str(result.status), one_line(result.name), place(result)]
-    wrong = worst_first(result.gradient.wrong) if result.gradient is not None else []
+    wrong = worst_first(result.checked.wrong)
     if wrong and result.status is Status.FAIL:
         error = f"rel={wrong[0].relative_error:.1e} bar={wrong[0].bar:.0e}"
         parts += [element(wrong[0].input, wrong[0].index), error]
     elif result.message:
         parts.append(one_line(result.message))
-    return " ".join([*parts, *marks(result.gradient), f"{result.seconds:.2f}s"])
+    return " ".join([*parts, *marks(result.checked), f"{result.seconds:.2f}s"])
 
 
 class PlainScreen:

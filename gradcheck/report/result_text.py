@@ -39,16 +39,9 @@ def number(value: float) -> str:
     return f"{value + 0.0:.8g}"  # no -0
 
 
-def marks(gradient: GradientSummary | None) -> list[str]:
+def marks(gradient: GradientSummary) -> list[str]:
     """The marks of a verdict in one pair of brackets; empty if it has none."""
-    if gradient is None or not gradient.marks:
-        return []
-    return [f"[{one_line(', '.join(gradient.marks))}]"]
-
-
-def diagnoses(result: Result) -> tuple[Diagnosis, ...]:
-    """All that the gradient check of a result diagnosed."""
-    return result.gradient.diagnosis if result.gradient is not None else ()
+    return [f"[{one_line(', '.join(gradient.marks))}]"] if gradient.marks else []
 
 
 def worst_first(entries: Iterable[WrongEntry]) -> list[WrongEntry]:
@@ -227,8 +220,7 @@ def failure_block(
         others: further failures of the same cause, named in a last line.
     """
     lines = [result.message, *result.details]
-    if result.gradient is not None:
-        lines += gradient_lines(result.gradient, lines, width, entries)
+    lines += gradient_lines(result.checked, lines, width, entries)
     lines += further_lines(result, lines)
     lines = [part for line in lines if line for part in safe(line).split("\n")]
     lines.append(f"again: {escape(again(result, options))}")
@@ -241,9 +233,7 @@ def failure_block(
 
 def further_lines(result: Result, said: Sequence[str]) -> list[str]:
     """Further lines about a failure: why it is undecided, its output, whose bug it is."""
-    lines = []
-    if result.gradient is not None and result.gradient.why not in ("", *said):
-        lines.append(result.gradient.why)
+    lines = [] if result.checked.why in ("", *said) else [result.checked.why]
     printed = result.output.strip("\n")
     if printed.strip():
         lines.append("last output:")
@@ -305,7 +295,7 @@ def file_and_line(place: str) -> tuple[str, int] | None:
 
 def cause_with_line(result: Result) -> Diagnosis | None:
     """The first cause that names a line of a file, if one does."""
-    return next((cause for cause in diagnoses(result) if line_of(cause)), None)
+    return next((cause for cause in result.checked.diagnosis if line_of(cause)), None)
 
 
 def by_cause(results: Iterable[Result]) -> list[list[Result]]:

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from gradcheck.codes import CODES
 from gradcheck.report.record import Report
-from gradcheck.report.result_text import by_cause, diagnoses, failure_block, file_and_line, line_of
+from gradcheck.report.result_text import by_cause, failure_block, file_and_line, line_of
 from gradcheck.result import Result
 from gradcheck.support.display_paths import shown_path
 from gradcheck.support.escape import safe
@@ -45,7 +45,7 @@ def as_sarif(report: Report) -> str:
 
 def code_of_result(result: Result) -> str:
     """The code of the first diagnosis."""
-    return next((cause.code for cause in diagnoses(result)), NO_CODE)
+    return next((cause.code for cause in result.checked.diagnosis), NO_CODE)
 
 
 def rule(code: str) -> dict[str, Any]:
@@ -65,7 +65,7 @@ def result(group: list[Result], rules: list[str], again: str) -> dict[str, Any]:
     """A failure, and how many have its cause."""
     first, *others = group
     places = []
-    for cause in diagnoses(first):
+    for cause in first.checked.diagnosis:
         if line := line_of(cause):
             text = safe(cause.detail or cause.text)
             places.append({**location(*line, cause.column + 1), "message": {"text": text}})
@@ -90,7 +90,7 @@ def result(group: list[Result], rules: list[str], again: str) -> dict[str, Any]:
 
 def fixes(failure: Result) -> dict[str, Any]:
     """The edit of backward that repairs a failure, if one is known."""
-    fix = failure.gradient.fix if failure.gradient is not None else None
+    fix = failure.checked.fix
     if fix is None:
         return {}
     artifact = location(fix.path, fix.line, fix.column + 1)["physicalLocation"]

@@ -29,8 +29,8 @@ class KnownFailure(BaseModel):
     @classmethod
     def of(cls, result: Result, status: Status | None = None) -> KnownFailure:
         """Return the failure that a result is; `status` where it has another by now."""
-        status, gradient = status or result.status, result.gradient
-        if gradient is None or gradient.unfinished:
+        status, gradient = status or result.status, result.checked
+        if gradient.unfinished:
             return cls(status=status)
         codes, wrong = broken_codes(gradient), wrong_gradients(gradient)
         if codes or wrong or gradient.verdict.green:
@@ -39,10 +39,10 @@ class KnownFailure(BaseModel):
 
     def new_in(self, result: Result) -> list[str]:
         """Return what is wrong in a later result of this status, and is not known."""
-        if self.codes is None or self.wrong is None or result.gradient is None:
+        if self.codes is None or self.wrong is None:
             return []
-        new = [code for code in broken_codes(result.gradient) if code not in self.codes]
-        for name, outputs in wrong_gradients(result.gradient).items():
+        new = [code for code in broken_codes(result.checked) if code not in self.codes]
+        for name, outputs in wrong_gradients(result.checked).items():
             if name not in self.wrong:
                 new.append(f"gradient of {name}")
                 continue

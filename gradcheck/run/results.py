@@ -1,4 +1,4 @@
-"""The results of a run: kept small, compared across backends, held against a ``--baseline``."""
+"""The results of a run: compared across backends, held against a ``--baseline``."""
 
 from __future__ import annotations
 
@@ -6,36 +6,11 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import Any, overload
 
 from gradcheck.result import AS_DOCUMENTED, Result, Status
 from gradcheck.run.known_failure import KnownFailure
 from gradcheck.support.file_io import FileTooLargeError, read_limited, write_whole
 from gradcheck.support.user_error import UserError
-
-
-class Results(Sequence[Result]):
-    """Results in a few hundred bytes each, an eighth of what the objects take."""
-
-    def __init__(self) -> None:
-        self._lines: list[bytes] = []
-
-    def append(self, result: Result) -> None:
-        """Add a result at the end."""
-        self._lines.append(result.model_dump_json(exclude_defaults=True).encode())
-
-    @overload
-    def __getitem__(self, index: int) -> Result: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Result]: ...
-    def __getitem__(self, index: int | slice) -> Result | list[Result]:
-        if isinstance(index, slice):
-            return [self[position] for position in range(*index.indices(len(self)))]
-        return Result.model_validate_json(self._lines[index])
-
-    def __len__(self) -> int:
-        return len(self._lines)
-
 
 # ------------------------------------------- outputs and gradients of several backends side by side
 
@@ -96,8 +71,6 @@ def different(one: Result, other: Result, lines: Sequence[str]) -> Result:
 
 # -------------------------------------------------------------------------------------- a baseline
 BASELINE_FORMAT = "gradcheck-baseline/2"
-STATUSES_ALONE = "gradcheck-baseline/1"
-"""The format that held statuses alone."""
 MOST_BASELINE_BYTES = 10_000_000
 """Some 100,000 failures."""
 
@@ -117,9 +90,10 @@ class Baseline:
             return cls(path, {})
         try:
             content = json.loads(read_limited(path, MOST_BASELINE_BYTES))
-            if content["format"] not in (BASELINE_FORMAT, STATUSES_ALONE):
-                raise ValueError
-            known = {name: known_failure(value) for name, value in content["failures"].items()}
+            if content["format"] != BASELINE_FORMAT:
+                raise ValueError(content["format"])
+            failures = content["failures"].items()
+            known = {name: KnownFailure.model_validate(value) for name, value in failures}
         except OSError as error:
             hint = "" if path.exists() else "; --baseline-update writes one"
             raise UserError(f"--baseline {path}: {error.strerror}{hint}") from None
@@ -173,8 +147,3 @@ class Baseline:
 
 
 NO_BASELINE = Baseline(Path(), {})
-
-
-def known_failure(value: Any) -> KnownFailure:
-    """Return a failure as a baseline writes it, in either format."""
-    return KnownFailure.model_validate({"status": value} if isinstance(value, str) else value)

@@ -37,8 +37,6 @@ ABORT_GRACE = 1.0
 """Seconds that a process whose time is up has to print where it is."""
 ENDING = 5.0
 """Seconds that a server has to end once its connection is closed."""
-STARTS = 3
-"""How often a server is started: what kills processes may kill one that starts."""
 
 
 class RunnerError(UserError):
@@ -225,25 +223,24 @@ class Runner(Executor):
         return self.threads.submit(self.result, case)
 
     def result(self, case: Case) -> Result:
-        """Return the result of `case`: SKIP if it is not run, otherwise as documented or pinned."""
+        """Return the result of `case`: SKIP if it is not run; of reruns, that which is green."""
         if skipped := case.not_run():
             return skipped
         first = result = self.result_once(case)
-        for number in range(1, case.reruns + 1):
-            if result.status.green or self.stopped:
-                break
+        number = 0
+        while not result.status.green and number < case.reruns and not self.stopped:
+            number += 1
             result = self.result_once(case)
-            if result.status.green:
-                seen = f"{first.status} before: {first.message}"
-                message = f"flaky: {result.status} at rerun {number} of {case.reruns}, {seen}"
-                return result.model_copy(update={"message": message})
-        return result
+        if not number or not result.status.green:
+            return result
+        seen = f"{first.status} before: {first.message}"
+        message = f"flaky: {result.status} at rerun {number} of {case.reruns}, {seen}"
+        return result.model_copy(update={"message": message})
 
     def result_once(self, case: Case) -> Result:
-        """As `result`, of one run."""
+        """Return the result of one run: as documented, or as recorded of the backend."""
         if case.entry is None or case.entry.observed is None:
             return self.run(case)
-
         from gradcheck.conformance.pins import run_with_pin  # a user's own layers have no pins
 
         return run_with_pin(case, self.run)
@@ -267,22 +264,17 @@ class Runner(Executor):
 
     def start_server(self, backend: str, interpreter: str) -> Server:
         """Start a server. Raises RunnerError: it does not start, or the run is over."""
+        if self.stopped:
+            raise RunnerError("the run is over")
         where = f"{backend} does not run in {interpreter}: " if interpreter else ""
-        why = ""
-        for _ in range(STARTS):
-            if self.stopped:
-                raise RunnerError("the run is over")
-            try:
-                server = Server(self.execute, backend, interpreter, self.start)
-            except TimeoutError as late:
-                raise RunnerError(f"{where}{late}") from None
-            except ServerLostError as lost:
-                why = str(lost).replace("the case was done", "it was ready")
-                if lost.exit_code >= 0:  # it ended by itself, and would do so again
-                    raise RunnerError(f"{where}{why}:\n{lost.printed}") from None
-                continue
-            self.servers.append(server)
-            if self.stopped:
-                server.close()
-            return server
-        raise RunnerError(f"{where}{why}, {STARTS} times one after the other")
+        try:
+            server = Server(self.execute, backend, interpreter, self.start)
+        except TimeoutError as late:
+            raise RunnerError(f"{where}{late}") from None
+        except ServerLostError as lost:
+            why = f"{lost}:\n{lost.printed}".replace("the case was done", "it was ready")
+            raise RunnerError(f"{where}{why}".rstrip(":\n")) from None
+        self.servers.append(server)
+        if self.stopped:
+            server.close()
+        return server

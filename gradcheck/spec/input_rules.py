@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from gradcheck.spec import model
+from gradcheck.spec.data import DataPath
 from gradcheck.spec.diagnostic import describe, listing, quote, suggest
 from gradcheck.spec.literals import INTEGER_RANGE
 from gradcheck.spec.model import Input, Scenario
@@ -82,34 +83,41 @@ def _find_limit_mistakes(name: str, scenario: Scenario) -> Iterator[Violation]:
     dtypes = scenario.dtypes_of(input)
     whole = [dtype for dtype in dtypes if dtype in INTEGER_RANGE]
     limits = [key for key in ("range", "below", "low", "high") if key in input.written]
+    path = tuple(limits[:1]) or ("init",)
     if whole and init not in model.GIVES_WHOLE:
-        key = "range" if "range" in limits else "init"
+        at_key = path == ("range",)
+        key = "range" if at_key else "init"
         message = f"input {quote(name)} has dtype {whole[0]}, but '{key}' gives no whole numbers"
         help = "write 'below: 10', or 'init: integers' with low and high"
-        yield Violation((key,), message, help, at_key=key == "range")
+        yield Violation((key,), message, help, at_key)
     if "below" in limits and len(whole) < len(dtypes):
         help = "add 'dtype: int64', or write 'range: [0, 5]'"
         yield Violation(("below",), "'below' is for dtypes of whole numbers", help, at_key=True)
-    if init not in model.INIT_LIMITS:
-        for key in limits:
-            message = f"{quote(key)} is of no use with 'init: {init}'"
-            help = f"remove it, or write {listing(model.INIT_LIMITS)} as init"
-            yield Violation((key,), message, help, at_key=True)
+    if init in model.INIT_LIMITS:
+        yield from _find_wrong_limits(input, path, whole)
         return
-    for key in limits if init == "integers" else ():
-        if getattr(input, key) % 1:
-            yield Violation((key,), f"{quote(key)} must be a whole number")
-            return
-    (low, high), path = input.limits, tuple(limits[:1]) or ("init",)
-    at_key = path[0] in ("low", "high")
-    if not -inf < low < high < inf:
-        help = f"'init: {init}' draws between the two"
+    for key in limits:
+        message = f"{quote(key)} is of no use with 'init: {init}'"
+        help = f"remove it, or write {listing(model.INIT_LIMITS)} as init"
+        yield Violation((key,), message, help, at_key=True)
+
+
+def _find_wrong_limits(input: Input, path: DataPath, whole: Sequence[str]) -> Iterator[Violation]:
+    """Yield limits that are not in order, or beyond a dtype of `whole` numbers."""
+    (low, high), at_key = input.limits, path[0] in ("low", "high")
+    is_whole_drawn = input.drawn == "integers"
+    if is_whole_drawn and (low % 1 or high % 1):
+        key = "low" if low % 1 else "high"
+        yield Violation((key,), f"{quote(key)} must be a whole number")
+    elif not -inf < low < high < inf:
+        help = f"'init: {input.drawn}' draws between the two"
         yield Violation(path, f"low ({low:g}) must be below high ({high:g})", help, at_key)
-    for dtype in whole if init == "integers" else ():
-        least, most = INTEGER_RANGE[dtype]
-        if low < least or high - 1 > most:
-            message = f"{dtype} holds {least} to {most}, not all of {low:g} to {high - 1:g}"
-            yield Violation(path, message, "change the limits: the higher is not drawn", at_key)
+    elif is_whole_drawn:
+        for dtype in whole:
+            least, most = INTEGER_RANGE[dtype]
+            if low < least or high - 1 > most:
+                message = f"{dtype} holds {least} to {most}, not all of {low:g} to {high - 1:g}"
+                yield Violation(path, message, "change the limits: the higher is not drawn", at_key)
 
 
 # --------------------------------------------------------------------------- shared memory

@@ -6,7 +6,6 @@ import os
 import warnings
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
 
 from pydantic import ValidationError
 
@@ -14,7 +13,7 @@ from gradcheck.spec.diagnostic import Diagnostic, SpecError
 from gradcheck.spec.document import parse
 from gradcheck.spec.folders import find
 from gradcheck.spec.messages import report_errors
-from gradcheck.spec.model import SpecFile
+from gradcheck.spec.model import Scenario, SpecFile
 from gradcheck.spec.resolve import resolve
 from gradcheck.spec.scenario_rules import ScenarioRules
 from gradcheck.spec.text import SpecText, decode, read_text
@@ -49,47 +48,43 @@ def read_all(files: Iterable[Path], mistakes: Iterable[Diagnostic] = ()) -> list
     Raises one SpecError with `mistakes` and those of all files, ids used in more than one file
     included.
     """
-    specs: list[SpecFile] = []
-    mistakes = list(mistakes)
-    for file in files:
-        try:
-            specs.append(read(file))
-        except SpecError as error:
-            mistakes += error.diagnostics
-    mistakes += shared_ids(given for spec in specs for given in given_in(spec))
+    specs, found = read_each(files)
+    mistakes = [*mistakes, *found, *shared_ids(specs)]
     if mistakes:
         raise SpecError(mistakes)
     return specs
 
 
-class Given(NamedTuple):
-    """The place of a scenario's id: the file, and the line and column in it, from 1."""
+def read_each(files: Iterable[Path]) -> tuple[list[SpecFile], list[Diagnostic]]:
+    """The files without mistakes, in order; and the mistakes of the others."""
+    specs, mistakes = list[SpecFile](), list[Diagnostic]()
+    for file in files:
+        try:
+            specs.append(read(file))
+        except SpecError as error:
+            mistakes += error.diagnostics
+    return specs, mistakes
 
-    path: str
-    id: str
-    line: int
-    column: int
 
-
-def shared_ids(ids: Iterable[Given]) -> list[Diagnostic]:
-    """A diagnostic where an id is given that another of the files gives too: one for two files."""
-    places: dict[str, list[Given]] = {}
-    for given in ids:
-        places.setdefault(given.id, []).append(given)
-    shared: dict[tuple[str, str], list[tuple[Given, Given]]] = {}
-    for same in places.values():
-        for given, other in zip(same, [*same[1:], same[0]], strict=True):
-            if given is not other:
-                shared.setdefault((given.path, other.path), []).append((given, other))
+def shared_ids(specs: Iterable[SpecFile]) -> list[Diagnostic]:
+    """A diagnostic where a file gives ids that the file before it gives, too: one for two files."""
+    last: dict[str, Scenario] = {}
+    shared: dict[tuple[str, str], list[tuple[Scenario, Scenario]]] = {}
+    for one in (scenario for spec in specs for scenario in spec.scenarios):
+        other = last.get(one.id)
+        last[one.id] = one
+        if other is not None:
+            shared.setdefault((one.path, other.path), []).append((one, other))
     mistakes = []
-    for (given, other), *more in shared.values():
-        message = f"id '{given.id}' is also used in {other.path}:{other.line}"
+    for (one, other), *more in shared.values():
+        message = f"id '{one.id}' is also used in {other.path}:{other.positions['id'][0]}"
         help = "ids are unique in a run: rename one"
         if more:  # as in a folder with two checkouts
             message += f", and {len(more)} more ids of this file are used there"
             help += ", or name one of the files or folders"
-        where = (given.path, given.line, given.column, len("id"))
-        mistakes.append(Diagnostic(*where, message, help, _source_line(given.path, given.line)))
+        line, column = one.positions["id"]
+        source = _source_line(one.path, line)
+        mistakes.append(Diagnostic(one.path, line, column, len("id"), message, help, source))
     return mistakes
 
 
@@ -99,11 +94,6 @@ def _source_line(path: str, line: int) -> str:
     except SpecError:  # gone since it was read
         return ""
     return lines[line - 1] if line <= len(lines) else ""
-
-
-def given_in(spec: SpecFile) -> list[Given]:
-    """Return the places of a file's ids."""
-    return [Given(spec.path, one.id, *one.positions["id"]) for one in spec.scenarios]
 
 
 def interpret(text: SpecText) -> SpecFile:

@@ -43,14 +43,3 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
     near = difflib.get_close_matches(name, by_lower, 5)
     return by_lower[max(near, key=nearness)] if near else ""
-
-
-def edit_distance(one: str, other: str) -> int:
-    """Return how many letters are to be inserted, removed or replaced to make one of the other."""
-    row = list(range(len(other) + 1))
-    for number, letter in enumerate(one, 1):
-        diagonal, row[0] = row[0], number
-        for place, another in enumerate(other, 1):
-            kept = diagonal + (letter != another)
-            diagonal, row[place] = row[place], min(kept, row[place] + 1, row[place - 1] + 1)
-    return row[-1]

@@ -84,7 +84,7 @@ def test_pruning_adds_nothing_and_cases_that_did_not_run_stay(suite, run, folder
         (None, ["--baseline", "base.json"], "No such file or directory; --baseline-update writes one"),
         ("[]", ["--baseline", "base.json"], "this is not a baseline; --baseline-update writes one"),
         (
-            '{"format": "gradcheck-baseline/1", "failures": {"a": "BAD"}}',
+            '{"format": "gradcheck-baseline/2", "failures": {"a": {"status": "BAD"}}}',
             ["--baseline", "base.json"],
             "is not a baseline",
         ),

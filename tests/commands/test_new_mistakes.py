@@ -108,15 +108,6 @@ def test_what_is_held_is_what_is_wrong_and_no_words(suite, run, folder):
     }
 
 
-def test_a_baseline_of_statuses_alone_is_still_read_and_made_whole_by_an_update(suite, run, folder):
-    suite(W_WRONG)
-    (folder / "base.json").write_text('{"format": "gradcheck-baseline/1", "failures": {"one@numpy": "FAIL"}}')
-    assert run("--baseline", "base.json").code == 0
-    run("--baseline", "base.json", "--baseline-update")
-    suite("return 2 * a * w + b, 3 * a * x + 2 * b")
-    assert run("--baseline", "base.json").code == 1
-
-
 def test_less_that_is_wrong_is_held_by_an_update(suite, run):
     both = "return 2 * a * w + b, 3 * a * x + 2 * b"
     for backward in (both, W_WRONG):

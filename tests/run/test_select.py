@@ -87,13 +87,8 @@ def test_all_selections_must_hold(specs):
 @pytest.mark.parametrize(
     ("expression", "message"),
     [
-        ("", "-k '': expected a word but found its end;"),
-        ("a and", "-k 'a and': expected a word but found its end;"),
-        ("a or or b", "-k 'a or or b': expected a word but found 'or';"),
-        ("(a", "-k '(a': expected ')' but found its end;"),
-        ("a)", "-k 'a)': expected and, or, or the end but found ')';"),
-        ("a b", "-k 'a b': expected and, or, or the end but found 'b';"),
-        ("not", "-k 'not': expected a word but found its end;"),
+        *((text, f"-k {text!r}: combine words with") for text in ("", "a and", "a or or b", "(a", "a)", "a b", "not")),
+        *((text, f"-k {text!r}: combine words with") for text in ("a (b)", "()", "a ()", "(a) (b)")),
         ("(" * 5000, "-k: the expression has more than 200 words"),
     ],
 )
