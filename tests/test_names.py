@@ -23,12 +23,12 @@ ACCEPTED = {
     "check": ("api commands/check", PUBLIC),
     "derive": ("api commands/derive", PUBLIC),
     "explore": ("api commands/explore", PUBLIC),
-    "expand": ("backends/aten deriving/forms", OPERATION),
-    "functional": ("backends/jax_primitives deriving/forms", OPERATION),
+    "expand": ("backends/aten", OPERATION),
+    "functional": ("backends/jax_primitives", OPERATION),
     "main": ("__main__ commands/__init__ run/server", "where a program begins: there are three"),
-    "power": ("backends/jax_primitives deriving/forms", OPERATION),
-    "reshape": ("backends/jax_primitives deriving/forms", OPERATION),
-    "split": ("backends/aten deriving/forms", OPERATION),
+    "power": ("backends/jax_primitives", OPERATION),
+    "reshape": ("backends/jax_primitives", OPERATION),
+    "split": ("backends/aten", OPERATION),
 }
 """Names that stand in several files, with these files and why that is right."""
 

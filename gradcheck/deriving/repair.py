@@ -24,7 +24,6 @@ import numpy as np
 from gradcheck.deriving.agreement import KnownPoint, is_gradient_right, unrecorded
 from gradcheck.deriving.call import LayerCall
 from gradcheck.deriving.edits import TIERS, Edit, EditWords, edit_places, edits
-from gradcheck.deriving.forms import INFIX
 from gradcheck.deriving.graph import Node, NotDerived, Traced
 from gradcheck.deriving.points import (
     is_array,
@@ -33,7 +32,7 @@ from gradcheck.deriving.points import (
     raw_array,
     resized,
 )
-from gradcheck.deriving.printing import FORMS, Names, Printer
+from gradcheck.deriving.printing import Names, Printer
 from gradcheck.deriving.program import Statements
 from gradcheck.deriving.source import (
     SourceText,
@@ -46,7 +45,6 @@ from gradcheck.deriving.source import (
 from gradcheck.deriving.trace import Trace, attributes_of
 from gradcheck.result import Fix
 
-assert INFIX.keys() <= FORMS.keys()  # the forms of operations are in the table
 OTHER_VALUES = 2
 OTHER_SIZES = 3
 """Points, beside the given one, at which an edit has to agree."""
@@ -316,7 +314,7 @@ def parsed(text: str) -> ast.expr | None:
 
 def expression_alone(printer: Printer, node: Node) -> str:
     """A value as one expression. Raises NotDerived: it needs statements before it."""
-    text = printer.expression(node).text
+    text = ast.unparse(printer.expression(node))
     if printer.lines:
         raise NotDerived("it needs several lines")
     return text

@@ -12,7 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from gradcheck.deriving.graph import Node, NotDerived, Traced, nodes_in, traced_shape
+from gradcheck.deriving.graph import (
+    REDUCTIONS,
+    Node,
+    NotDerived,
+    Traced,
+    nodes_in,
+    sizes_of,
+    traced_shape,
+)
 from gradcheck.deriving.numbers import Argument, SourcedInt, is_number, with_source
 from gradcheck.deriving.tracer import Tracer
 from pylayer.layer.py_layer import PyLayer, PyLayerContext
@@ -28,8 +36,6 @@ from pylayer.watch.numpy_recording import Code, recording_numpy
 CANCELLED = 1e-13
 """A sum of gradients below this share of its terms is zero: rounding of float64 leaves 2⁻⁵² of a
 term, some hundred times over in a long sum."""
-REDUCTIONS = ("sum", "mean", "max", "min", "norm", "logsumexp")
-"""Operations that take an axis, which the gradient of what they broadcast with is summed over."""
 
 
 @dataclass
@@ -268,6 +274,7 @@ class TracedGradients:
             return None
         values = random.standard_normal(output.array.shape).astype(output.array.dtype)
         node = Node("cotangent", (), np.asarray(values), name=name, in_backward=True, flows=True)
+        node.sizes = sizes_of(output.traced)
         self.tracer.added(node)
         if output.traced.needs_gradient:
             self.arrive(output.traced, node.tensor, float(abs(values).max(initial=0)))

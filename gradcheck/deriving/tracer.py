@@ -10,11 +10,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
-
 from gradcheck.deriving.graph import Node, NotDerived, Traced, nodes_in
-from gradcheck.deriving.numbers import plain_number, source_of
-from gradcheck.deriving.simplify import simplified
+from gradcheck.deriving.numbers import is_number, key_of, plain_number
+from gradcheck.deriving.rewrites import simplified
 from pylayer.tape.grad_mode import grad_mode
 from pylayer.tape.op import compute, unwrap
 from pylayer.tape.symbol import recording
@@ -67,10 +65,10 @@ class Tracer:
             argument if value is number else mapped(value, self.canonical)
             for argument, number, value in zip(given, plain, values, strict=True)
         ]
-        if self.simplifies:
-            simpler = simplified(op.name, values, self)
+        if self.simplifies or not self.in_backward:
+            simpler = simplified(op.name, values, self.in_backward, self.may_open)
             if simpler is not None:
-                return simpler
+                return simpler if self.in_backward else Traced(simpler.traced)
         key = (op.name, argument_key(values))
         if key not in self.known:
             self.known[key] = self.computed(op, values, kind)
@@ -159,6 +157,10 @@ class Tracer:
         return old
 
     # ----------------------------------------------------------------- nodes
+    def may_open(self, node: Node) -> bool:
+        """Whether a rule may read how a value was computed: not if forward has a name for it."""
+        return node not in self.named
+
     def added(self, node: Node) -> Node:
         """A node, listed."""
         self.nodes.append(node)
@@ -189,10 +191,8 @@ def argument_key(value: Any) -> Any:
         return (type(value).__name__, *map(argument_key, value))
     if isinstance(value, slice):
         return "slice", argument_key((value.start, value.stop, value.step))
-    if isinstance(value, (float, np.floating)):
-        return "float", repr(plain_number(value)), source_key(value)
-    if isinstance(value, int) and not isinstance(value, bool):
-        return "int", plain_number(value), source_key(value)
+    if is_number(value):
+        return key_of(value)
     if type(value) in XP:
         return "array", id(value)
     try:
@@ -200,14 +200,3 @@ def argument_key(value: Any) -> Any:
     except TypeError:
         return "object", id(value)
     return type(value).__name__, value
-
-
-def source_key(value: Any) -> Any:
-    """A key of the source of a number."""
-    source = source_of(value)
-    if source is None:
-        return None
-    operands = getattr(source, "operands", None)
-    if operands is not None:
-        return source.operator, *map(argument_key, operands)  # type: ignore[union-attr]
-    return source

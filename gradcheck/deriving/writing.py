@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 from types import ModuleType, NoneType
 from typing import Any
 
-from gradcheck.deriving.forms import INFIX
 from gradcheck.deriving.graph import Node, NotDerived
-from gradcheck.deriving.printing import FORMS, Names, Printer
+from gradcheck.deriving.printing import Names, Printer
 from gradcheck.deriving.source import (
     FunctionNode,
     SourceText,
@@ -27,7 +26,6 @@ from gradcheck.deriving.source import (
 )
 from gradcheck.deriving.trace import Trace
 
-assert INFIX.keys() <= FORMS.keys()  # the forms of operations are in the table
 INDENT = "    "
 
 
@@ -60,7 +58,7 @@ def print_backward(trace: Trace, inputs_only: bool = False) -> WrittenBackward:
     names = Names(trace, inputs_only=inputs_only)
     first = Printer(names)
     first.gradients()
-    printer = Printer(names, first.saved)  # the shapes of what is saved need no attribute
+    printer = Printer(names, first=first)
     parts = printer.gradients()
     order = {node: number for number, node in enumerate(trace.nodes)}
     saved = [printer.saved[node] for node in sorted(printer.saved, key=order.__getitem__)]
