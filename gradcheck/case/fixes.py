@@ -30,12 +30,13 @@ def fix_of(function: TensorFunction, passes: FunctionPasses) -> Fix | None:
         return None
     for layer, args, kwargs in forward_calls(function)[:MOST_LAYERS]:
 
-        def passes_with(changed: Any, call: LayerCall, layer: Any = layer) -> bool:
-            with replaced_backward(layer, changed.backward):
+        def passes_with(backward: Any, layer: Any = layer) -> bool:
+            with replaced_backward(layer, backward):
                 return passes(function.at(function.arrays))
 
         with suppress(Exception):
-            fix = Repair(LayerCall.of(layer, args, kwargs), passes_with).fix()
+            call = LayerCall.of(layer, args, kwargs)
+            fix = Repair(call, layer.backward, passes_with).fix()
             if fix is not None:
                 return fix
     return None

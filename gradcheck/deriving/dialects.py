@@ -246,7 +246,7 @@ def is_once(index: Any) -> bool:
     """
     found, parts = rows(index), parts_of(index)
     masks = [part for part in found if isinstance(part, Traced) and part.array.dtype.kind == "b"]
-    if masks and len(parts) > 1 or (0 < len(found) < len(parts) and along_rows(index) is None):
+    if (masks and len(parts) > 1) or (0 < len(found) < len(parts) and along_rows(index) is None):
         raise NotDerived("an index of several kinds")
     return not found or bool(masks)
 

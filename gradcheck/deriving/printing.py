@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcheck.deriving.dialects import HELPERS, PADDLE, Dialect
+from gradcheck.deriving.dialects import HELPERS, NUMPY, PADDLE, Dialect
 from gradcheck.deriving.graph import Node, NotDerived, Traced, sizes_of
 from gradcheck.deriving.numbers import (
     Argument,
@@ -37,13 +37,22 @@ LONGEST = 88
 STEMS = {
     **dict.fromkeys(("greater_than", "less_than", "greater_equal", "less_equal"), "mask"),
     **dict.fromkeys(("equal", "logical_not", "inside_bounds", "cast"), "mask"),
-    **{"sum": "total", "sigmoid": "s", "exp": "e", "softmax": "p", "log_softmax": "logp"},
+    "sum": "total",
+    "sigmoid": "s",
+    "exp": "e",
+    "softmax": "p",
+    "log_softmax": "logp",
 }
 """Names for values by the operation that makes them."""
 ASSOCIATIVE = (ast.Add, ast.Mult, ast.BitAnd, ast.BitOr)
 OPERATORS = {
-    **{"+": ast.Add, "-": ast.Sub, "*": ast.Mult, "/": ast.Div},
-    **{"//": ast.FloorDiv, "%": ast.Mod, "**": ast.Pow},
+    "+": ast.Add,
+    "-": ast.Sub,
+    "*": ast.Mult,
+    "/": ast.Div,
+    "//": ast.FloorDiv,
+    "%": ast.Mod,
+    "**": ast.Pow,
 }
 """Operators of numbers."""
 
@@ -53,37 +62,48 @@ class Names:
 
     Args:
         trace: of forward.
-        saved: those of saved Tensors as a written backward has them; None for one to be written,
-            which may save whatever forward names.
+        dialect: the library's names.
+        variables: those that a written backward has; None for one to be written, which may save
+            whatever forward names.
         inputs_only: whether a backward to be written may save inputs alone.
     """
 
     def __init__(
-        self, trace: Trace, saved: Mapping[Node, str] | None = None, inputs_only: bool = False
+        self,
+        trace: Trace,
+        dialect: Dialect = PADDLE,
+        variables: Mapping[Node, str] | None = None,
+        inputs_only: bool = False,
     ) -> None:
-        self.trace = trace
-        self.of: dict[Node, str] = dict(saved or {})
-        self.is_fixed = saved is not None
+        self.trace, self.dialect = trace, dialect
+        self.of: dict[Node, str] = dict(variables or {})
+        self.is_fixed = variables is not None
         self.result = ""
         """The name that forward has to give to what it returns; empty if none is needed."""
-        attributes = trace.attributes.items()
-        on_context = {v.traced: f"ctx.{n}" for n, v in attributes if isinstance(v, Traced)}
-        if self.is_fixed:
-            self.of.update(on_context)
-        elif inputs_only:
+        if not self.is_fixed:
             self.add_inputs()
-        else:
-            self.add_forward(on_context)
+        if not inputs_only:
+            for name, value in trace.attributes.items():
+                if isinstance(value, Traced):
+                    self.of.setdefault(value.traced, self.on_context(name))
+        if not self.is_fixed and not inputs_only:
+            self.add_forward()
 
-    def add_forward(self, on_context: Mapping[Node, str]) -> None:
+    def on_context(self, name: str) -> str:
+        """A Tensor that is an attribute of ctx, in NumPy code as an array."""
+        is_turned = self.dialect is NUMPY and name not in self.trace.arrays_on_context
+        return f"ctx.{name}.numpy()" if is_turned else f"ctx.{name}"
+
+    def add_forward(self) -> None:
         """Add the names of forward's variables, and of its result."""
         trace = self.trace
-        for name, value in trace.locals.items():
+        arrays = trace.arrays if self.dialect is NUMPY else {}
+        for name, value in (trace.locals | arrays).items():
             if isinstance(value, Traced):
+                known = self.of.get(value.traced, "ctx.")
+                if self.dialect is PADDLE and known.startswith("ctx."):
+                    self.of[value.traced] = name
                 self.of.setdefault(value.traced, name)
-        self.add_inputs()
-        for node, name in on_context.items():
-            self.of.setdefault(node, name)
         if len(trace.returned) == 1 and trace.returned[0].traced not in self.of:
             self.result = next(n for n in ("y", "out", "result_") if n not in trace.locals)
             self.of[trace.returned[0].traced] = self.result
@@ -115,14 +135,11 @@ class Printer:
 
     Args:
         names: of the values that can be read.
-        dialect: the library's names.
         first: the printer that wrote the same before.
     """
 
-    def __init__(
-        self, names: Names, dialect: Dialect = PADDLE, first: Printer | None = None
-    ) -> None:
-        self.names, self.trace, self.dialect = names, names.trace, dialect
+    def __init__(self, names: Names, first: Printer | None = None) -> None:
+        self.names, self.trace, self.dialect = names, names.trace, names.dialect
         self.first = first or self
         self.saved: dict[Node, str] = {}
         """The values of forward that are read, and their names there."""
@@ -140,6 +157,11 @@ class Printer:
         self.helpers = HELPERS | {"is_name": self.is_name, "whole": self.whole}
 
     # ----------------------------------------------------------------- the whole
+    def written(self) -> Printer:
+        """The printer, once it wrote everything."""
+        self.gradients()
+        return self
+
     def gradients(self) -> list[str]:
         """The expressions of the gradients of the inputs; `lines` has what comes before."""
         for node in self.trace.nodes:
@@ -164,9 +186,7 @@ class Printer:
     # ----------------------------------------------------------------- names
     def is_leaf(self, node: Node) -> bool:
         """Whether a value is read, not computed."""
-        if node.operation in ("cotangent", "input", "constant"):
-            return True
-        return not node.in_backward and node in self.names.of
+        return node in self.names.of or node.operation in ("cotangent", "input", "constant")
 
     def is_written(self, node: Node) -> bool:
         """Whether a value is written out; one with a sign alone is no more than its operand."""
@@ -203,7 +223,8 @@ class Printer:
 
     def readable(self) -> Iterator[tuple[Node, str]]:
         """The values that have a name in backward."""
-        yield from ((node, node.name) for node in self.cotangents)
+        if not self.names.is_fixed:
+            yield from ((node, node.name) for node in self.cotangents)
         yield from (self.names.of if self.names.is_fixed else self.first.saved).items()
         yield from self.variables.items()
 
@@ -225,7 +246,7 @@ class Printer:
 
     def leaf(self, node: Node) -> str:
         """The name of a value that is read."""
-        if node.operation == "cotangent":
+        if node.operation == "cotangent" and not self.names.is_fixed:
             return node.name
         if node in self.names.of:
             name = self.names.of[node]
@@ -327,8 +348,8 @@ class Printer:
     def dtype(self, dtype: Any) -> ast.expr:
         """A dtype: that of a cotangent, or its name."""
         wanted = dtype.numpy if isinstance(dtype, DType) else np.dtype(dtype)
-        names = (n.name for n in self.cotangents if n.array.dtype == wanted)
-        name = next(names, "")
+        flowing = ((node, name) for node, name in self.readable() if node.flows)
+        name = next((name for node, name in flowing if node.array.dtype == wanted), "")
         return parsed(f"{name}.dtype") if name else ast.Constant(str(wanted))
 
     def number(self, value: Any) -> ast.expr:
@@ -340,13 +361,16 @@ class Printer:
             return self.size(value, source)
         if isinstance(source, Argument):
             return self.on_context(value, source.name)
-        for name, variable in self.trace.locals.items():
+        variables = {} if self.trace.takes_arrays else self.trace.locals
+        for name, variable in variables.items():
             if isinstance(variable, float) and keys_in(variable) == keys_in(value):
                 return self.on_context(value, name)
         return self.arithmetic(value, source)
 
     def on_context(self, value: Any, name: str) -> ast.expr:
         """The attribute of ctx that holds a number; forward has to set it if it does not."""
+        if self.trace.takes_arrays:  # its backward takes what forward takes
+            return ast.Name(name)
         known = self.names.attribute(value)
         if not known and self.names.is_fixed:
             raise NotDerived(f"{name} is not saved")

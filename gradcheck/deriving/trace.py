@@ -30,7 +30,10 @@ from pylayer.tape.node import apply_rule, unbroadcast
 from pylayer.tape.op import Op
 from pylayer.tape.symbol import recording
 from pylayer.tape.vjp import OPS, recorded_ops
+from pylayer.tensor.nested import mapped
 from pylayer.tensor.tensor import Tensor
+from pylayer.watch import exchange
+from pylayer.watch.numpy_array import RecordedArray
 from pylayer.watch.numpy_recording import Code, recording_numpy
 
 CANCELLED = 1e-13
@@ -51,10 +54,16 @@ class Trace:
     """The Tensors that forward returned."""
     locals: dict[str, Any]
     """The local variables where forward returned."""
-    line: int
-    """The line of the return."""
+    arrays: dict[str, Any]
+    """The Tensors that the arrays among them stand for."""
+    in_numpy: bool
+    """Whether forward computes with arrays."""
+    takes_arrays: bool
+    """Whether it is a function of arrays."""
     attributes: dict[str, Any]
     """What forward set on ctx."""
+    arrays_on_context: set[str]
+    """The names of those that are arrays."""
     cotangents: list[Node | None]
     """One per returned Tensor; None for one that takes none."""
     gradients: dict[str, Node | None]
@@ -84,6 +93,7 @@ def trace(
     kwargs: Mapping[str, Any],
     random: np.random.Generator,
     simplifies: bool = True,
+    takes_arrays: bool = False,
 ) -> Trace:
     """Trace a PyLayer's forward, or a function, at some arguments, and take its gradients.
 
@@ -92,6 +102,7 @@ def trace(
         args, kwargs: as `apply` takes them; arrays become Tensors that need a gradient.
         random: draws the cotangents.
         simplifies: whether the backward is to be printed, not only its values read.
+        takes_arrays: whether it is a function of NumPy arrays.
 
     Raises:
         NotDerived: no backward can be written that holds for other values as well.
@@ -111,12 +122,19 @@ def trace(
     try:
         mode = grad_mode_as(not is_layer)
         with mode, seen.of(function.__code__), recording_numpy(Code((function,))):
+            if takes_arrays:
+                bound.arguments.update(mapped(dict(bound.arguments), array_of))
             returned = traced_outputs(tracer, function(*bound.args, **bound.kwargs))
+            arrays = {n: tensor_of(v) for n, v in seen.locals.items() if type(v) is RecordedArray}
+            attributes = attributes_of(context)
+            on_context = {
+                n: tensor_of(v) for n, v in attributes.items() if type(v) is RecordedArray
+            }
         if not seen.line:
             raise NotDerived("forward is wrapped by a decorator: its own variables are not seen")
         names = cotangent_names(subject if is_layer else None, returned, seen.locals)
         tracer.in_backward = True
-        tracer.named = set(nodes_in(list(seen.locals.values())))
+        tracer.named = set(nodes_in([*seen.locals.values(), *arrays.values()]))
         gradients = TracedGradients(tracer, returned, names, random)
     finally:
         recording.reset(token)
@@ -127,8 +145,11 @@ def trace(
         given,
         returned,
         seen.locals,
-        seen.line,
-        attributes_of(context),
+        arrays,
+        tracer.takes_arrays,
+        takes_arrays,
+        attributes | on_context,
+        set(on_context),
         gradients.cotangents,
         {name: gradients.node_of(node) for name, node in inputs.items()},
         {node: tensor.traced for node, tensor in gradients.of.items()},
@@ -221,9 +242,21 @@ def as_input(array: np.ndarray[Any, Any]) -> Any:
     return tensor
 
 
+def array_of(value: Any) -> Any:
+    """A Tensor of the trace as an array of NumPy; anything else unchanged."""
+    return value.numpy() if isinstance(value, Traced) else value
+
+
+def tensor_of(value: Any) -> Any:
+    """A recorded array as a Tensor of the trace; anything else unchanged."""
+    return exchange.get().from_numpy_hook(value, True) if type(value) is RecordedArray else value
+
+
 def traced_outputs(tracer: Tracer, returned: Any) -> list[Any]:
     """The Tensors among what forward returned."""
     outputs = list(returned) if isinstance(returned, (list, tuple)) else [returned]
+    tracer.takes_arrays |= any(type(output) is RecordedArray for output in outputs)
+    outputs = list(map(tensor_of, outputs))
     if any(isinstance(output, (list, tuple)) for output in outputs):
         raise NotDerived("forward returns Tensors in a list")
     tensors = [tracer.canonical(output) for output in outputs if isinstance(output, Tensor)]

@@ -48,6 +48,8 @@ class Tracer:
         """The outputs of a call by its operation and arguments: equal calls are one. The type is
         the container of several outputs."""
         self.constants: dict[int, Node] = {}
+        self.takes_arrays = False
+        """Whether forward made a Tensor of an array that it computed."""
         self.in_backward = False
         self.named: set[Node] = set()
         """The values to which forward gives names."""
@@ -125,7 +127,8 @@ class Tracer:
         keywords = {key: mapped(value, self.canonical) for key, value in kwargs.items()}
         if name in COPIES and arguments:
             session = exchange.get()
-            if session is not None:
+            if session is not None and not isinstance(arguments[0], Traced):
+                self.takes_arrays = True
                 arguments = (session.from_numpy_hook(arguments[0], True), *arguments[1:])
             if isinstance(arguments[0], Traced):
                 return Traced(arguments[0].traced)

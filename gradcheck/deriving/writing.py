@@ -7,10 +7,12 @@ import inspect
 import re
 import textwrap
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from types import ModuleType, NoneType
 from typing import Any
 
+from gradcheck.deriving.dialects import NUMPY, PADDLE, Dialect
 from gradcheck.deriving.graph import Node, NotDerived
 from gradcheck.deriving.printing import Names, Printer
 from gradcheck.deriving.source import (
@@ -47,7 +49,8 @@ class WrittenBackward:
 
 
 def print_backward(trace: Trace, inputs_only: bool = False) -> WrittenBackward:
-    """Print the gradients of a trace as the body of a backward.
+    """Print the gradients of a trace as the body of a backward: in NumPy's names where forward
+    uses these, and they have all operations.
 
     Args:
         inputs_only: whether it reads no value of forward but the inputs.
@@ -55,28 +58,56 @@ def print_backward(trace: Trace, inputs_only: bool = False) -> WrittenBackward:
     Raises:
         NotDerived: something cannot be written.
     """
-    names = Names(trace, inputs_only=inputs_only)
-    first = Printer(names)
-    first.gradients()
-    printer = Printer(names, first=first)
+    if trace.in_numpy:
+        with suppress(NotDerived):
+            return printed(trace, NUMPY, inputs_only)
+    return printed(trace, PADDLE, inputs_only)
+
+
+def printed(trace: Trace, dialect: Dialect, inputs_only: bool) -> WrittenBackward:
+    """The same in the names of a library."""
+    cotangents = [f"_d{k}" if n is None else n.name for k, n in enumerate(trace.cotangents)]
+    names = Names(trace, dialect, parameters_of(trace), inputs_only)
+    printer = Printer(names, Printer(names).written())
     parts = printer.gradients()
     order = {node: number for number, node in enumerate(trace.nodes)}
-    saved = [printer.saved[node] for node in sorted(printer.saved, key=order.__getitem__)]
-    saved = users_order(saved, trace, printer.saved)
-    lines = [f"return {', '.join(parts)}"]
-    lines[:0] = printer.lines
+    read = [printer.saved[node] for node in sorted(printer.saved, key=order.__getitem__)]
+    arrays = [name for name in read if name in trace.arrays]
+    saved = users_order([name for name in read if name not in arrays], trace, printer.saved)
+    attributes = printer.attributes | dict(zip(arrays, arrays, strict=True))
+    before = []
+    if trace.takes_arrays:
+        saved, attributes = [], {}
+    elif dialect is NUMPY:
+        flowing = [node.name for node in trace.cotangents if node is not None]
+        before = [unpacked(arrays, "ctx.{}"), unpacked([*flowing, *saved], "{}.numpy()")]
+        parts = [part if part == "None" else f"paddle.to_tensor({part})" for part in parts]
     if saved:
         comma = "," if len(saved) == 1 else ""
-        lines.insert(0, f"{', '.join(saved)}{comma} = ctx.saved_tensor()")
+        before.insert(0, f"{', '.join(saved)}{comma} = ctx.saved_tensor()")
+    lines = [*filter(None, before), *printer.lines, f"return {', '.join(parts)}"]
     text = "\n".join(lines)
-    is_read = {name for name in printer.attributes if re.search(rf"\bctx\.{name}\b", text)}
+    is_read = {name for name in attributes if re.search(rf"\bctx\.{name}\b", text)}
     return WrittenBackward(
         lines,
-        [f"_d{k}" if node is None else node.name for k, node in enumerate(trace.cotangents)],
+        cotangents,
         saved,
-        {name: text for name, text in printer.attributes.items() if name in is_read},
+        {name: text for name, text in attributes.items() if name in is_read},
         names.result if names.result in saved else "",
     )
+
+
+def parameters_of(trace: Trace) -> dict[Node, str] | None:
+    """The names of the arrays that a backward of arrays takes; None for one of a layer."""
+    if not trace.takes_arrays:
+        return None
+    flowing = {node: node.name for node in trace.cotangents if node is not None}
+    return {node: name for name, node in trace.inputs.items()} | flowing
+
+
+def unpacked(names: Sequence[str], how: str) -> str:
+    """The statement that sets some variables; empty for none."""
+    return f"{', '.join(names)} = {', '.join(map(how.format, names))}" if names else ""
 
 
 def users_order(saved: list[str], trace: Trace, names: dict[Node, str]) -> list[str]:
@@ -246,6 +277,28 @@ def write_function(trace: Trace, name: str, backward: WrittenBackward) -> Writte
     return Written(source, f"{source.text.rstrip()}\n\n\n{code}", code)
 
 
+def write_pair(trace: Trace, written_name: str, backward: WrittenBackward) -> Written:
+    """Write the derived backward of a function of arrays below the function.
+
+    Raises:
+        NotDerived: its source is not known.
+    """
+    source, tree = source_of_function(trace.function)
+    function = function_in(tree, trace.function)
+    if isinstance(function, ast.Lambda):
+        raise NotDerived("a lambda of arrays has no place for a backward")
+    given = [*function.args.args, *map(ast.arg, backward.cotangents)]
+    parameters = ast.arguments([], given, None, function.args.kwonlyargs, [], None, [])
+    parameters.kw_defaults = function.args.kw_defaults
+    head = f"def {written_name}({ast.unparse(parameters)}):"
+    lines = [*(guard(name, value) for name, value in backward.guards.items()), *backward.lines]
+    body = [head, *(f"{INDENT}{line}" for line in lines)]
+    start = source.offset(function.lineno, 0)
+    text = textwrap.dedent(source.text[start : source.span(function)[1]].replace("\r\n", "\n"))
+    code = "\n".join([text.rstrip(), "", "", *body]) + "\n"
+    return Written(source, f"{source.text.rstrip()}\n\n\n{code}", code)
+
+
 def class_of_function(
     source: SourceText, function: FunctionNode | ast.Lambda, name: str
 ) -> SourceText:
@@ -275,8 +328,9 @@ def imports_for(code: str, function: Any) -> str:
     What its code takes from the module of the function is imported from there.
     """
     scope, module = function.__globals__, function.__globals__.get("__name__", "")
-    lines = {"import paddle": None, "from paddle.autograd import PyLayer": None}
     names = {node.id for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Name)}
+    usual = {"paddle": "import paddle", "PyLayer": "from paddle.autograd import PyLayer"}
+    lines = {line: None for name, line in usual.items() if name in names}
     if "math" in names:
         lines["import math"] = None
     for name in sorted(names & scope.keys() - {"paddle", "PyLayer", "math"}):
