@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from gradcheck.deriving.call import LayerCall, is_array, raw_array
-from gradcheck.deriving.trace import Trace, grad_mode_as
+from gradcheck.backends.base import Array
+from gradcheck.deriving.call import LayerCall, as_tensor, is_array, raw_array
+from gradcheck.deriving.graph import NotDerived
+from gradcheck.deriving.trace import array_of, drawn_cotangents, grad_mode_as, tensor_of
 from pylayer.layer.py_layer import PyLayerContext
+from pylayer.tape.autograd import grad
 from pylayer.tensor.tensor import Tensor
+from pylayer.watch import Watch, watched
+from pylayer.watch.numpy_recording import Code, recording_numpy
 
 AGREEMENT = 1e-9
 """The share of the largest entry by which a gradient may be off: float64 leaves some 1e-13, and no
 slip of a formula is so small."""
+
+
+class Everything(Watch):
+    """Records all that is computed, also behind `detach` and in NumPy code."""
+
+    records = True
 
 
 @dataclass(frozen=True)
@@ -23,43 +34,59 @@ class KnownPoint:
     """A call with its right gradients, and what its backward gets."""
 
     call: LayerCall
-    trace: Trace
     context: list[PyLayerContext]
     """The context that forward filled; empty for a function of arrays."""
+    cotangents: list[Array | None]
+    gradients: list[Array | None]
 
     @classmethod
-    def of(cls, call: LayerCall, seed: int = 0, simplifies: bool = False) -> KnownPoint:
+    def of(cls, call: LayerCall, seed: int = 0) -> KnownPoint:
         """The point of a call; the seed is that of the cotangents.
 
         Raises:
-            NotDerived: the gradients are not known.
+            NotDerived: no input takes a gradient.
+            Exception: whatever forward raises.
         """
+        inputs = [as_tensor(v) if isinstance(v, np.ndarray) else v for v in call.args]
+        tensors = [v for v in (*inputs, *call.kwargs.values()) if isinstance(v, Tensor)]
+        needed = [t for t in tensors if not t.stop_gradient and t.array.dtype.kind == "f"]
+        with watched(Everything()), recording_numpy(Code((call.function,))), grad_mode_as(True):
+            given = map(array_of, inputs) if call.takes_arrays else inputs
+            with np.errstate(all="ignore"):
+                returned = call.function(*call.context(), *given, **call.kwargs)
+            outputs = [t for t in map(tensor_of, values_in(returned)) if isinstance(t, Tensor)]
+        cotangents = drawn_cotangents(outputs, seed)
+        pairs = zip(outputs, cotangents, strict=True)
+        started = [(t, Tensor(c)) for t, c in pairs if c is not None and not t.stop_gradient]
+        if not started or not needed:
+            raise NotDerived("no input takes a gradient")
+        ends, starts = map(list, zip(*started, strict=True))
+        pulled = grad(ends, needed, starts, allow_unused=True)
+        found = {id(t): g.array for t, g in zip(needed, pulled, strict=True) if g is not None}
         context = call.context()
-        traced = call.trace(seed, simplifies)
-        call.run(*context)
-        return cls(call, traced, context)
+        call.run(*context)  # once more, as nothing recorded is to be saved
+        return cls(call, context, cotangents, [found.get(id(t)) for t in tensors])
 
     def arguments(self) -> list[Any]:
         """The arguments of a backward."""
-        arrays = [None if node is None else node.array.copy() for node in self.trace.cotangents]
+        arrays = [None if array is None else array.copy() for array in self.cotangents]
         if self.call.takes_arrays:
             return [*(np.copy(v) if is_array(v) else v for v in self.call.args), *arrays]
         return [*self.context, *(None if array is None else Tensor(array) for array in arrays)]
 
     def agreement(self, backward: Callable[..., Any]) -> list[bool]:
         """Which gradients of a backward are right; none of them where it raises."""
-        wanted = list(self.trace.gradients.values())
+        wanted = self.gradients
         try:
             with grad_mode_as(False), np.errstate(all="ignore"):
                 returned = backward(*self.arguments(), **self.keywords())
         except Exception:
             return [False] * len(wanted)
-        found = list(returned) if isinstance(returned, (list, tuple)) else [returned]
+        found = list(values_in(returned))
         if len(found) > len(wanted):
             return [False] * len(wanted)
         found += [None] * (len(wanted) - len(found))
-        nodes = zip(found, wanted, strict=True)
-        return [is_right(value, None if node is None else node.array) for value, node in nodes]
+        return [is_right(*pair) for pair in zip(found, wanted, strict=True)]
 
     def keywords(self) -> dict[str, Any]:
         """The keyword arguments of a backward: those of the call go to one of arrays."""
@@ -68,6 +95,11 @@ class KnownPoint:
     def is_right(self, backward: Callable[..., Any]) -> bool:
         """Whether all gradients are right."""
         return all(self.agreement(backward))
+
+
+def values_in(returned: Any) -> Sequence[Any]:
+    """What a function returns, as a sequence."""
+    return returned if isinstance(returned, (list, tuple)) else [returned]
 
 
 def is_right(value: Any, wanted: Any) -> bool:

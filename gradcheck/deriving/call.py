@@ -17,8 +17,6 @@ from pylayer.tensor.tensor import Tensor
 
 CHECKED_DTYPES = ("float64", "float32")
 NO_SUCH_CALL = "forward takes no such arguments"
-COTANGENTS = 48
-"""Part of the seed of cotangents, so that they are not a user's inputs of the same seed."""
 FACTORS = 0.6, 1.4
 """Bounds of the factors of values at another point: near enough to stay in most domains."""
 
@@ -78,10 +76,9 @@ class LayerCall:
         """The same call with other arguments."""
         return replace(self, args=tuple(args))
 
-    def trace(self, seed: int = 0, simplifies: bool = True) -> Trace:
+    def trace(self, seed: int = 0) -> Trace:
         """The trace of this call; the seed is that of the cotangents."""
-        random = np.random.default_rng((seed, COTANGENTS))
-        return trace(self.subject, self.args, self.kwargs, random, simplifies, self.takes_arrays)
+        return trace(self.subject, self.args, self.kwargs, seed, self.takes_arrays)
 
     def run(self, *context: PyLayerContext) -> Any:
         """What forward returns, of fresh Tensors or arrays."""

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcheck.deriving.call import CHECKED_DTYPES, NO_SUCH_CALL, LayerCall
+from gradcheck.deriving.call import CHECKED_DTYPES, LayerCall
 from gradcheck.deriving.graph import NotDerived
 from gradcheck.deriving.repair import Repair
 from gradcheck.deriving.source import SourceText, source_of_file
@@ -139,7 +139,9 @@ def class_name(subject: Any) -> str:
 def derived_of(call: LayerCall, check: GradientCheck, name: str, inputs_only: bool) -> Derived:
     """The derived backward of a call. Raises NotDerived: there is none that passes."""
     call, traced = traced_call(call)
-    name = name or (f"{call.subject.__name__}_grad" if call.takes_arrays else class_name(call.subject))
+    name = name or (
+        f"{call.subject.__name__}_grad" if call.takes_arrays else class_name(call.subject)
+    )
     if all(node is None for node in traced.gradients.values()):
         raise NotDerived("no input takes a gradient")
     backward = print_backward(traced, inputs_only)

@@ -34,7 +34,7 @@ from gradcheck.deriving.source import (
     returns_of,
     source_of_file,
 )
-from gradcheck.deriving.trace import Return, attributes_of, grad_mode_as
+from gradcheck.deriving.trace import Return, Trace, attributes_of, grad_mode_as
 from gradcheck.result import Fix
 from pylayer.tensor.tensor import Tensor
 
@@ -68,7 +68,7 @@ class Repair:
         self.backward = inspect.unwrap(backward)
         if inspect.ismethod(self.backward):
             raise NotDerived("backward is a classmethod")
-        self.point = KnownPoint.of(self.call, simplifies=True)
+        self.point = KnownPoint.of(self.call)
         self.agreement = self.point.agreement(self.backward)
         code = self.backward.__code__
         self.source, self.tree = part_of_file(source_of_file(code.co_filename), code.co_firstlineno)
@@ -152,16 +152,20 @@ class Repair:
         return list(dict.fromkeys([*stored, *given, *(f"ctx.{name}" for name in attributes)]))
 
     @cached_property
+    def trace(self) -> Trace:
+        """The trace of forward at the first point. Raises NotDerived: it cannot be traced."""
+        return self.call.trace()
+
+    @cached_property
     def printers(self) -> list[Printer]:
         """Printers of a right backward in the variables of the user's: Tensors, and arrays."""
-        seen, trace = Return(), self.point.trace
+        seen = Return()
         with suppress(Exception), seen.of(self.backward.__code__), grad_mode_as(False):
-            with np.errstate(all="ignore"):
-                self.backward(*self.point.arguments(), **self.point.keywords())
+            self.backward(*self.point.arguments(), **self.point.keywords())
         tensors = {name: v.array for name, v in seen.locals.items() if isinstance(v, Tensor)}
         arrays = {name: v for name, v in seen.locals.items() if isinstance(v, np.ndarray)}
         return [
-            Printer(Names(trace, dialect, known_nodes(trace.nodes, found)))
+            Printer(Names(self.trace, dialect, known_nodes(self.trace.nodes, found)))
             for found, dialect in ((tensors, PADDLE), (arrays, NUMPY))
             if found
         ]
@@ -170,9 +174,9 @@ class Repair:
     def parts(self) -> dict[str, None]:
         """The expressions of a right backward, the shortest first."""
         texts: set[str] = set()
-        for printer in self.printers:
-            for node in self.point.trace.nodes:
-                if node.flows:
+        with suppress(Exception):  # whatever forward raises of a Tensor of a trace
+            for printer in self.printers:
+                for node in filter(lambda node: node.flows, self.trace.nodes):
                     texts |= subexpressions(text_alone(printer, node))
         return dict.fromkeys(sorted(texts, key=lambda text: (len(text), text)))
 
@@ -198,10 +202,9 @@ class Repair:
         wrong = [k for k, right in enumerate(self.agreement) if not right]
         if len(wrong) != 1 or len(self.returned()) != len(self.agreement):
             return
-        node = list(self.point.trace.gradients.values())[wrong[0]]
-        for printer in self.printers:
-            text = text_alone(printer, node) if node is not None else ""
-            if text:
+        with suppress(Exception):  # as in `parts`
+            node = list(self.trace.gradients.values())[wrong[0]]
+            for text in [text_alone(p, node) for p in self.printers if node is not None]:
                 yield Edit(LAST, self.returned()[wrong[0]], text)
 
 

@@ -36,6 +36,8 @@ from pylayer.watch import exchange
 from pylayer.watch.numpy_array import RecordedArray
 from pylayer.watch.numpy_recording import Code, recording_numpy
 
+COTANGENTS = 48
+"""Part of the seed of cotangents, so that they are not a user's inputs of the same seed."""
 CANCELLED = 1e-13
 """A sum of gradients below this share of its terms is zero: rounding of float64 leaves 2⁻⁵² of a
 term, some hundred times over in a long sum."""
@@ -91,8 +93,7 @@ def trace(
     subject: Any,
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
-    random: np.random.Generator,
-    simplifies: bool = True,
+    seed: int = 0,
     takes_arrays: bool = False,
 ) -> Trace:
     """Trace a PyLayer's forward, or a function, at some arguments, and take its gradients.
@@ -100,8 +101,7 @@ def trace(
     Args:
         subject: a PyLayer class of the engine, or a function of its Tensors.
         args, kwargs: as `apply` takes them; arrays become Tensors that need a gradient.
-        random: draws the cotangents.
-        simplifies: whether the backward is to be printed, not only its values read.
+        seed: of the cotangents.
         takes_arrays: whether it is a function of NumPy arrays.
 
     Raises:
@@ -112,10 +112,7 @@ def trace(
     function = subject.forward if is_layer else subject
     if not hasattr(function, "__code__") or inspect.ismethod(function):
         raise NotDerived("forward is not a plain function")
-    tracer, context = (
-        Tracer(is_layer, simplifies),
-        PyLayerContext(getattr(subject, "__name__", "Layer")),
-    )
+    tracer, context = Tracer(is_layer), PyLayerContext(getattr(subject, "__name__", "Layer"))
     given, bound = bound_arguments(tracer, function, [context] if is_layer else [], args, kwargs)
     seen = Return()
     token = recording.set(tracer)
@@ -135,7 +132,7 @@ def trace(
         names = cotangent_names(subject if is_layer else None, returned, seen.locals)
         tracer.in_backward = True
         tracer.named = set(nodes_in([*seen.locals.values(), *arrays.values()]))
-        gradients = TracedGradients(tracer, returned, names, random)
+        gradients = TracedGradients(tracer, returned, names, seed)
     finally:
         recording.reset(token)
     inputs = {name: value.traced for name, value in given.items() if isinstance(value, Traced)}
@@ -243,12 +240,12 @@ def as_input(array: np.ndarray[Any, Any]) -> Any:
 
 
 def array_of(value: Any) -> Any:
-    """A Tensor of the trace as an array of NumPy; anything else unchanged."""
-    return value.numpy() if isinstance(value, Traced) else value
+    """A Tensor as an array of NumPy that is recorded; anything else unchanged."""
+    return value.numpy() if isinstance(value, Tensor) else value
 
 
 def tensor_of(value: Any) -> Any:
-    """A recorded array as a Tensor of the trace; anything else unchanged."""
+    """A recorded array as the Tensor that it stands for; anything else unchanged."""
     return exchange.get().from_numpy_hook(value, True) if type(value) is RecordedArray else value
 
 
@@ -280,6 +277,17 @@ def cotangent_names(layer: Any, outputs: Sequence[Any], local: Mapping[str, Any]
     return names
 
 
+def drawn_cotangents(outputs: Sequence[Any], seed: int) -> list[Any]:
+    """Random cotangents of some outputs; None for one that is not of floats."""
+    random = np.random.default_rng((seed, COTANGENTS))
+    return [
+        np.asarray(random.standard_normal(output.array.shape), output.array.dtype)
+        if output.array.dtype.kind == "f"
+        else None
+        for output in outputs
+    ]
+
+
 class TracedGradients:
     """The gradients of the values of a trace, by the vjps of its operations, from the last on."""
 
@@ -288,25 +296,23 @@ class TracedGradients:
         tracer: Tracer,
         outputs: Sequence[Any],
         names: Sequence[str],
-        random: np.random.Generator,
+        seed: int,
     ) -> None:
         self.tracer = tracer
         self.of: dict[Node, Any] = {}
         self.sizes: dict[Node, float] = {}
         """The largest term of each gradient, which shows whether the terms cancel."""
         forward = list(tracer.nodes)
-        self.cotangents = [
-            self.start(output, name, random) for output, name in zip(outputs, names, strict=True)
-        ]
+        drawn = zip(outputs, names, drawn_cotangents(outputs, seed), strict=True)
+        self.cotangents = [self.start(output, name, values) for output, name, values in drawn]
         for node in reversed(forward):
             self.walk(node)
 
-    def start(self, output: Any, name: str, random: np.random.Generator) -> Node | None:
+    def start(self, output: Any, name: str, values: Any) -> Node | None:
         """The cotangent of an output; None if it is not of floats."""
-        if output.array.dtype.kind != "f":
+        if values is None:
             return None
-        values = random.standard_normal(output.array.shape).astype(output.array.dtype)
-        node = Node("cotangent", (), np.asarray(values), name=name, in_backward=True, flows=True)
+        node = Node("cotangent", (), values, name=name, in_backward=True, flows=True)
         node.sizes = sizes_of(output.traced)
         self.tracer.added(node)
         if output.traced.needs_gradient:

@@ -38,11 +38,9 @@ def untraced() -> Iterator[None]:
 class Tracer:
     """What records the calls of operations on the Tensors of a trace."""
 
-    def __init__(self, is_layer: bool, simplifies: bool = True) -> None:
+    def __init__(self, is_layer: bool) -> None:
         self.is_layer = is_layer
         """Whether a PyLayer's forward is traced, in which nothing stops a gradient."""
-        self.simplifies = simplifies
-        """Whether operations are simplified, which costs half of a trace."""
         self.nodes: list[Node] = []
         self.known: dict[Any, tuple[list[Node], type | None]] = {}
         """The outputs of a call by its operation and arguments: equal calls are one. The type is
@@ -67,10 +65,9 @@ class Tracer:
             argument if value is number else mapped(value, self.canonical)
             for argument, number, value in zip(given, plain, values, strict=True)
         ]
-        if self.simplifies or not self.in_backward:
-            simpler = simplified(op.name, values, self.in_backward, self.may_open)
-            if simpler is not None:
-                return simpler if self.in_backward else Traced(simpler.traced)
+        simpler = simplified(op.name, values, self.in_backward, self.may_open)
+        if simpler is not None:
+            return simpler if self.in_backward else Traced(simpler.traced)
         key = (op.name, argument_key(values))
         if key not in self.known:
             self.known[key] = self.computed(op, values, kind)
