@@ -14,33 +14,34 @@ from gradcheck.deriving.source import FunctionNode
 MODULES = ("paddle", "F", "np", "numpy", "nn", "ctx")
 """Names of modules, as people write them: no values."""
 SLIP, LEFT_OUT, PUT_IN, LAST = range(4)
-EDITS: list[tuple[int, type, str]] = [
-    *((SLIP, kind, "{name}") for kind in (ast.Name, ast.Attribute)),
-    (SLIP, ast.Constant, "{number}"),
-    (SLIP, ast.UnaryOp, "{operand}"),
-    *((SLIP, ast.Add, f"{{left}} {sign} {{right}}") for sign in "-*"),
-    *((SLIP, ast.Sub, f"{{left}} {sign} {{right}}") for sign in "+*"),
-    *((SLIP, ast.Mult, f"{{left}} {sign} {{right}}") for sign in "/@+-"),
-    *((SLIP, kind, "{left} * {right}") for kind in (ast.Div, ast.MatMult)),
-    (SLIP, ast.Call, "{owner}.{method}({inside})"),
-    *((LEFT_OUT, ast.BinOp, side) for side in ("{left}", "{right}")),
-    (LEFT_OUT, ast.Sub, "{right} - {left}"),
-    (LEFT_OUT, ast.MatMult, "{right} @ {left}"),
-    (LEFT_OUT, ast.Div, "{right} / {left}"),
-    *((LEFT_OUT, ast.Call, part) for part in ("{argument}", "{owner}")),
-    *((LEFT_OUT, ast.expr, text) for text in ("-{e}", "2 * {e}", "0.5 * {e}", "{e} * {e}")),
-    (LEFT_OUT, ast.expr, "1 - {e}"),
-    (PUT_IN, ast.Constant, "{one}"),
-    *((PUT_IN, ast.expr, text) for text in ("{e} * {name}", "{e} / {name}")),
-    *((PUT_IN, ast.expr, f"{{e}}.sum(axis={axis})") for axis in ("0", "[0, 1]", "-1")),
-    *((PUT_IN, ast.expr, f"{{e}}.sum(axis={axis}, keepdim=True)") for axis in ("0", "-1")),
-    *((PUT_IN, ast.expr, text) for text in ("{e}.t()", "{e}.swapaxes(-1, -2)", "{part}")),
-    (LAST, ast.expr, "{e} * ({part})"),
-    *((LAST, ast.expr, text) for text in ("{e} + {name}", "{e} - {name}", "{name} - {e}")),
+EDITS: list[tuple[int, tuple[type, ...], str]] = [
+    (SLIP, (ast.Name, ast.Attribute), "{name}"),
+    (SLIP, (ast.Constant,), "{number}"),
+    (SLIP, (ast.UnaryOp,), "{operand}"),
+    (SLIP, (ast.Add,), "{left} - {right} | {left} * {right}"),
+    (SLIP, (ast.Sub,), "{left} + {right} | {left} * {right}"),
+    (
+        SLIP,
+        (ast.Mult,),
+        "{left} / {right} | {left} @ {right} | {left} + {right} | {left} - {right}",
+    ),
+    (SLIP, (ast.Div, ast.MatMult), "{left} * {right}"),
+    (SLIP, (ast.Call,), "{owner}.{method}({inside})"),
+    (LEFT_OUT, (ast.BinOp,), "{left} | {right}"),
+    (LEFT_OUT, (ast.Sub,), "{right} - {left}"),
+    (LEFT_OUT, (ast.MatMult,), "{right} @ {left}"),
+    (LEFT_OUT, (ast.Div,), "{right} / {left}"),
+    (LEFT_OUT, (ast.Call,), "{argument} | {owner}"),
+    (LEFT_OUT, (ast.expr,), "-{e} | 2 * {e} | 0.5 * {e} | {e} * {e} | 1 - {e}"),
+    (PUT_IN, (ast.Constant,), "{one}"),
+    (PUT_IN, (ast.expr,), "{e} * {name} | {e} / {name}"),
+    (PUT_IN, (ast.expr,), "{e}.sum(axis=0) | {e}.sum(axis=[0, 1]) | {e}.sum(axis=-1)"),
+    (PUT_IN, (ast.expr,), "{e}.sum(axis=0, keepdim=True) | {e}.sum(axis=-1, keepdim=True)"),
+    (PUT_IN, (ast.expr,), "{e}.t() | {e}.swapaxes(-1, -2) | {part}"),
+    (LAST, (ast.expr,), "{e} * ({part}) | {e} + {name} | {e} - {name} | {name} - {e}"),
 ]
-"""How plain an edit is, of which expressions or operators, and the new text. Of a name in braces
+"""How plain an edit is, of which expressions or operators, and the new texts. Of a name in braces
 that stands for several texts, each is tried; `e` is the expression, in parentheses."""
-NEEDS_PARTS = "{part}"
 
 
 @dataclass
@@ -73,47 +74,43 @@ def edits(places: Sequence[ast.expr], names: Sequence[str], make_parts: Any) -> 
             Edit(tier, place, text)
             for place in places
             for text in dict.fromkeys(texts_of(tier, place, words))
+            if text != ast.unparse(place)
         ]
         yield from sorted(found, key=lambda edit: edit.size)
 
 
 def texts_of(tier: int, place: ast.expr, words: Mapping[str, Sequence[str]]) -> Iterator[str]:
     """The texts that are tried in place of an expression in one tier."""
-    own = ast.unparse(place)
     holes = {**words, **holes_of(place, words["name"])}
-    for its_tier, kind, template in EDITS:
-        if (its_tier == tier and isinstance(place, (kind,))) or (
-            its_tier == tier and isinstance(getattr(place, "op", None), kind)
-        ):
-            fields = dict.fromkeys(name for _, name, *_ in Formatter().parse(template) if name)
-            for values in product(*(holes.get(name, ()) for name in fields)):
-                text = template.format(**dict(zip(fields, values, strict=True)))
-                if text != own:
-                    yield text
+    kinds = type(place), type(getattr(place, "op", None)), ast.expr, type(place).__base__
+    for template in (t for its_tier, of, t in EDITS if its_tier == tier and {*of} & {*kinds}):
+        for text in template.split(" | "):
+            fields = [name for _, name, *_ in Formatter().parse(text) if name]
+            for values in product(*(holes.get(name, ()) for name in dict.fromkeys(fields))):
+                yield text.format(**dict(zip(dict.fromkeys(fields), values, strict=True)))
 
 
 def holes_of(place: Any, names: Sequence[str]) -> dict[str, Sequence[str]]:
     """The texts for the names in templates that an expression has."""
     text = ast.unparse(place)
-    holes: dict[str, Sequence[str]] = {"e": [f"({text})"]}
-    if isinstance(place, ast.Constant):
-        value, is_number = place.value, type(place.value) in (int, float)
-        near = (-value, value - 1, value + 1, value * 2, value / 2, value * 3) if is_number else ()
-        numbers = [other for other in dict.fromkeys(near) if other not in (value, 1)]
-        holes = {"number": list(map(repr, numbers)), "one": ["1"] if is_number else []}
-        if isinstance(value, bool):
-            holes["number"] = [repr(not value)]
-    elif isinstance(place, ast.Attribute) and text not in names:
-        holes["name"] = []
-    elif isinstance(place, ast.UnaryOp):
-        holes["operand"] = [ast.unparse(place.operand)]
-    elif isinstance(place, ast.BinOp):
-        holes["left"] = [f"({ast.unparse(place.left)})"]
-        holes["right"] = [f"({ast.unparse(place.right)})"]
-    elif isinstance(place, ast.Call):
-        holes["argument"] = [ast.unparse(a) for a in place.args if not isinstance(a, ast.Constant)]
-        holes |= holes_of_method(place)
-    return holes
+    match place:
+        case ast.Constant(value=bool(value)):
+            return {"number": [repr(not value)]}
+        case ast.Constant(value=int(value) | float(value)):
+            near = (-value, value - 1, value + 1, value * 2, value / 2, value * 3)
+            return {"number": [repr(n) for n in dict.fromkeys(near) if n != 1], "one": ["1"]}
+        case ast.Constant():
+            return {}
+        case ast.UnaryOp():
+            return {"e": [f"({text})"], "operand": [ast.unparse(place.operand)]}
+        case ast.BinOp():
+            left, right = (f"({ast.unparse(side)})" for side in (place.left, place.right))
+            return {"e": [f"({text})"], "left": [left], "right": [right]}
+        case ast.Call():
+            arguments = [ast.unparse(a) for a in place.args if not isinstance(a, ast.Constant)]
+            return {"e": [f"({text})"], "argument": arguments} | holes_of_method(place)
+    is_value = isinstance(place, ast.Name) or text in names
+    return {"e": [f"({text})"]} | ({} if is_value else {"name": []})
 
 
 def holes_of_method(call: ast.Call) -> dict[str, Sequence[str]]:
@@ -137,31 +134,28 @@ def places_in(function: FunctionNode, useless: Sequence[ast.AST]) -> list[ast.ex
     """The expressions of a backward that may be changed: values, not targets, functions, modules,
     or what reads saved Tensors."""
     places: list[ast.expr] = []
-    waiting: list[ast.AST] = [part for part in function.body if part not in useless]
+    waiting = [(part, "body") for part in function.body]
     while waiting:
-        holder = waiting.pop(0)
-        for name, value in ast.iter_fields(holder):
-            for item in value if isinstance(value, list) else [value]:
-                if not isinstance(item, ast.AST) or item in useless or reads_saved(item):
-                    continue
-                waiting.append(item)
-                is_value = name not in ("func", "targets", "target") and may_change(item)
-                if is_value and not isinstance(holder, ast.Expr):
-                    places.append(item)  # type: ignore[arg-type]
+        node, field = waiting.pop(0)
+        if node in useless or ast.unparse(node).endswith(".saved_tensor()"):
+            continue
+        if isinstance(node, ast.expr) and field not in NOT_VALUES and may_change(node):
+            places.append(node)
+        for name, value in ast.iter_fields(node):
+            items = value if isinstance(value, list) else [value]
+            waiting += [(item, name) for item in items if isinstance(item, ast.AST)]  # type: ignore[misc]
     return places
 
 
-def reads_saved(node: ast.AST) -> bool:
-    """Whether an expression is the call that reads what was saved."""
-    return isinstance(node, ast.Call) and ast.unparse(node.func).endswith(".saved_tensor")
+NOT_VALUES = ("func", "targets", "target")
+"""Fields of nodes whose expressions are no values."""
 
 
-def may_change(node: ast.AST) -> bool:
-    """Whether a node is an expression with a value: not a target, a module or one of its names."""
-    if isinstance(node, (ast.Tuple, ast.Slice, ast.JoinedStr)) or not isinstance(node, ast.expr):
+def may_change(node: ast.expr) -> bool:
+    """Whether an expression has a value: it is not a target, a module or one of its names."""
+    is_stored = isinstance(getattr(node, "ctx", None), ast.Store)
+    if is_stored or isinstance(node, (ast.Tuple, ast.Slice, ast.JoinedStr)):
         return False
-    if isinstance(getattr(node, "ctx", None), ast.Store):
-        return False
-    first = node.value if isinstance(node, ast.Attribute) else node
-    is_context = isinstance(node, ast.Attribute) and getattr(first, "id", "") == "ctx"
-    return is_context or getattr(first, "id", "") not in MODULES
+    first = getattr(node, "value", None) if isinstance(node, ast.Attribute) else node
+    name = getattr(first, "id", "")
+    return name not in MODULES or (name == "ctx" and isinstance(node, ast.Attribute))

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import ast
 import builtins
+import copy
 import inspect
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
-from gradcheck.deriving.dialects import HELPERS, NUMPY, PADDLE, Dialect
+from gradcheck.deriving.dialects import HELPERS, NUMPY, Dialect
 from gradcheck.deriving.graph import Node, NotDerived, Traced, sizes_of
 from gradcheck.deriving.numbers import (
     Argument,
@@ -57,117 +59,86 @@ OPERATORS = {
 """Operators of numbers."""
 
 
-class Names:
-    """The names by which a backward reads the values and numbers of forward.
+def names_in_forward(trace: Trace, dialect: Dialect, inputs_only: bool) -> dict[Node, str]:
+    """The names by which a backward can read values of forward: attributes of ctx, variables that
+    forward can save, and inputs. An input that forward rebinds is kept by another name.
 
     Args:
-        trace: of forward.
-        dialect: the library's names.
-        variables: those that a written backward has; None for one to be written, which may save
-            whatever forward names.
-        inputs_only: whether a backward to be written may save inputs alone.
+        inputs_only: whether only inputs may be saved.
     """
+    inputs = {
+        node: name if trace.locals.get(name) is trace.arguments[name] else f"{name}_in"
+        for name, node in trace.inputs.items()
+    }
+    if inputs_only:
+        return inputs
+    variables = trace.locals | (trace.arrays if dialect is NUMPY else {})
+    tensors = {v.traced: name for name, v in reversed(variables.items()) if isinstance(v, Traced)}
+    return inputs | tensors | names_on_context(trace, dialect)
 
-    def __init__(
-        self,
-        trace: Trace,
-        dialect: Dialect = PADDLE,
-        variables: Mapping[Node, str] | None = None,
-        inputs_only: bool = False,
-    ) -> None:
-        self.trace, self.dialect = trace, dialect
-        self.of: dict[Node, str] = dict(variables or {})
-        self.is_fixed = variables is not None
-        self.result = ""
-        """The name that forward has to give to what it returns; empty if none is needed."""
-        if not self.is_fixed:
-            self.add_inputs()
-        if not inputs_only:
-            for name, value in trace.attributes.items():
-                if isinstance(value, Traced):
-                    self.of.setdefault(value.traced, self.on_context(name))
-        if not self.is_fixed and not inputs_only:
-            self.add_forward()
 
-    def on_context(self, name: str) -> str:
-        """A Tensor that is an attribute of ctx, in NumPy code as an array."""
-        is_turned = self.dialect is NUMPY and name not in self.trace.arrays_on_context
-        return f"ctx.{name}.numpy()" if is_turned else f"ctx.{name}"
-
-    def add_forward(self) -> None:
-        """Add the names of forward's variables, and of its result."""
-        trace = self.trace
-        arrays = trace.arrays if self.dialect is NUMPY else {}
-        for name, value in (trace.locals | arrays).items():
-            if isinstance(value, Traced):
-                known = self.of.get(value.traced, "ctx.")
-                if self.dialect is PADDLE and known.startswith("ctx."):
-                    self.of[value.traced] = name
-                self.of.setdefault(value.traced, name)
-        if len(trace.returned) == 1 and trace.returned[0].traced not in self.of:
-            self.result = next(n for n in ("y", "out", "result_") if n not in trace.locals)
-            self.of[trace.returned[0].traced] = self.result
-
-    def add_inputs(self) -> None:
-        """Add the names of the inputs; one that forward rebinds is kept by another name."""
-        for name, node in self.trace.inputs.items():
-            now = self.trace.locals.get(name)
-            is_kept = isinstance(now, Traced) and now.traced is node
-            self.of.setdefault(node, name if is_kept else f"{name}_in")
-
-    def attribute(self, value: Any) -> str:
-        """The attribute of ctx that holds a number, or a list of numbers; empty if there is
-        none."""
-        wanted = keys_in(value)
-        attributes = self.trace.attributes.items()
-        return next((name for name, known in attributes if keys_in(known) == wanted), "")
+def names_on_context(trace: Trace, dialect: Dialect) -> dict[Node, str]:
+    """The Tensors that are attributes of ctx: in NumPy code as arrays."""
+    return {
+        value.traced: f"ctx.{name}.numpy()"
+        if dialect is NUMPY and name not in trace.arrays_on_context
+        else f"ctx.{name}"
+        for name, value in trace.attributes.items()
+        if isinstance(value, Traced)
+    }
 
 
 def keys_in(value: Any) -> Any:
-    """A key of a number with a source, or of numbers; None for anything else."""
+    """A key of a number, or of numbers in a list; None for anything else."""
     if isinstance(value, list):
-        return [keys_in(item) for item in value]
-    return key_of(value) if source_of(value) is not None else None
+        return tuple(map(keys_in, value))
+    return key_of(value) if is_number(value) else None
 
 
 class Printer:
     """Writes the gradients of a trace.
 
     Args:
+        trace: of forward.
+        dialect: the library's names.
         names: of the values that can be read.
+        is_fixed: whether nothing else can be read, as what forward saves is not to be changed.
         first: the printer that wrote the same before.
     """
 
-    def __init__(self, names: Names, first: Printer | None = None) -> None:
-        self.names, self.trace, self.dialect = names, names.trace, names.dialect
+    def __init__(
+        self,
+        trace: Trace,
+        dialect: Dialect,
+        names: Mapping[Node, str],
+        is_fixed: bool = False,
+        first: Printer | None = None,
+    ) -> None:
+        self.trace, self.dialect, self.names, self.is_fixed = trace, dialect, names, is_fixed
         self.first = first or self
         self.saved: dict[Node, str] = {}
         """The values of forward that are read, and their names there."""
         self.attributes: dict[str, str] = {}
         """The attributes of ctx that are read, and their values in forward."""
         self.lines: list[str] = []
+        self.results: list[str] = []
         self.variables: dict[Node, str] = {}
         self.known: dict[Node, ast.expr] = {}
         self.uses = Counter[Node]()
         self.cotangents = [node for node in self.trace.cotangents if node is not None]
         self.taken = {*self.trace.locals, *dir(builtins), "paddle", "ctx", "F", "np"}
-        self.taken |= {node.name for node in self.cotangents} | {*names.of.values()}
+        self.taken |= {node.name for node in self.cotangents} | {*names.values()}
         named = self.trace.gradient_of.items()
-        self.gradient_names = {g: names.of[n] for n, g in named if n in names.of}
+        self.gradient_names = {g: names[n] for n, g in named if n in names}
         self.helpers = HELPERS | {"is_name": self.is_name, "whole": self.whole}
 
     # ----------------------------------------------------------------- the whole
-    def written(self) -> Printer:
-        """The printer, once it wrote everything."""
-        self.gradients()
-        return self
-
-    def gradients(self) -> list[str]:
-        """The expressions of the gradients of the inputs; `lines` has what comes before."""
+    def write(self) -> None:
+        """Write the gradients of the inputs: `results`, and `lines` before them."""
         for node in self.trace.nodes:
             if self.first.uses[node] > 1 and self.first is not self and self.is_written(node):
                 self.assign(node, self.stem(node))
-        return [self.gradient(name, node) for name, node in self.trace.gradients.items()]
+        self.results = [self.gradient(*pair) for pair in self.trace.gradients.items()]
 
     def gradient(self, name: str, node: Node | None) -> str:
         """The expression of the gradient of an input: beside others, a variable."""
@@ -186,7 +157,7 @@ class Printer:
     # ----------------------------------------------------------------- names
     def is_leaf(self, node: Node) -> bool:
         """Whether a value is read, not computed."""
-        return node in self.names.of or node.operation in ("cotangent", "input", "constant")
+        return node in self.names or node.operation in ("cotangent", "input", "constant")
 
     def is_written(self, node: Node) -> bool:
         """Whether a value is written out; one with a sign alone is no more than its operand."""
@@ -221,12 +192,23 @@ class Printer:
             self.lines.append(f"{self.variables[node]} = {ast.unparse(written)}")
         return self.variables[node]
 
-    def readable(self) -> Iterator[tuple[Node, str]]:
+    def readable(self) -> dict[Node, str]:
         """The values that have a name in backward."""
-        if not self.names.is_fixed:
-            yield from ((node, node.name) for node in self.cotangents)
-        yield from (self.names.of if self.names.is_fixed else self.first.saved).items()
-        yield from self.variables.items()
+        if self.is_fixed:
+            return {**self.names, **self.variables}
+        flowing = {node: node.name for node in self.cotangents}
+        return flowing | self.first.saved | self.variables
+
+    def known_numbers(self) -> dict[Any, str]:
+        """The numbers, shapes and counts of elements that can be read in backward, by their keys:
+        the first of the values at hand that has them, else attributes of ctx."""
+        attributes = self.trace.attributes.items()
+        known = {keys_in(value): f"ctx.{name}" for name, value in attributes}
+        for node, name in reversed(self.readable().items()):
+            keys = keys_in(list(sizes_of(node)))
+            known |= {key: f"{name}.shape[{axis}]" for axis, key in reversed([*enumerate(keys)])}
+            known |= {keys: f"{name}.shape", product_key(keys): f"{name}.size"}
+        return known
 
     # ----------------------------------------------------------------- expressions
     def expression(self, node: Node) -> ast.expr:
@@ -246,10 +228,10 @@ class Printer:
 
     def leaf(self, node: Node) -> str:
         """The name of a value that is read."""
-        if node.operation == "cotangent" and not self.names.is_fixed:
+        if node.operation == "cotangent" and not self.is_fixed:
             return node.name
-        if node in self.names.of:
-            name = self.names.of[node]
+        if node in self.names:
+            name = self.names[node]
             if not name.startswith("ctx."):
                 self.saved[node] = name
             return name
@@ -281,31 +263,7 @@ class Printer:
 
     def filled(self, template: Any, scope: dict[str, Any], node: Node) -> Any:
         """A template with the values of its names put in."""
-        if isinstance(template, list):
-            return [self.filled(item, scope, node) for item in template]
-        if isinstance(template, ast.Name) and template.id in scope:
-            return self.value(scope[template.id])
-        if isinstance(template, ast.Call) and isinstance(template.func, ast.Name):
-            return self.asked(template, scope, node)
-        if not isinstance(template, ast.AST):
-            return template
-        fields = ast.iter_fields(template)
-        new = type(template)(**{name: self.filled(item, scope, node) for name, item in fields})
-        if isinstance(new, ast.Call):
-            new.keywords = [k for k in new.keywords if not is_left_out(k.value)]
-            new.args = [a for arg in new.args for a in spread(arg)]
-        return associated(new) if isinstance(new, ast.BinOp) else new
-
-    def asked(self, template: ast.Call, scope: dict[str, Any], node: Node) -> ast.expr:
-        """What a function of a template gives: a value, or an operation."""
-        assert isinstance(template.func, ast.Name)
-        arguments = [
-            eval(compile(ast.Expression(argument), "<rule>", "eval"), dict(scope))
-            for argument in template.args
-        ]
-        if template.func.id in scope:
-            return self.value(scope[template.func.id](*arguments))
-        return self.operation(template.func.id, arguments, node)
+        return Filling(self, scope, node).visit(copy.deepcopy(template))
 
     def call(self, node: Node) -> ast.expr:
         """The call of the library's function, without arguments that are its defaults."""
@@ -348,8 +306,8 @@ class Printer:
     def dtype(self, dtype: Any) -> ast.expr:
         """A dtype: that of a cotangent, or its name."""
         wanted = dtype.numpy if isinstance(dtype, DType) else np.dtype(dtype)
-        flowing = ((node, name) for node, name in self.readable() if node.flows)
-        name = next((name for node, name in flowing if node.array.dtype == wanted), "")
+        alike = (name for node, name in self.readable().items() if node.array.dtype == wanted)
+        name = next(alike, "")
         return parsed(f"{name}.dtype") if name else ast.Constant(str(wanted))
 
     def number(self, value: Any) -> ast.expr:
@@ -357,84 +315,97 @@ class Printer:
         source = source_of(value)
         if source is None:
             return plain(value)
+        if isinstance(source, Argument) and self.trace.takes_arrays:
+            return ast.Name(source.name)  # its backward takes what forward takes
+        known = self.known_numbers()
+        factors = product_key(tuple(map(key_of, factors_of(value))))
+        found = known.get(key_of(value)) or known.get(factors)
+        if found:
+            return parsed(found)
         if isinstance(source, SizeOf):
-            return self.size(value, source)
+            return ast.Subscript(self.shape_of(source.node), ast.Constant(source.axis))
         if isinstance(source, Argument):
-            return self.on_context(value, source.name)
-        variables = {} if self.trace.takes_arrays else self.trace.locals
-        for name, variable in variables.items():
-            if isinstance(variable, float) and keys_in(variable) == keys_in(value):
-                return self.on_context(value, name)
-        return self.arithmetic(value, source)
+            return self.on_context(source.name)
+        for name, variable in self.trace.locals.items():
+            if isinstance(variable, float) and key_of(variable) == key_of(value):
+                with suppress(NotDerived):
+                    return self.on_context(name)
+        return self.arithmetic(source)
 
-    def on_context(self, value: Any, name: str) -> ast.expr:
-        """The attribute of ctx that holds a number; forward has to set it if it does not."""
-        if self.trace.takes_arrays:  # its backward takes what forward takes
-            return ast.Name(name)
-        known = self.names.attribute(value)
-        if not known and self.names.is_fixed:
+    def on_context(self, name: str) -> ast.expr:
+        """The attribute of ctx for a number, which forward has to set."""
+        if self.is_fixed:
             raise NotDerived(f"{name} is not saved")
-        if not known:
-            self.attributes.setdefault(name, name)
-        return parsed(f"ctx.{known or name}")
+        self.attributes.setdefault(name, name)
+        return parsed(f"ctx.{name}")
 
-    def arithmetic(self, value: Any, source: Arithmetic) -> ast.expr:
+    def arithmetic(self, source: Arithmetic) -> ast.expr:
         """A number that was computed."""
-        factors = Counter(map(key_of, factors_of(value)))
-        for node, name in self.readable():
-            if len(node.shape) > 1 and Counter(map(key_of, sizes_of(node))) == factors:
-                return parsed(f"{name}.size")
         left, *right = map(self.number, source.operands)
         if not right:
             return ast.UnaryOp(ast.USub(), left)
-        if source.operator == "*" and type(source.operands[0]) is int and source.operands[0] == 1:
+        if source.operator == "*" and key_of(source.operands[0]) == key_of(1):
             return right[0]
         return associated(ast.BinOp(left, OPERATORS[source.operator](), right[0]))
 
     # ----------------------------------------------------------------- shapes
-    def size(self, value: Any, source: SizeOf) -> ast.expr:
-        """A size: of a value at hand, or of a shape on ctx."""
-        for node, name in self.readable():
-            for axis, size in enumerate(sizes_of(node)):
-                if key_of(size) == key_of(value):
-                    return parsed(f"{name}.shape[{axis}]")
-        known = self.names.attribute(value)
-        if known:
-            return parsed(f"ctx.{known}")
-        return ast.Subscript(self.shape_of(source.node), ast.Constant(source.axis))
-
     def shape(self, sizes: list[Any]) -> ast.expr | None:
         """A list of sizes as the shape of a value; None if it is of none."""
-        if not any(source_of(size) is not None for size in sizes):
-            return None
-        whole = self.whole(sizes)
-        if whole is not None:
-            return ast.Attribute(whole, "shape")
-        known = self.names.attribute(sizes)
-        if known:
-            return parsed(f"ctx.{known}")
-        source = source_of(sizes[0])
-        if isinstance(source, SizeOf) and list(map(key_of, sizes_of(source.node))) == list(
-            map(key_of, sizes)
-        ):
-            return self.shape_of(source.node)
-        return None
+        found = self.known_numbers().get(keys_in(sizes))
+        source = next(filter(None, map(source_of, sizes)), None)
+        if source is None or found:
+            return parsed(found) if source and found else None
+        is_one = isinstance(source, SizeOf) and keys_in(sizes) == keys_in([*sizes_of(source.node)])
+        return self.shape_of(source.node) if is_one else None  # type: ignore[union-attr]
 
-    def whole(self, sizes: Iterable[Any]) -> ast.expr | None:
-        """A value at hand of some shape."""
-        wanted = list(map(key_of, sizes))
-        for node, name in self.readable():
-            if list(map(key_of, sizes_of(node))) == wanted:
-                return parsed(name)
-        return None
+    def whole(self, sizes: list[Any]) -> ast.expr | None:
+        """The name of a value at hand of some shape."""
+        name, _, end = self.known_numbers().get(keys_in(sizes), "").rpartition(".")
+        return parsed(name) if end == "shape" else None
 
     def shape_of(self, node: Node) -> ast.expr:
         """The shape of a value that is not at hand: on ctx, if forward names the value."""
-        name = self.names.of.get(node, "")
-        if self.names.is_fixed or not name or name.startswith("ctx."):
+        name = self.names.get(node, "")
+        if self.is_fixed or not name or name.startswith("ctx."):
             return ast.Attribute(self.expression(node), "shape")
         self.attributes[f"{name}_shape"] = f"{name}.shape"
         return parsed(f"ctx.{name}_shape")
+
+
+def product_key(keys: tuple[Any, ...]) -> Any:
+    """A key of a product of numbers, in any order."""
+    return frozenset(Counter(keys).items())
+
+
+class Filling(ast.NodeTransformer):
+    """Puts the values of names into a template of a printer."""
+
+    def __init__(self, printer: Printer, scope: dict[str, Any], node: Node) -> None:
+        self.printer, self.scope, self.node = printer, scope, node
+
+    def visit_Name(self, name: ast.Name) -> ast.expr:
+        """A value for its name."""
+        return self.printer.value(self.scope[name.id]) if name.id in self.scope else name
+
+    def visit_Call(self, call: ast.Call) -> ast.expr:
+        """A call: of a helper its result, of an operation that one."""
+        if not isinstance(call.func, ast.Name):
+            self.generic_visit(call)
+            call.keywords = [k for k in call.keywords if not is_left_out(k.value)]
+            call.args = [argument for each in call.args for argument in spread(each)]
+            return call
+        arguments = [
+            eval(compile(ast.Expression(argument), "<rule>", "eval"), dict(self.scope))
+            for argument in call.args
+        ]
+        if call.func.id in self.scope:
+            return self.printer.value(self.scope[call.func.id](*arguments))
+        return self.printer.operation(call.func.id, arguments, self.node)
+
+    def visit_BinOp(self, operation: ast.BinOp) -> ast.expr:
+        """An operation without needless parentheses."""
+        self.generic_visit(operation)
+        return associated(operation)
 
 
 def parsed(text: str) -> ast.expr:

@@ -23,10 +23,10 @@ import numpy as np
 
 from gradcheck.deriving.agreement import KnownPoint
 from gradcheck.deriving.call import LayerCall
-from gradcheck.deriving.dialects import NUMPY, PADDLE
+from gradcheck.deriving.dialects import NUMPY, PADDLE, Dialect
 from gradcheck.deriving.edits import LAST, Edit, edits, places_in
 from gradcheck.deriving.graph import Node, NotDerived
-from gradcheck.deriving.printing import Names, Printer
+from gradcheck.deriving.printing import Printer, names_on_context
 from gradcheck.deriving.source import (
     SourceText,
     TextChange,
@@ -165,10 +165,15 @@ class Repair:
         tensors = {name: v.array for name, v in seen.locals.items() if isinstance(v, Tensor)}
         arrays = {name: v for name, v in seen.locals.items() if isinstance(v, np.ndarray)}
         return [
-            Printer(Names(self.trace, dialect, known_nodes(self.trace.nodes, found)))
+            self.printer(dialect, found)
             for found, dialect in ((tensors, PADDLE), (arrays, NUMPY))
             if found
         ]
+
+    def printer(self, dialect: Dialect, arrays: Mapping[str, Any]) -> Printer:
+        """A printer that reads some variables, and Tensors on ctx."""
+        names = known_nodes(self.trace.nodes, arrays) | names_on_context(self.trace, dialect)
+        return Printer(self.trace, dialect, names, is_fixed=True)
 
     @cached_property
     def parts(self) -> dict[str, None]:

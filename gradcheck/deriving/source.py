@@ -221,15 +221,3 @@ def is_call_of(statement: ast.AST, method: str) -> bool:
         return False
     function = statement.value.func
     return isinstance(function, ast.Attribute) and function.attr == method
-
-
-def reads_saved_in(function: FunctionNode) -> list[str]:
-    """The names by which a function reads what was saved, if it does so at one place."""
-    for node in ast.walk(function):
-        is_call = isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)
-        if not is_call or not ast.unparse(node).rstrip("()").endswith(".saved_tensor"):
-            continue
-        target = node.targets[0]  # type: ignore[attr-defined]
-        names = target.elts if isinstance(target, (ast.Tuple, ast.List)) else []
-        return [ast.unparse(name) for name in names]
-    return []

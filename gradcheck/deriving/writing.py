@@ -13,8 +13,8 @@ from types import ModuleType, NoneType
 from typing import Any
 
 from gradcheck.deriving.dialects import NUMPY, PADDLE, Dialect
-from gradcheck.deriving.graph import Node, NotDerived
-from gradcheck.deriving.printing import Names, Printer
+from gradcheck.deriving.graph import NotDerived, nodes_in
+from gradcheck.deriving.printing import Printer, names_in_forward
 from gradcheck.deriving.source import (
     FunctionNode,
     SourceText,
@@ -67,54 +67,48 @@ def print_backward(trace: Trace, inputs_only: bool = False) -> WrittenBackward:
 def printed(trace: Trace, dialect: Dialect, inputs_only: bool) -> WrittenBackward:
     """The same in the names of a library."""
     cotangents = [f"_d{k}" if n is None else n.name for k, n in enumerate(trace.cotangents)]
-    names = Names(trace, dialect, parameters_of(trace), inputs_only)
-    printer = Printer(names, Printer(names).written())
-    parts = printer.gradients()
-    order = {node: number for number, node in enumerate(trace.nodes)}
-    read = [printer.saved[node] for node in sorted(printer.saved, key=order.__getitem__)]
-    arrays = [name for name in read if name in trace.arrays]
-    saved = users_order([name for name in read if name not in arrays], trace, printer.saved)
-    attributes = printer.attributes | dict(zip(arrays, arrays, strict=True))
-    before = []
-    if trace.takes_arrays:
-        saved, attributes = [], {}
-    elif dialect is NUMPY:
-        flowing = [node.name for node in trace.cotangents if node is not None]
-        before = [unpacked(arrays, "ctx.{}"), unpacked([*flowing, *saved], "{}.numpy()")]
-        parts = [part if part == "None" else f"paddle.to_tensor({part})" for part in parts]
-    if saved:
-        comma = "," if len(saved) == 1 else ""
-        before.insert(0, f"{', '.join(saved)}{comma} = ctx.saved_tensor()")
-    lines = [*filter(None, before), *printer.lines, f"return {', '.join(parts)}"]
-    text = "\n".join(lines)
-    is_read = {name for name in attributes if re.search(rf"\bctx\.{name}\b", text)}
-    return WrittenBackward(
-        lines,
-        cotangents,
-        saved,
-        {name: text for name, text in attributes.items() if name in is_read},
-        names.result if names.result in saved else "",
-    )
-
-
-def parameters_of(trace: Trace) -> dict[Node, str] | None:
-    """The names of the arrays that a backward of arrays takes; None for one of a layer."""
-    if not trace.takes_arrays:
-        return None
     flowing = {node: node.name for node in trace.cotangents if node is not None}
-    return {node: name for name, node in trace.inputs.items()} | flowing
+    if trace.takes_arrays:  # backward takes what forward takes
+        names = {node: name for name, node in trace.inputs.items()} | flowing
+        printer = written_twice(trace, dialect, names, is_fixed=True)
+        lines = [*printer.lines, f"return {', '.join(printer.results)}"]
+        return WrittenBackward(lines, cotangents, [], {}, "")
+
+    names = names_in_forward(trace, dialect, inputs_only)
+    result = ""
+    if len(trace.returned) == 1 and trace.returned[0].traced not in names and not inputs_only:
+        result = next(name for name in ("y", "out", "result_") if name not in trace.locals)
+        names[trace.returned[0].traced] = result
+    printer = written_twice(trace, dialect, names)
+    order = dict.fromkeys([*nodes_in(trace.saved), *trace.nodes])  # the user's order stays
+    read = [printer.saved[node] for node in order if node in printer.saved]
+    arrays = [name for name in read if name in trace.arrays]
+    saved = [name for name in read if name not in arrays]
+    lines, results = [], printer.results
+    if saved:
+        lines.append(f"{', '.join(saved)}{',' * (len(saved) == 1)} = ctx.saved_tensor()")
+    if dialect is NUMPY:
+        lines += [unpacked(arrays, "ctx.{}"), unpacked([*flowing.values(), *saved], "{}.numpy()")]
+        results = [part if part == "None" else f"paddle.to_tensor({part})" for part in results]
+    lines = [*filter(None, lines), *printer.lines, f"return {', '.join(results)}"]
+    text = "\n".join(lines)
+    attributes = printer.attributes | dict(zip(arrays, arrays, strict=True))
+    is_read = {name: v for name, v in attributes.items() if re.search(rf"\bctx\.{name}\b", text)}
+    return WrittenBackward(lines, cotangents, saved, is_read, result if result in saved else "")
+
+
+def written_twice(*options: Any, **others: Any) -> Printer:
+    """A printer that has written everything, and knew how often each value is used."""
+    first = Printer(*options, **others)
+    first.write()
+    second = Printer(*options, **others, first=first)
+    second.write()
+    return second
 
 
 def unpacked(names: Sequence[str], how: str) -> str:
     """The statement that sets some variables; empty for none."""
     return f"{', '.join(names)} = {', '.join(map(how.format, names))}" if names else ""
-
-
-def users_order(saved: list[str], trace: Trace, names: dict[Node, str]) -> list[str]:
-    """The saved variables in the order in which forward saves them already, if it does."""
-    nodes = [getattr(value, "traced", None) for value in trace.saved]
-    order = [names[node] for node in nodes if node in names]
-    return order if len(order) == len(nodes) == len(saved) else saved
 
 
 @dataclass
