@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from gradcheck.backends.base import Array
-from gradcheck.deriving.call import LayerCall, as_tensor, is_array, raw_array
+from gradcheck.deriving.call import LayerCall, as_tensor, grad_mode_as, is_array, raw_array
 from gradcheck.deriving.graph import NotDerived
-from gradcheck.deriving.trace import array_of, drawn_cotangents, grad_mode_as, tensor_of
+from gradcheck.deriving.trace import array_of, drawn_cotangents, tensor_of
 from pylayer.layer.py_layer import PyLayerContext
 from pylayer.tape.autograd import grad
 from pylayer.tensor.tensor import Tensor

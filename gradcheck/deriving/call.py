@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,8 +12,9 @@ import numpy as np
 
 from gradcheck.backends.base import Array
 from gradcheck.deriving.graph import NotDerived
-from gradcheck.deriving.trace import Trace, as_input, grad_mode_as, is_layer_class, trace
-from pylayer.layer.py_layer import PyLayerContext
+from pylayer.layer.py_layer import PyLayer, PyLayerContext
+from pylayer.ops.creation import to_tensor
+from pylayer.tape.grad_mode import grad_mode
 from pylayer.tensor.tensor import Tensor
 
 CHECKED_DTYPES = ("float64", "float32")
@@ -76,10 +78,6 @@ class LayerCall:
         """The same call with other arguments."""
         return replace(self, args=tuple(args))
 
-    def trace(self, seed: int = 0) -> Trace:
-        """The trace of this call; the seed is that of the cotangents."""
-        return trace(self.subject, self.args, self.kwargs, seed, self.takes_arrays)
-
     def run(self, *context: PyLayerContext) -> Any:
         """What forward returns, of fresh Tensors or arrays."""
         fresh = np.copy if self.takes_arrays else as_tensor
@@ -140,7 +138,29 @@ class LayerCall:
                     yield name, call
 
 
+def is_layer_class(subject: Any) -> bool:
+    """Whether a subject is a PyLayer class of the engine."""
+    return isinstance(subject, type) and issubclass(subject, PyLayer)
+
+
+@contextmanager
+def grad_mode_as(is_on: bool) -> Iterator[None]:
+    """A block with grad mode on or off."""
+    token = grad_mode.set(is_on)
+    try:
+        yield
+    finally:
+        grad_mode.reset(token)
+
+
 # --------------------------------------------------------------------------- arguments
+def as_input(array: np.ndarray[Any, Any]) -> Any:
+    """A Tensor of an array, which needs a gradient if it is of floats."""
+    tensor = to_tensor(array)
+    tensor.stop_gradient = array.dtype.kind not in "fc"
+    return tensor
+
+
 def is_array(value: Any) -> bool:
     """Whether an argument is a Tensor or an array."""
     return isinstance(value, (np.ndarray, Tensor))

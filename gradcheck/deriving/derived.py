@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from gradcheck.deriving.call import CHECKED_DTYPES, LayerCall
+from gradcheck.deriving.call import CHECKED_DTYPES, LayerCall, is_layer_class
 from gradcheck.deriving.graph import NotDerived
 from gradcheck.deriving.repair import Repair
 from gradcheck.deriving.source import SourceText, source_of_file
-from gradcheck.deriving.trace import Trace, is_layer_class
+from gradcheck.deriving.trace import Trace, trace
 from gradcheck.deriving.writing import (
     Written,
     WrittenBackward,
@@ -159,7 +159,7 @@ def derived_of(call: LayerCall, check: GradientCheck, name: str, inputs_only: bo
     if backward.guards:
         written = write_class(call, traced, name, backward)
         require_pass(executed(written, call, name), call, CHECKED_DTYPES[0], check)
-    code = f"{imports_for(written.code, traced.function)}\n\n{written.code}"
+    code = f"{imports_for(written.code, traced.call.function)}\n\n{written.code}"
     derived = Derived(name, code, "\n".join(backward.lines), checked_at=tuple(places))
     if not call.is_layer:
         return derived
@@ -173,14 +173,14 @@ def traced_call(call: LayerCall) -> tuple[LayerCall, Trace]:
     Raises NotDerived: forward cannot be traced.
     """
     try:
-        return call, call.trace()
+        return call, trace(call)
     except NotDerived:
         raise
     except Exception as error:
         of_arrays = replace(call, takes_arrays=True)
         with suppress(Exception):
             if not call.is_layer:
-                return of_arrays, of_arrays.trace()
+                return of_arrays, trace(of_arrays)
         raise NotDerived(f"forward cannot be traced: {described(error)}") from None
 
 

@@ -108,7 +108,7 @@ def holes_of(place: Any, names: Sequence[str]) -> dict[str, Sequence[str]]:
             return {"e": [f"({text})"], "left": [left], "right": [right]}
         case ast.Call():
             arguments = [ast.unparse(a) for a in place.args if not isinstance(a, ast.Constant)]
-            return {"e": [f"({text})"], "argument": arguments} | holes_of_method(place)
+            return {"e": [f"({text})"], "argument": arguments, **holes_of_method(place)}
     is_value = isinstance(place, ast.Name) or text in names
     return {"e": [f"({text})"]} | ({} if is_value else {"name": []})
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from gradcheck.deriving.dialects import HELPERS, NUMPY, Dialect
-from gradcheck.deriving.graph import Node, NotDerived, Traced, sizes_of
+from gradcheck.deriving.graph import Node, NotDerived, Traced, nodes_in, sizes_of
 from gradcheck.deriving.numbers import (
     Argument,
     Arithmetic,
@@ -30,7 +30,7 @@ from gradcheck.deriving.numbers import (
     plain_number,
     source_of,
 )
-from gradcheck.deriving.trace import Trace
+from gradcheck.deriving.trace import Trace, tensors_in
 from pylayer.tensor.dtype import DType
 from pylayer.tensor.size import Size
 
@@ -67,25 +67,23 @@ def names_in_forward(trace: Trace, dialect: Dialect, inputs_only: bool) -> dict[
         inputs_only: whether only inputs may be saved.
     """
     inputs = {
-        node: name if trace.locals.get(name) is trace.arguments[name] else f"{name}_in"
+        node: name if node in nodes_in(trace.locals.get(name)) else f"{name}_in"
         for name, node in trace.inputs.items()
     }
     if inputs_only:
         return inputs
-    variables = trace.locals | (trace.arrays if dialect is NUMPY else {})
-    tensors = {v.traced: name for name, v in reversed(variables.items()) if isinstance(v, Traced)}
-    return inputs | tensors | names_on_context(trace, dialect)
+    tensors = tensors_in(dict(reversed(trace.locals.items())))
+    left_out = set() if dialect is NUMPY else trace.arrays
+    named = {node: name for name, node in tensors.items() if name not in left_out}
+    return inputs | named | names_on_context(trace, dialect)
 
 
 def names_on_context(trace: Trace, dialect: Dialect) -> dict[Node, str]:
     """The Tensors that are attributes of ctx: in NumPy code as arrays."""
-    return {
-        value.traced: f"ctx.{name}.numpy()"
-        if dialect is NUMPY and name not in trace.arrays_on_context
-        else f"ctx.{name}"
-        for name, value in trace.attributes.items()
-        if isinstance(value, Traced)
-    }
+    names = {node: f"ctx.{name}" for name, node in tensors_in(trace.attributes).items()}
+    if dialect is not NUMPY:
+        return names
+    return {n: name if name in trace.arrays else f"{name}.numpy()" for n, name in names.items()}
 
 
 def keys_in(value: Any) -> Any:
@@ -236,7 +234,7 @@ class Printer:
                 self.saved[node] = name
             return name
         if node.operation == "constant":
-            for name, value in self.trace.function.__globals__.items():
+            for name, value in self.trace.call.function.__globals__.items():
                 if value is node.call:
                     return str(name)
             raise NotDerived("forward uses a Tensor that has no name in its module")
@@ -315,7 +313,7 @@ class Printer:
         source = source_of(value)
         if source is None:
             return plain(value)
-        if isinstance(source, Argument) and self.trace.takes_arrays:
+        if isinstance(source, Argument) and self.trace.call.takes_arrays:
             return ast.Name(source.name)  # its backward takes what forward takes
         known = self.known_numbers()
         factors = product_key(tuple(map(key_of, factors_of(value))))

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from gradcheck.deriving.agreement import KnownPoint
-from gradcheck.deriving.call import LayerCall
+from gradcheck.deriving.call import LayerCall, grad_mode_as
 from gradcheck.deriving.dialects import NUMPY, PADDLE, Dialect
 from gradcheck.deriving.edits import LAST, Edit, edits, places_in
 from gradcheck.deriving.graph import Node, NotDerived
@@ -34,7 +34,7 @@ from gradcheck.deriving.source import (
     returns_of,
     source_of_file,
 )
-from gradcheck.deriving.trace import Return, Trace, attributes_of, grad_mode_as
+from gradcheck.deriving.trace import Return, Trace, attributes_of, trace
 from gradcheck.result import Fix
 from pylayer.tensor.tensor import Tensor
 
@@ -154,7 +154,7 @@ class Repair:
     @cached_property
     def trace(self) -> Trace:
         """The trace of forward at the first point. Raises NotDerived: it cannot be traced."""
-        return self.call.trace()
+        return trace(self.call)
 
     @cached_property
     def printers(self) -> list[Printer]:
@@ -220,11 +220,11 @@ def edited(place: ast.expr, expression: ast.expr) -> Iterator[None]:
         if isinstance(node, (ast.expr, ast.keyword)):
             ast.copy_location(node, place)
     before = place.__class__, place.__dict__
-    place.__class__, place.__dict__ = expression.__class__, expression.__dict__  # type: ignore[assignment]
+    place.__class__, place.__dict__ = expression.__class__, expression.__dict__
     try:
         yield
     finally:
-        place.__class__, place.__dict__ = before  # type: ignore[assignment]
+        place.__class__, place.__dict__ = before
 
 
 def known_nodes(nodes: Sequence[Node], arrays: Mapping[str, Any]) -> dict[Node, str]:

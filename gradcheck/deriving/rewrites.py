@@ -108,7 +108,7 @@ def simplified(
     wanted = joint_shape(*values) if name in ELEMENTWISE else None
     for rule in [*COPIES.get(name, ()), *(REWRITES.get(name, ()) if in_backward else ())]:
         for bound in rule.bindings(name, values, SCOPE, may_open):
-            result = eval(rule.code, {**SCOPE, **bound})  # type: ignore[arg-type]
+            result = eval(rule.code, {**SCOPE, **bound})
             if wanted in (None, traced_shape(result)):
                 return result
     if in_backward and name in ELEMENTWISE:

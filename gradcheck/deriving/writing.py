@@ -68,9 +68,9 @@ def printed(trace: Trace, dialect: Dialect, inputs_only: bool) -> WrittenBackwar
     """The same in the names of a library."""
     cotangents = [f"_d{k}" if n is None else n.name for k, n in enumerate(trace.cotangents)]
     flowing = {node: node.name for node in trace.cotangents if node is not None}
-    if trace.takes_arrays:  # backward takes what forward takes
+    if trace.call.takes_arrays:  # backward takes what forward takes
         names = {node: name for name, node in trace.inputs.items()} | flowing
-        printer = written_twice(trace, dialect, names, is_fixed=True)
+        printer = written_twice(trace, dialect, names, True)
         lines = [*printer.lines, f"return {', '.join(printer.results)}"]
         return WrittenBackward(lines, cotangents, [], {}, "")
 
@@ -79,7 +79,7 @@ def printed(trace: Trace, dialect: Dialect, inputs_only: bool) -> WrittenBackwar
     if len(trace.returned) == 1 and trace.returned[0].traced not in names and not inputs_only:
         result = next(name for name in ("y", "out", "result_") if name not in trace.locals)
         names[trace.returned[0].traced] = result
-    printer = written_twice(trace, dialect, names)
+    printer = written_twice(trace, dialect, names, False)
     order = dict.fromkeys([*nodes_in(trace.saved), *trace.nodes])  # the user's order stays
     read = [printer.saved[node] for node in order if node in printer.saved]
     arrays = [name for name in read if name in trace.arrays]
@@ -97,11 +97,11 @@ def printed(trace: Trace, dialect: Dialect, inputs_only: bool) -> WrittenBackwar
     return WrittenBackward(lines, cotangents, saved, is_read, result if result in saved else "")
 
 
-def written_twice(*options: Any, **others: Any) -> Printer:
+def written_twice(*options: Any) -> Printer:
     """A printer that has written everything, and knew how often each value is used."""
-    first = Printer(*options, **others)
+    first = Printer(*options)
     first.write()
-    second = Printer(*options, **others, first=first)
+    second = Printer(*options, first)
     second.write()
     return second
 
@@ -128,8 +128,8 @@ def write_layer(trace: Trace, layer: Any, backward: WrittenBackward) -> Written:
     Raises:
         NotDerived: its source is not known, or is of a form that cannot be changed.
     """
-    source, tree = source_of_function(trace.function)
-    forward = function_in(tree, trace.function)
+    source, tree = source_of_function(trace.call.function)
+    forward = function_in(tree, trace.call.function)
     if not isinstance(forward, ast.FunctionDef):
         raise NotDerived("forward is not a plain function")
     owner = class_around(tree, forward)
@@ -259,8 +259,8 @@ def write_function(trace: Trace, name: str, backward: WrittenBackward) -> Writte
     Raises:
         NotDerived: its source is not known, or is of a form that cannot be changed.
     """
-    source, tree = source_of_function(trace.function)
-    skeleton = class_of_function(source, function_in(tree, trace.function), name)
+    source, tree = source_of_function(trace.call.function)
+    skeleton = class_of_function(source, function_in(tree, trace.call.function), name)
     inner = ast.parse(skeleton.text).body[0]
     assert isinstance(inner, ast.ClassDef)
     forward = inner.body[0]
@@ -277,8 +277,8 @@ def write_pair(trace: Trace, written_name: str, backward: WrittenBackward) -> Wr
     Raises:
         NotDerived: its source is not known.
     """
-    source, tree = source_of_function(trace.function)
-    function = function_in(tree, trace.function)
+    source, tree = source_of_function(trace.call.function)
+    function = function_in(tree, trace.call.function)
     if isinstance(function, ast.Lambda):
         raise NotDerived("a lambda of arrays has no place for a backward")
     given = [*function.args.args, *map(ast.arg, backward.cotangents)]

@@ -42,10 +42,10 @@ import derive_layers  # noqa: E402
 from causes import CASES  # noqa: E402
 
 import gradcheck  # noqa: E402
-from gradcheck.deriving.call import CHECKED_DTYPES, LayerCall  # noqa: E402
+from gradcheck.deriving.call import CHECKED_DTYPES, LayerCall, is_layer_class  # noqa: E402
 from gradcheck.deriving.graph import NotDerived  # noqa: E402
 from gradcheck.deriving.repair import Repair  # noqa: E402
-from gradcheck.deriving.trace import is_layer_class  # noqa: E402
+from gradcheck.deriving.trace import trace as traced  # noqa: E402
 from gradcheck.result import Status  # noqa: E402
 
 GREEN = (Status.PASS, Status.KINK)
@@ -103,7 +103,7 @@ def run_alone(calls: list[tuple[str, LayerCall]], folder: Path) -> None:
     """Compare the gradients of the emitted modules, run alone, with those of the trace."""
     rows, wanted = [], []
     for name, call in calls:
-        trace = call.trace()
+        trace = traced(call)
         arguments = [described(value) for value in call.args]
         cotangents = [n.array.tolist() for n in trace.cotangents if n is not None]
         rows.append((name, arguments, cotangents, call.kwargs))
