@@ -14,6 +14,8 @@ from gradcheck.case.layer_calls import LayerCalls, wrapped_methods
 from gradcheck.deriving.call import LayerCall
 from gradcheck.deriving.repair import Repair
 from gradcheck.result import Fix
+from pylayer.tensor.nested import mapped
+from pylayer.tensor.tensor import Tensor
 
 FunctionPasses = Callable[[TensorFunction], bool]
 """Whether the gradient check passes a function."""
@@ -35,11 +37,22 @@ def fix_of(function: TensorFunction, passes: FunctionPasses) -> Fix | None:
                 return passes(function.at(function.arrays))
 
         with suppress(Exception):
-            call = LayerCall.of(layer, args, kwargs)
-            fix = Repair(call, layer.backward, passes_with).fix()
+            fix = Repair(*call_and_backward(layer, args, kwargs), passes_with).fix()
             if fix is not None:
                 return fix
     return None
+
+
+def call_and_backward(
+    layer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[LayerCall, Callable[..., Any]]:
+    """The call of a layer, or of the function of arrays that a layer was made of, and the backward
+    that a person wrote."""
+    if not hasattr(layer, "pair"):
+        return LayerCall.of(layer, args, kwargs), layer.backward
+    forward, backward = layer.pair
+    *given, keywords = mapped(args[0](), lambda v: v.numpy() if isinstance(v, Tensor) else v)
+    return LayerCall.of(forward, given, keywords, takes_arrays=True), backward
 
 
 def forward_calls(function: TensorFunction) -> list[tuple[Any, tuple[Any, ...], dict[str, Any]]]:
@@ -67,12 +80,14 @@ class replaced_backward:  # noqa: N801 - reads as a block
     """A block in which a layer has another backward."""
 
     def __init__(self, layer: Any, backward: Callable[..., Any]) -> None:
-        self.layer, self.backward = layer, backward
-        self.owner = next(cls for cls in layer.__mro__ if "backward" in vars(cls))
-        self.before = vars(self.owner)["backward"]
+        self.name = "pair" if hasattr(layer, "pair") else "backward"
+        self.owner = next(cls for cls in layer.__mro__ if self.name in vars(cls))
+        self.before = vars(self.owner)[self.name]
+        changed = staticmethod(backward)
+        self.changed = (self.before[0], backward) if self.name == "pair" else changed
 
     def __enter__(self) -> None:
-        self.owner.backward = staticmethod(self.backward)
+        setattr(self.owner, self.name, self.changed)
 
     def __exit__(self, *raised: object) -> None:
-        self.owner.backward = self.before
+        setattr(self.owner, self.name, self.before)

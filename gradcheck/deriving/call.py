@@ -42,7 +42,8 @@ class LayerCall:
         kwargs: Mapping[str, Any],
         takes_arrays: bool = False,
     ) -> LayerCall:
-        """A call, with all arguments that can be given by position in order.
+        """A call, with all arguments that can be given by position in order, defaults too; a
+        function of arrays gets those that are given, as its backward does.
 
         Raises:
             NotDerived: forward takes no such arguments.
@@ -52,7 +53,8 @@ class LayerCall:
             bound = inspect.signature(call.function).bind(*call.context(), *args, **kwargs)
         except (TypeError, ValueError) as error:
             raise NotDerived(f"{NO_SUCH_CALL}: {error}") from None
-        bound.apply_defaults()
+        if not takes_arrays:
+            bound.apply_defaults()
         return replace(call, args=bound.args[len(call.context()) :], kwargs=bound.kwargs)
 
     @property
@@ -64,6 +66,13 @@ class LayerCall:
     def function(self) -> Any:
         """The function of forward."""
         return self.subject.forward if self.is_layer else self.subject
+
+    @property
+    def named(self) -> dict[str, Any]:
+        """All arguments by name, defaults too."""
+        bound = inspect.signature(self.function).bind(*self.context(), *self.args, **self.kwargs)
+        bound.apply_defaults()
+        return dict(list(bound.arguments.items())[self.is_layer :])
 
     @property
     def names(self) -> list[str]:
@@ -131,9 +140,11 @@ class LayerCall:
 
     def with_other_options(self) -> Iterator[tuple[str, LayerCall]]:
         """The call with another value of one option, at which forward runs, with its name."""
-        for position, (name, value) in enumerate(zip(self.names, self.args, strict=False)):
+        for position, (name, value) in enumerate(self.named.items()):
             for other in other_options(value):
-                call = self.at([*self.args[:position], other, *self.args[position + 1 :]])
+                call = replace(self, kwargs={**self.kwargs, name: other})
+                if position < len(self.args):
+                    call = self.at([*self.args[:position], other, *self.args[position + 1 :]])
                 if call.runs():
                     yield name, call
 

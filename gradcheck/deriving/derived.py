@@ -89,7 +89,8 @@ def derive_checked(
     except NotDerived as refusal:
         return Derived(name or class_name(subject), refused=str(refusal))
     try:
-        derived = derived_of(call, checked, name, inputs_only=order == 2)
+        call, traced = traced_call(call, args, kwargs)
+        derived = derived_of(traced, checked, name, inputs_only=order == 2)
     except NotDerived as refusal:
         derived = Derived(name or class_name(subject), refused=str(refusal))
     if not is_layer_class(subject) or "backward" not in vars(subject):
@@ -136,9 +137,9 @@ def class_name(subject: Any) -> str:
     return "".join(word[0].upper() + word[1:] for word in words) or "Layer"
 
 
-def derived_of(call: LayerCall, check: GradientCheck, name: str, inputs_only: bool) -> Derived:
-    """The derived backward of a call. Raises NotDerived: there is none that passes."""
-    call, traced = traced_call(call)
+def derived_of(traced: Trace, check: GradientCheck, name: str, inputs_only: bool) -> Derived:
+    """The derived backward of a traced call. Raises NotDerived: there is none that passes."""
+    call = traced.call
     name = name or (
         f"{call.subject.__name__}_grad" if call.takes_arrays else class_name(call.subject)
     )
@@ -167,7 +168,9 @@ def derived_of(call: LayerCall, check: GradientCheck, name: str, inputs_only: bo
     return replace(derived, diff=source.diff(changed), source=source, changed=changed)
 
 
-def traced_call(call: LayerCall) -> tuple[LayerCall, Trace]:
+def traced_call(
+    call: LayerCall, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> tuple[LayerCall, Trace]:
     """A call with its trace: that of Tensors, or, if a function takes arrays alone, of these.
 
     Raises NotDerived: forward cannot be traced.
@@ -177,7 +180,7 @@ def traced_call(call: LayerCall) -> tuple[LayerCall, Trace]:
     except NotDerived:
         raise
     except Exception as error:
-        of_arrays = replace(call, takes_arrays=True)
+        of_arrays = LayerCall.of(call.subject, args, kwargs, takes_arrays=True)
         with suppress(Exception):
             if not call.is_layer:
                 return of_arrays, trace(of_arrays)
@@ -210,7 +213,8 @@ def require_pass(made: Any, call: LayerCall, dtype: str, check: GradientCheck) -
     args = call.in_dtype(dtype)
     try:
         if call.takes_arrays:
-            result = check(call.subject, *args, backward=made, kwargs=call.kwargs)
+            pair = (functools.partial(function, **call.kwargs) for function in (call.subject, made))
+            result = check(next(pair), *args, backward=next(pair))
         else:
             result = check(functools.partial(made.apply, **call.kwargs), *args)
     except Exception as error:
@@ -225,7 +229,7 @@ def require_pass(made: Any, call: LayerCall, dtype: str, check: GradientCheck) -
 def guards_of(made: Any, call: LayerCall, check: GradientCheck) -> dict[str, Any]:
     """The options for which a derived backward holds with the given value alone, because the
     trace went where the option led it."""
-    given = dict(zip(call.names, call.args, strict=False))
+    given = call.named
     guards = {name: value for name, value in given.items() if isinstance(value, str)}
     for name, changed in call.with_other_options():
         if not is_passed(made, changed, CHECKED_DTYPES[0], check):

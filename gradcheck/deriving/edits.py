@@ -122,9 +122,10 @@ def holes_of_method(call: ast.Call) -> dict[str, Sequence[str]]:
     inside = [ast.unparse(argument) for argument in (*call.args, *call.keywords)]
     without = [argument for argument in inside if not argument.startswith("keepdim")]
     methods = {"sum": ["sum", "mean"], "mean": ["mean", "sum"]}.get(name, [name])
-    arguments = [inside, without, *([[*without, "keepdim=True"]] if len(methods) > 1 else [])]
+    kept = [[*without, f"{word}=True"] for word in ("keepdim", "keepdims") if len(methods) > 1]
+    arguments = [inside, without, *kept]
     return {
-        "owner": [] if owner in MODULES and name not in ("sum", "mean") else [owner],
+        "owner": [] if owner in MODULES and name not in ("sum", "mean") else [f"({owner})"],
         "method": methods,
         "inside": list(dict.fromkeys(", ".join(a) for a in arguments)),
     }

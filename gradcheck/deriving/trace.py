@@ -100,17 +100,15 @@ def trace(call: LayerCall, seed: int = 0) -> Trace:
     if not hasattr(call.function, "__code__") or inspect.ismethod(call.function):
         raise NotDerived("forward is not a plain function")
     tracer, context, seen = Tracer(call.is_layer), call.context(), Return()
-    named = {**dict(zip(call.names, call.args, strict=False)), **call.kwargs}
-    given = {name: traced_argument(tracer, name, value) for name, value in named.items()}
+    given = {name: traced_argument(tracer, name, value) for name, value in call.named.items()}
     token = recording.set(tracer)
     try:
         mode = grad_mode_as(not call.is_layer)
         with mode, seen.of(call.function.__code__), recording_numpy(Code((call.function,))):
-            args = [given[name] for name, _ in zip(call.names, call.args, strict=False)]
-            kwargs = {name: given[name] for name in call.kwargs}
-            if call.takes_arrays:
-                args, kwargs = mapped(args, array_of), mapped(kwargs, array_of)
-            returned = call.function(*context, *args, **kwargs)
+            values = mapped(given, array_of) if call.takes_arrays else given
+            args, count = list(values.values()), len(call.args)
+            kwargs = dict(list(values.items())[count:])
+            returned = call.function(*context, *args[:count], **kwargs)
             attributes = {f"ctx.{name}": v for c in context for name, v in attributes_of(c).items()}
             is_array = {n: v for n, v in (seen.locals | attributes).items() if is_recorded(v)}
             local, attributes = mapped(seen.locals, tensor_of), mapped(attributes, tensor_of)

@@ -281,10 +281,11 @@ def write_pair(trace: Trace, written_name: str, backward: WrittenBackward) -> Wr
     function = function_in(tree, trace.call.function)
     if isinstance(function, ast.Lambda):
         raise NotDerived("a lambda of arrays has no place for a backward")
-    given = [*function.args.args, *map(ast.arg, backward.cotangents)]
-    parameters = ast.arguments([], given, None, function.args.kwonlyargs, [], None, [])
-    parameters.kw_defaults = function.args.kw_defaults
-    head = f"def {written_name}({ast.unparse(parameters)}):"
+    given = list(trace.arguments)
+    count = len(trace.call.args)
+    options = [f"{name}={trace.call.named[name]!r}" for name in given[count:]]
+    parameters = [*given[:count], *backward.cotangents, *options]
+    head = f"def {written_name}({', '.join(parameters)}):"
     lines = [*(guard(name, value) for name, value in backward.guards.items()), *backward.lines]
     body = [head, *(f"{INDENT}{line}" for line in lines)]
     start = source.offset(function.lineno, 0)
