@@ -4,8 +4,10 @@ runs."""
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from contextlib import suppress
+from types import FunctionType
 from typing import Any
 
 from gradcheck.backends.base import package_of
@@ -28,12 +30,17 @@ def fix_of(function: TensorFunction, passes: FunctionPasses) -> Fix | None:
 
     Nothing that the layers raise comes through: the verdict stands.
     """
-    if function.backend.name != "numpy" or function.layers_by_name:  # ranks run in a world alone
+    if function.layers_by_name:  # ranks run in a world alone
         return None
-    for layer, args, kwargs in forward_calls(function)[:MOST_LAYERS]:
+    searched = function if function.backend.name == "numpy" else function.twin
+    if searched is None:
+        return None
+    calls = forward_calls(searched)[:MOST_LAYERS]
+    originals = [layer for layer, _, _ in forward_calls(function)] if calls else []
+    for (layer, args, kwargs), original in zip(calls, originals, strict=False):
 
-        def passes_with(backward: Any, layer: Any = layer) -> bool:
-            with replaced_backward(layer, backward):
+        def passes_with(backward: Any, layer: Any = original) -> bool:
+            with replaced_backward(layer, in_scope_of(written_backward(layer), backward)):
                 return passes(function.at(function.arrays))
 
         with suppress(Exception):
@@ -43,16 +50,29 @@ def fix_of(function: TensorFunction, passes: FunctionPasses) -> Fix | None:
     return None
 
 
+def in_scope_of(original: Any, backward: Any) -> Any:
+    """An edited backward with the names that the original has: those of an installed Paddle, where
+    the search ran on the engine."""
+    before = inspect.unwrap(original)
+    scope = {**before.__globals__, **inspect.getclosurevars(before).nonlocals}
+    return FunctionType(backward.__code__, scope, backward.__name__, backward.__defaults__)
+
+
+def written_backward(layer: Any) -> Any:
+    """The backward that a person wrote: of a layer, or for a function of arrays."""
+    return layer.pair[1] if hasattr(layer, "pair") else layer.backward
+
+
 def call_and_backward(
     layer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[LayerCall, Callable[..., Any]]:
     """The call of a layer, or of the function of arrays that a layer was made of, and the backward
     that a person wrote."""
+    backward = written_backward(layer)
     if not hasattr(layer, "pair"):
-        return LayerCall.of(layer, args, kwargs), layer.backward
-    forward, backward = layer.pair
+        return LayerCall.of(layer, args, kwargs), backward
     *given, keywords = mapped(args[0](), lambda v: v.numpy() if isinstance(v, Tensor) else v)
-    return LayerCall.of(forward, given, keywords, takes_arrays=True), backward
+    return LayerCall.of(layer.pair[0], given, keywords, takes_arrays=True), backward
 
 
 def forward_calls(function: TensorFunction) -> list[tuple[Any, tuple[Any, ...], dict[str, Any]]]:
