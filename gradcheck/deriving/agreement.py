@@ -11,7 +11,7 @@ import numpy as np
 from gradcheck.backends.base import Array
 from gradcheck.deriving.call import LayerCall, as_tensor, grad_mode_as, is_array, raw_array
 from gradcheck.deriving.graph import NotDerived
-from gradcheck.deriving.trace import array_of, drawn_cotangents, tensor_of
+from gradcheck.deriving.trace import drawn_cotangents, recorded_array, recorded_tensor
 from pylayer.layer.py_layer import PyLayerContext
 from pylayer.tape.autograd import grad
 from pylayer.tensor.tensor import Tensor
@@ -51,10 +51,12 @@ class KnownPoint:
         tensors = [v for v in (*inputs, *call.kwargs.values()) if isinstance(v, Tensor)]
         needed = [t for t in tensors if not t.stop_gradient and t.array.dtype.kind == "f"]
         with watched(Everything()), recording_numpy(Code((call.function,))), grad_mode_as(True):
-            given = map(array_of, inputs) if call.takes_arrays else inputs
+            given = map(recorded_array, inputs) if call.takes_arrays else inputs
             with np.errstate(all="ignore"):
                 returned = call.function(*call.context(), *given, **call.kwargs)
-            outputs = [t for t in map(tensor_of, values_in(returned)) if isinstance(t, Tensor)]
+            outputs = [
+                t for t in map(recorded_tensor, values_in(returned)) if isinstance(t, Tensor)
+            ]
         cotangents = drawn_cotangents(outputs, seed)
         pairs = zip(outputs, cotangents, strict=True)
         started = [(t, Tensor(c)) for t, c in pairs if c is not None and not t.stop_gradient]
@@ -86,7 +88,7 @@ class KnownPoint:
         if len(found) > len(wanted):
             return [False] * len(wanted)
         found += [None] * (len(wanted) - len(found))
-        return [is_right(*pair) for pair in zip(found, wanted, strict=True)]
+        return [is_gradient_right(*pair) for pair in zip(found, wanted, strict=True)]
 
     def keywords(self) -> dict[str, Any]:
         """The keyword arguments of a backward: those of the call go to one of arrays."""
@@ -102,7 +104,7 @@ def values_in(returned: Any) -> Sequence[Any]:
     return returned if isinstance(returned, (list, tuple)) else [returned]
 
 
-def is_right(value: Any, wanted: Any) -> bool:
+def is_gradient_right(value: Any, wanted: Any) -> bool:
     """Whether a gradient is right. One that is not wanted may be anything but of a wrong kind."""
     if wanted is None:
         return value is None or is_array(value)

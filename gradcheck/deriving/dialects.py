@@ -19,9 +19,9 @@ import numpy as np
 import pylayer.paddle as paddle
 from gradcheck.deriving.graph import NotDerived, Traced, traced_shape
 from gradcheck.deriving.numbers import plain_number, source_of
-from gradcheck.deriving.rules import Rule, rules_of
+from gradcheck.deriving.rules import TextRule, rules_of
 
-OPERATORS = """
+USUAL_FORMS = """
     add(a, b) -> a + b
     subtract(a, b) -> a - b
     multiply(a, b) -> a * b
@@ -83,10 +83,10 @@ PADDLE_CALLS = """
     split(x, ends, axis) -> paddle.split(x, sections(x, ends, axis), axis=axis)[output]
     unfold(x, kernel, strides, pads, dilations) -> paddle.nn.functional.unfold(x, plain_list(kernel), plain_list(strides), sides(pads), plain_list(dilations))
     fold(x, space, kernel, strides, pads, dilations) -> paddle.nn.functional.fold(x, space, plain_list(kernel), plain_list(strides), sides(pads), plain_list(dilations))
-    getitem(x, index) -> paddle.take_along_axis(x, positions(index), along(index))  if positions(index) is not None
+    getitem(x, index) -> paddle.take_along_axis(x, positions(index), position_axis(index))  if positions(index) is not None
     getitem(x, index) -> x[index]
     setitem(x, index, value) -> out = x.clone(); out[index] = value
-    scatter_sum(g, shape, index) -> paddle.put_along_axis(zeros(shape), positions(index), g, along(index), reduce='add')  if positions(index) is not None
+    scatter_sum(g, shape, index) -> paddle.put_along_axis(zeros(shape), positions(index), g, position_axis(index), reduce='add')  if positions(index) is not None
     scatter_sum(g, shape, index) -> out = zeros(shape); out[index] = g  if is_once(index)
     scatter_sum(g, shape, index) -> paddle.index_add(zeros(shape), first_row(index), along_rows(index), g)  if along_rows(index) is not None
     scatter_sum(g, shape, index) -> paddle.scatter_nd_add(zeros(shape), first_row(index).unsqueeze(-1), g)  if len(rows(index)) == 1
@@ -113,7 +113,7 @@ NUMPY_CALLS = """
     concat(parts, axis, bounds) -> np.concatenate(parts, axis=short(axis, parts[0]))
     stack(parts, axis) -> np.stack(parts, axis=axis)
     split(x, ends, axis) -> np.split(x, plain_list(ends), axis=axis)[output]
-    getitem(x, index) -> np.take_along_axis(x, positions(index), along(index))  if positions(index) is not None
+    getitem(x, index) -> np.take_along_axis(x, positions(index), position_axis(index))  if positions(index) is not None
     getitem(x, index) -> x[index]
     setitem(x, index, value) -> out = x.copy(); out[index] = value
     scatter_sum(g, shape, index) -> out = zeros(shape); out[index] = g  if is_once(index)
@@ -128,7 +128,7 @@ class Dialect:
     """The names in which a backward is written."""
 
     library: str
-    rules: dict[str, list[Rule]]
+    rules: dict[str, list[TextRule]]
     modules: dict[str, ModuleType]
     """Where functions are looked up, by how they are written."""
 
@@ -151,14 +151,14 @@ class Dialect:
 
 PADDLE = Dialect(
     "Paddle",
-    rules_of(PADDLE_CALLS, OPERATORS),
+    rules_of(PADDLE_CALLS, USUAL_FORMS),
     {
         "paddle": paddle,
         "paddle.nn.functional": paddle.nn.functional,
         "paddle.linalg": paddle.linalg,
     },
 )
-NUMPY = Dialect("NumPy", rules_of(NUMPY_CALLS, OPERATORS), {"np": np, "np.linalg": np.linalg})
+NUMPY = Dialect("NumPy", rules_of(NUMPY_CALLS, USUAL_FORMS), {"np": np, "np.linalg": np.linalg})
 
 
 # --------------------------------------------------------------------------- what rules ask
@@ -209,7 +209,7 @@ def new_axes(x: Traced, shape: Sequence[Any]) -> Any:
     return axes[0] if len(axes) == 1 else axes
 
 
-def parts_of(index: Any) -> list[Any]:
+def index_parts(index: Any) -> list[Any]:
     """The parts of an index."""
     return list(index) if type(index) is tuple else [index]
 
@@ -217,13 +217,13 @@ def parts_of(index: Any) -> list[Any]:
 def positions(index: Any) -> Any:
     """The indices along an axis, of an index that has each element's own position along the other
     axes, as ``take_along_axis`` has it; None for any other index."""
-    parts = parts_of(index)
+    parts = index_parts(index)
     if all(isinstance(part, Traced) and part.traced.operation == "positions" for part in parts):
         return parts[0].traced.arguments[0]
     return None
 
 
-def along(index: Any) -> int:
+def position_axis(index: Any) -> int:
     """The axis of such an index."""
     axis: int = index[0].traced.arguments[2]
     return axis
@@ -231,7 +231,7 @@ def along(index: Any) -> int:
 
 def rows(index: Any) -> list[Any]:
     """The parts of an index that are positions along an axis."""
-    return [part for part in parts_of(index) if isinstance(part, (Traced, list))]
+    return [part for part in index_parts(index) if isinstance(part, (Traced, list))]
 
 
 def first_row(index: Any) -> Any:
@@ -244,7 +244,7 @@ def is_once(index: Any) -> bool:
 
     Raises NotDerived: a mask, or a slice, is beside positions.
     """
-    found, parts = rows(index), parts_of(index)
+    found, parts = rows(index), index_parts(index)
     masks = [part for part in found if isinstance(part, Traced) and part.array.dtype.kind == "b"]
     if (masks and len(parts) > 1) or (0 < len(found) < len(parts) and along_rows(index) is None):
         raise NotDerived("an index of several kinds")
@@ -253,7 +253,7 @@ def is_once(index: Any) -> bool:
 
 def along_rows(index: Any) -> int | None:
     """The axis of positions that are a list, beside whole axes alone; None of other indices."""
-    found, parts = rows(index), parts_of(index)
+    found, parts = rows(index), index_parts(index)
     others = [part for part in parts if part is not found[0]]
     is_list = len(np.shape(getattr(found[0], "array", found[0]))) == 1
     if not is_list or any(part != slice(None) for part in others if not isinstance(part, Traced)):
@@ -271,7 +271,7 @@ HELPERS: dict[str, Any] = {
         sides,
         new_axes,
         positions,
-        along,
+        position_axis,
         rows,
         first_row,
     )

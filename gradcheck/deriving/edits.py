@@ -13,7 +13,7 @@ from gradcheck.deriving.source import FunctionNode
 
 MODULES = ("paddle", "F", "np", "numpy", "nn", "ctx")
 """Names of modules, as people write them: no values."""
-SLIP, LEFT_OUT, PUT_IN, LAST = range(4)
+SLIP, OMISSION, PUT_IN, LAST = range(4)
 EDITS: list[tuple[int, tuple[type, ...], str]] = [
     (SLIP, (ast.Name, ast.Attribute), "{name}"),
     (SLIP, (ast.Constant,), "{number}"),
@@ -27,12 +27,12 @@ EDITS: list[tuple[int, tuple[type, ...], str]] = [
     ),
     (SLIP, (ast.Div, ast.MatMult), "{left} * {right}"),
     (SLIP, (ast.Call,), "{owner}.{method}({inside})"),
-    (LEFT_OUT, (ast.BinOp,), "{left} | {right}"),
-    (LEFT_OUT, (ast.Sub,), "{right} - {left}"),
-    (LEFT_OUT, (ast.MatMult,), "{right} @ {left}"),
-    (LEFT_OUT, (ast.Div,), "{right} / {left}"),
-    (LEFT_OUT, (ast.Call,), "{argument} | {owner}"),
-    (LEFT_OUT, (ast.expr,), "-{e} | 2 * {e} | 0.5 * {e} | {e} * {e} | 1 - {e}"),
+    (OMISSION, (ast.BinOp,), "{left} | {right}"),
+    (OMISSION, (ast.Sub,), "{right} - {left}"),
+    (OMISSION, (ast.MatMult,), "{right} @ {left}"),
+    (OMISSION, (ast.Div,), "{right} / {left}"),
+    (OMISSION, (ast.Call,), "{argument} | {owner}"),
+    (OMISSION, (ast.expr,), "-{e} | 2 * {e} | 0.5 * {e} | {e} * {e} | 1 - {e}"),
     (PUT_IN, (ast.Constant,), "{one}"),
     (PUT_IN, (ast.expr,), "{e} * {name} | {e} / {name}"),
     (PUT_IN, (ast.expr,), "{e}.sum(axis=0) | {e}.sum(axis=[0, 1]) | {e}.sum(axis=-1)"),
@@ -93,6 +93,7 @@ def texts_of(tier: int, place: ast.expr, words: Mapping[str, Sequence[str]]) -> 
 def holes_of(place: Any, names: Sequence[str]) -> dict[str, Sequence[str]]:
     """The texts for the names in templates that an expression has."""
     text = ast.unparse(place)
+    holes: dict[str, Sequence[str]] = {"e": [f"({text})"]}
     match place:
         case ast.Constant(value=bool(value)):
             return {"number": [repr(not value)]}
@@ -102,15 +103,16 @@ def holes_of(place: Any, names: Sequence[str]) -> dict[str, Sequence[str]]:
         case ast.Constant():
             return {}
         case ast.UnaryOp():
-            return {"e": [f"({text})"], "operand": [ast.unparse(place.operand)]}
+            return {**holes, "operand": [ast.unparse(place.operand)]}
         case ast.BinOp():
             left, right = (f"({ast.unparse(side)})" for side in (place.left, place.right))
-            return {"e": [f"({text})"], "left": [left], "right": [right]}
+            return {**holes, "left": [left], "right": [right]}
         case ast.Call():
             arguments = [ast.unparse(a) for a in place.args if not isinstance(a, ast.Constant)]
-            return {"e": [f"({text})"], "argument": arguments, **holes_of_method(place)}
-    is_value = isinstance(place, ast.Name) or text in names
-    return {"e": [f"({text})"]} | ({} if is_value else {"name": []})
+            return {**holes, "argument": arguments, **holes_of_method(place)}
+        case ast.Attribute() if text not in names:
+            return {**holes, "name": []}
+    return holes
 
 
 def holes_of_method(call: ast.Call) -> dict[str, Sequence[str]]:

@@ -42,7 +42,7 @@ class Node:
     flows: bool = False
     """Whether it is computed from a cotangent."""
     sizes: tuple[Any, ...] = ()
-    """The sizes as numbers with a source, once `sizes_of` was asked."""
+    """The sizes as numbers with a source, once `sourced_sizes` was asked."""
 
     def __post_init__(self) -> None:
         self.tensor = Traced(self)
@@ -78,7 +78,7 @@ class Traced(Tensor, Symbol):
 
     @property
     def shape(self) -> Size:
-        return Size(sizes_of(self.traced))
+        return Size(sourced_sizes(self.traced))
 
     @property
     def size(self) -> Any:
@@ -149,7 +149,7 @@ IN_OTHER_SHAPES = (
 """Operations whose result has a size of an argument by chance alone."""
 
 
-def sizes_of(node: Node) -> tuple[Any, ...]:
+def sourced_sizes(node: Node) -> tuple[Any, ...]:
     """The sizes of a value: as the numbers that made it so, or as the sizes of what it was computed
     from, where an operation keeps them."""
     if not node.sizes:
@@ -165,7 +165,7 @@ def kept_sizes(node: Node) -> list[Any]:
     """The sizes that a value has from its arguments, by axis; None or another size for a new
     one."""
     name, arguments = node.operation, node.arguments
-    inner = [list(sizes_of(read)) for read in nodes_in(arguments)]
+    inner = [list(sourced_sizes(read)) for read in nodes_in(arguments)]
     if name in ("reshape", "broadcast_to", "broadcast_view", "scatter_sum"):
         return list(arguments[1])
     if name == "matrix_transpose":
@@ -175,7 +175,7 @@ def kept_sizes(node: Node) -> list[Any]:
     if name == "matmul":
         return [*inner[0][:-1], inner[1][-1]]
     if name in REDUCTIONS:
-        axes = axes_of(arguments[1], len(inner[0]))
+        axes = listed_axes(arguments[1], len(inner[0]))
         if len(inner[0]) == len(node.shape):
             return [1 if axis in axes else size for axis, size in enumerate(inner[0])]
         return [size for axis, size in enumerate(inner[0]) if axis not in axes]
@@ -190,7 +190,7 @@ def broadcast_sizes(shapes: list[list[Any]], ndim: int) -> list[Any]:
     return [next((size for size in axis if size != 1), 1) for axis in zip(*padded, strict=True)]
 
 
-def axes_of(axis: Any, ndim: int) -> list[int]:
+def listed_axes(axis: Any, ndim: int) -> list[int]:
     """The axes that an argument `axis` names."""
     if axis is None:
         return list(range(ndim))

@@ -131,9 +131,9 @@ def factors_of(value: Any) -> list[Any]:
     return [factor for operand in source.operands for factor in factors_of(operand)]
 
 
-def key_of(value: Any) -> Any:
+def number_key(value: Any) -> Any:
     """A key that equal numbers of the same source share."""
     source = source_of(value)
     if isinstance(source, Arithmetic):
-        return (source.operator, *map(key_of, source.operands))
+        return (source.operator, *map(number_key, source.operands))
     return type(plain_number(value)).__name__, repr(plain_number(value)), source

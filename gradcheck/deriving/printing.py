@@ -19,18 +19,18 @@ from typing import Any
 import numpy as np
 
 from gradcheck.deriving.dialects import HELPERS, NUMPY, Dialect
-from gradcheck.deriving.graph import Node, NotDerived, Traced, nodes_in, sizes_of
+from gradcheck.deriving.graph import Node, NotDerived, Traced, nodes_in, sourced_sizes
 from gradcheck.deriving.numbers import (
     Argument,
     Arithmetic,
     SizeOf,
     factors_of,
     is_number,
-    key_of,
+    number_key,
     plain_number,
     source_of,
 )
-from gradcheck.deriving.trace import Trace, tensors_in
+from gradcheck.deriving.trace import Trace, traced_inputs
 from pylayer.tensor.dtype import DType
 from pylayer.tensor.size import Size
 
@@ -47,7 +47,7 @@ STEMS = {
 }
 """Names for values by the operation that makes them."""
 ASSOCIATIVE = (ast.Add, ast.Mult, ast.BitAnd, ast.BitOr)
-OPERATORS = {
+NUMBER_OPERATORS = {
     "+": ast.Add,
     "-": ast.Sub,
     "*": ast.Mult,
@@ -72,7 +72,7 @@ def names_in_forward(trace: Trace, dialect: Dialect, inputs_only: bool) -> dict[
     }
     if inputs_only:
         return inputs
-    tensors = tensors_in(dict(reversed(trace.locals.items())))
+    tensors = traced_inputs(dict(reversed(trace.locals.items())))
     left_out = set() if dialect is NUMPY else trace.arrays
     named = {node: name for name, node in tensors.items() if name not in left_out}
     return inputs | named | names_on_context(trace, dialect)
@@ -80,7 +80,7 @@ def names_in_forward(trace: Trace, dialect: Dialect, inputs_only: bool) -> dict[
 
 def names_on_context(trace: Trace, dialect: Dialect) -> dict[Node, str]:
     """The Tensors that are attributes of ctx: in NumPy code as arrays."""
-    names = {node: f"ctx.{name}" for name, node in tensors_in(trace.attributes).items()}
+    names = {node: f"ctx.{name}" for name, node in traced_inputs(trace.attributes).items()}
     if dialect is not NUMPY:
         return names
     return {n: name if name in trace.arrays else f"{name}.numpy()" for n, name in names.items()}
@@ -90,7 +90,7 @@ def keys_in(value: Any) -> Any:
     """A key of a number, or of numbers in a list; None for anything else."""
     if isinstance(value, list):
         return tuple(map(keys_in, value))
-    return key_of(value) if is_number(value) else None
+    return number_key(value) if is_number(value) else None
 
 
 class Printer:
@@ -142,7 +142,7 @@ class Printer:
         """The expression of the gradient of an input: beside others, a variable."""
         given = self.trace.inputs[name]
         if node is None:
-            zeros = [list(sizes_of(given))]
+            zeros = [list(sourced_sizes(given))]
             return (
                 ast.unparse(self.operation("zeros", zeros, given))
                 if given.needs_gradient
@@ -203,7 +203,7 @@ class Printer:
         attributes = self.trace.attributes.items()
         known = {keys_in(value): f"ctx.{name}" for name, value in attributes}
         for node, name in reversed(self.readable().items()):
-            keys = keys_in(list(sizes_of(node)))
+            keys = keys_in(list(sourced_sizes(node)))
             known |= {key: f"{name}.shape[{axis}]" for axis, key in reversed([*enumerate(keys)])}
             known |= {keys: f"{name}.shape", product_key(keys): f"{name}.size"}
         return known
@@ -247,7 +247,8 @@ class Printer:
             for bound in rule.bindings(name, arguments, scope, self.is_written):
                 *statements, last = rule.result.body
                 if not statements:
-                    return self.filled(last.value, scope | bound, node)  # type: ignore[attr-defined]
+                    filled: ast.expr = self.filled(last.value, scope | bound, node)  # type: ignore[attr-defined]
+                    return filled
                 return self.after(rule.result.body, scope | bound, node)
         return self.call(node)
 
@@ -316,8 +317,8 @@ class Printer:
         if isinstance(source, Argument) and self.trace.call.takes_arrays:
             return ast.Name(source.name)  # its backward takes what forward takes
         known = self.known_numbers()
-        factors = product_key(tuple(map(key_of, factors_of(value))))
-        found = known.get(key_of(value)) or known.get(factors)
+        factors = product_key(tuple(map(number_key, factors_of(value))))
+        found = known.get(number_key(value)) or known.get(factors)
         if found:
             return parsed(found)
         if isinstance(source, SizeOf):
@@ -325,7 +326,7 @@ class Printer:
         if isinstance(source, Argument):
             return self.on_context(source.name)
         for name, variable in self.trace.locals.items():
-            if isinstance(variable, float) and key_of(variable) == key_of(value):
+            if isinstance(variable, float) and number_key(variable) == number_key(value):
                 with suppress(NotDerived):
                     return self.on_context(name)
         return self.arithmetic(source)
@@ -342,9 +343,9 @@ class Printer:
         left, *right = map(self.number, source.operands)
         if not right:
             return ast.UnaryOp(ast.USub(), left)
-        if source.operator == "*" and key_of(source.operands[0]) == key_of(1):
+        if source.operator == "*" and number_key(source.operands[0]) == number_key(1):
             return right[0]
-        return associated(ast.BinOp(left, OPERATORS[source.operator](), right[0]))
+        return associated(ast.BinOp(left, NUMBER_OPERATORS[source.operator](), right[0]))
 
     # ----------------------------------------------------------------- shapes
     def shape(self, sizes: list[Any]) -> ast.expr | None:
@@ -353,8 +354,9 @@ class Printer:
         source = next(filter(None, map(source_of, sizes)), None)
         if source is None or found:
             return parsed(found) if source and found else None
-        is_one = isinstance(source, SizeOf) and keys_in(sizes) == keys_in([*sizes_of(source.node)])
-        return self.shape_of(source.node) if is_one else None  # type: ignore[union-attr]
+        if isinstance(source, SizeOf) and keys_in(sizes) == keys_in([*sourced_sizes(source.node)]):
+            return self.shape_of(source.node)
+        return None
 
     def whole(self, sizes: list[Any]) -> ast.expr | None:
         """The name of a value at hand of some shape."""
@@ -390,7 +392,7 @@ class Filling(ast.NodeTransformer):
         if not isinstance(call.func, ast.Name):
             self.generic_visit(call)
             call.keywords = [k for k in call.keywords if not is_left_out(k.value)]
-            call.args = [argument for each in call.args for argument in spread(each)]
+            call.args = [argument for each in call.args for argument in unpacked_argument(each)]
             return call
         arguments = [
             eval(compile(ast.Expression(argument), "<rule>", "eval"), dict(self.scope))
@@ -425,7 +427,7 @@ def is_left_out(value: ast.expr) -> bool:
     return isinstance(value, ast.Constant) and (value.value is None or value.value is False)
 
 
-def spread(argument: ast.expr) -> list[ast.expr]:
+def unpacked_argument(argument: ast.expr) -> list[ast.expr]:
     """The arguments that an argument is: of a starred list, its items."""
     is_list = isinstance(argument, ast.Starred) and isinstance(argument.value, ast.List)
     return argument.value.elts if is_list else [argument]  # type: ignore[attr-defined]

@@ -46,7 +46,7 @@ MOST_EDITS = 600
 SAME_VALUE = 1e-12
 """The share by which a variable of backward may differ from the value that it is."""
 
-Backward = Callable[..., Any]
+WrittenGradient = Callable[..., Any]
 
 
 class Repair:
@@ -62,7 +62,10 @@ class Repair:
     """
 
     def __init__(
-        self, call: LayerCall, backward: Backward, passes: Callable[[Backward], bool]
+        self,
+        call: LayerCall,
+        backward: WrittenGradient,
+        passes: Callable[[WrittenGradient], bool],
     ) -> None:
         self.call, self.passes = call.at(call.in_dtype("float64")), passes
         self.backward = inspect.unwrap(backward)
@@ -114,7 +117,7 @@ class Repair:
             wanted = ast.dump(self.function)
         return written_fix(self.source, edit.expression, expression, wanted)
 
-    def compiled(self) -> Backward:
+    def compiled(self) -> WrittenGradient:
         """The backward as it is changed now."""
         scope = dict(self.scope)
         exec(compile(self.tree, "<edited backward>", "exec"), scope)
@@ -136,7 +139,7 @@ class Repair:
         calls = [*values, *sizes, *options.values()]
         return [KnownPoint.of(call, seed) for seed, call in enumerate(calls, 1)]
 
-    def is_right_elsewhere(self, backward: Backward) -> bool:
+    def is_right_elsewhere(self, backward: WrittenGradient) -> bool:
         """Whether a backward is right at the other points."""
         return all(point.is_right(backward) for point in self.other_points)
 
@@ -233,11 +236,11 @@ def known_nodes(nodes: Sequence[Node], arrays: Mapping[str, Any]) -> dict[Node, 
         node: name
         for name, array in arrays.items()
         for node in nodes
-        if array.shape == node.shape and is_close(array, node.array)
+        if array.shape == node.shape and is_same_array(array, node.array)
     }
 
 
-def is_close(found: Any, wanted: Any) -> bool:
+def is_same_array(found: Any, wanted: Any) -> bool:
     """Whether arrays are equal but for rounding."""
     return bool(np.allclose(found, wanted, rtol=SAME_VALUE, atol=0.0))
 

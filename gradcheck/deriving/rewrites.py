@@ -16,12 +16,12 @@ import numpy as np
 from gradcheck.deriving.graph import (
     Node,
     Traced,
-    axes_of,
+    listed_axes,
     operation_name,
-    sizes_of,
+    sourced_sizes,
     traced_shape,
 )
-from gradcheck.deriving.numbers import factors_of, is_number, key_of, source_of
+from gradcheck.deriving.numbers import factors_of, is_number, number_key, source_of
 from gradcheck.deriving.rules import rules_of
 from pylayer.ops.creation import zeros_like
 from pylayer.ops.joining import concat
@@ -73,8 +73,8 @@ REWRITES = rules_of(
     x - zeros_like(y) -> x
     a + -y -> a - y
     a - -y -> a + y
-    scatter_sum(*a) + scatter_sum(*b) -> joined(a, b)           if is_whole(a, b)
-    (z + scatter_sum(*a)) + scatter_sum(*b) -> z + joined(a, b)  if is_whole(a, b)
+    scatter_sum(*a) + scatter_sum(*b) -> joined(a, b)           if fills_whole(a, b)
+    (z + scatter_sum(*a)) + scatter_sum(*b) -> z + joined(a, b)  if fills_whole(a, b)
 
     # form
     broadcast_view(x, shape) -> broadcast_to(x, shape)
@@ -121,9 +121,9 @@ def simplified(
 # --------------------------------------------------------------------------- what rules ask
 def is_count(count: Any, x: Traced, axis: Any) -> bool:
     """Whether a number is that of the elements along some axes of a value."""
-    sizes = sizes_of(x.traced)
-    counted = [sizes[k] for k in axes_of(axis, x.ndim)]
-    return Counter(map(key_of, factors_of(count))) == Counter(map(key_of, counted))
+    sizes = sourced_sizes(x.traced)
+    counted = [sizes[k] for k in listed_axes(axis, x.ndim)]
+    return Counter(map(number_key, factors_of(count))) == Counter(map(number_key, counted))
 
 
 def holds_sum(x: Traced, count: Any) -> bool:
@@ -138,7 +138,7 @@ def holds_sum(x: Traced, count: Any) -> bool:
 
 def is_kept(x: Traced, axis: Any, shape: Sequence[Any]) -> bool:
     """Whether a shape is that of a value without the axes that are summed over."""
-    summed = axes_of(axis, x.ndim)
+    summed = listed_axes(axis, x.ndim)
     return [n for k, n in enumerate(traced_shape(x)) if k not in summed] == list(shape)
 
 
@@ -171,7 +171,7 @@ def span_of(shape: Sequence[int], index: Any) -> Any:
     return cut[0] if len(cut) == 1 and cut[0][3] == 1 else None
 
 
-def is_whole(first: Sequence[Any], second: Sequence[Any]) -> bool:
+def fills_whole(first: Sequence[Any], second: Sequence[Any]) -> bool:
     """Whether two parts that are put into zeros fill them, next to each other along one axis."""
     spans = [span_of(list(map(int, shape)), index) for _, shape, index in (first, second)]
     if None in spans:
@@ -228,7 +228,10 @@ def total(x: Any, axis: Any, dtype: Any, keepdim: bool = False) -> Any:
 SCOPE: dict[str, Any] = {
     **{name: OPS[name].apply for name in (*LINEAR, "mean", "broadcast_view")},
     "sum": total,
-    **{f.__name__: f for f in (is_count, holds_sum, is_kept, is_led_by_ones, swaps_last, is_whole)},
-    **{f.__name__: f for f in (joined, traced_shape, source_of, zeros_like, as_dtype)},
+    **{
+        f.__name__: f
+        for f in (is_count, holds_sum, is_kept, is_led_by_ones, swaps_last, fills_whole)
+    },
+    **{f.__name__: f for f in (fills_whole, joined, traced_shape, source_of, zeros_like, as_dtype)},
 }
 """The names that rules use."""

@@ -17,7 +17,7 @@ from typing import Any
 from gradcheck.deriving.graph import Node, Traced
 from gradcheck.deriving.numbers import is_number, source_of
 
-OPERATIONS = {
+OPERATOR_NAMES = {
     ast.Add: "add",
     ast.Sub: "subtract",
     ast.Mult: "multiply",
@@ -43,14 +43,14 @@ class Pattern:
     def of(cls, node: ast.expr) -> Pattern | ast.expr:
         """The pattern of an expression."""
         if isinstance(node, ast.BinOp):
-            return cls(OPERATIONS[type(node.op)], (cls.of(node.left), cls.of(node.right)))
+            return cls(OPERATOR_NAMES[type(node.op)], (cls.of(node.left), cls.of(node.right)))
         if isinstance(node, ast.Call):
             assert isinstance(node.func, ast.Name)
             return cls(node.func.id, tuple(map(cls.of, node.args)))
         if isinstance(node, ast.UnaryOp):
-            operand = cls.of(node.operand)
-            is_number_ = isinstance(operand, ast.Constant)
-            return ast.Constant(-operand.value) if is_number_ else cls("neg", (operand,))
+            if isinstance(node.operand, ast.Constant):
+                return ast.Constant(-node.operand.value)  # type: ignore[operator]
+            return cls("neg", (cls.of(node.operand),))
         return node
 
     def matches(self, name: str, values: Sequence[Any], may_open: MayOpen) -> Iterator[Bound]:
@@ -68,7 +68,7 @@ def matches_all(
 ) -> Iterator[Bound]:
     """The values of the names with which values are of as many patterns."""
     if patterns and isinstance(patterns[0], ast.Starred):
-        yield {**bound, patterns[0].value.id: tuple(values)}
+        yield {**bound, ast.unparse(patterns[0].value): tuple(values)}
     elif patterns and values:
         for more in matches_one(patterns[0], values[0], bound, may_open):
             yield from matches_all(patterns[1:], values[1:], more, may_open)
@@ -79,7 +79,7 @@ def matches_all(
 def matches_one(pattern: Any, value: Any, bound: Bound, may_open: MayOpen) -> Iterator[Bound]:
     """The values of the names with which a value is of a pattern."""
     if isinstance(pattern, ast.Name):
-        if fits(pattern.id, value) and is_same(bound.get(pattern.id, value), value):
+        if is_of_kind(pattern.id, value) and is_same(bound.get(pattern.id, value), value):
             yield {**bound, pattern.id: value}
     elif isinstance(pattern, ast.Constant):
         is_plain = isinstance(value, (int, float, NoneType)) and source_of(value) is None
@@ -92,7 +92,7 @@ def matches_one(pattern: Any, value: Any, bound: Bound, may_open: MayOpen) -> It
                 yield bound | inner
 
 
-def fits(name: str, value: Any) -> bool:
+def is_of_kind(name: str, value: Any) -> bool:
     """Whether a name stands for values of such a kind."""
     if name in NUMBERS:
         return is_number(value)
@@ -107,7 +107,7 @@ def is_same(value: Any, other: Any) -> bool:
 
 
 @dataclass(frozen=True)
-class Rule:
+class TextRule:
     """One line of a table."""
 
     pattern: Pattern
@@ -117,7 +117,7 @@ class Rule:
     condition: CodeType
 
     @classmethod
-    def of(cls, line: str) -> Rule:
+    def of(cls, line: str) -> TextRule:
         """The rule of a line."""
         left, _, rest = line.partition(" -> ")
         right, _, condition = rest.partition("  if ")
@@ -137,10 +137,10 @@ class Rule:
                 yield bound
 
 
-def rules_of(*lines: str) -> dict[str, list[Rule]]:
+def rules_of(*lines: str) -> dict[str, list[TextRule]]:
     """A table of rules, by the operation that they are for."""
-    table: dict[str, list[Rule]] = {}
-    for rule in map(Rule.of, statements_in(lines)):
+    table: dict[str, list[TextRule]] = {}
+    for rule in map(TextRule.of, statements_in(lines)):
         table.setdefault(rule.pattern.operation, []).append(rule)
     return table
 

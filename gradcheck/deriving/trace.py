@@ -19,7 +19,7 @@ from gradcheck.deriving.graph import (
     NotDerived,
     Traced,
     nodes_in,
-    sizes_of,
+    sourced_sizes,
     traced_shape,
 )
 from gradcheck.deriving.numbers import Argument, SourcedInt, is_number, with_source
@@ -36,7 +36,7 @@ from pylayer.watch import exchange
 from pylayer.watch.numpy_array import RecordedArray
 from pylayer.watch.numpy_recording import Code, recording_numpy
 
-COTANGENTS = 48
+COTANGENT_SEED = 48
 """Part of the seed of cotangents, so that they are not a user's inputs of the same seed."""
 CANCELLED = 1e-13
 """A sum of gradients below this share of its terms is zero: rounding of float64 leaves 2⁻⁵² of a
@@ -74,15 +74,15 @@ class Trace:
     @property
     def inputs(self) -> dict[str, Node]:
         """The Tensors among the arguments."""
-        return tensors_in(self.arguments)
+        return traced_inputs(self.arguments)
 
 
-def tensors_in(arguments: Mapping[str, Any]) -> dict[str, Node]:
+def traced_inputs(arguments: Mapping[str, Any]) -> dict[str, Node]:
     """The values of the Tensors among arguments."""
-    return {name: v.traced for name, v in arguments.items() if is_traced(v)}
+    return {name: v.traced for name, v in arguments.items() if is_in_trace(v)}
 
 
-def is_traced(value: Any) -> bool:
+def is_in_trace(value: Any) -> bool:
     """Whether a value is a Tensor of the trace."""
     return isinstance(value, Traced)
 
@@ -105,13 +105,16 @@ def trace(call: LayerCall, seed: int = 0) -> Trace:
     try:
         mode = grad_mode_as(not call.is_layer)
         with mode, seen.of(call.function.__code__), recording_numpy(Code((call.function,))):
-            values = mapped(given, array_of) if call.takes_arrays else given
+            values = mapped(given, recorded_array) if call.takes_arrays else given
             args, count = list(values.values()), len(call.args)
             kwargs = dict(list(values.items())[count:])
             returned = call.function(*context, *args[:count], **kwargs)
             attributes = {f"ctx.{name}": v for c in context for name, v in attributes_of(c).items()}
             is_array = {n: v for n, v in (seen.locals | attributes).items() if is_recorded(v)}
-            local, attributes = mapped(seen.locals, tensor_of), mapped(attributes, tensor_of)
+            local, attributes = (
+                mapped(seen.locals, recorded_tensor),
+                mapped(attributes, recorded_tensor),
+            )
             outputs = traced_outputs(tracer, returned)
         if not seen.line:
             raise NotDerived("forward is wrapped by a decorator: its own variables are not seen")
@@ -131,7 +134,7 @@ def trace(call: LayerCall, seed: int = 0) -> Trace:
         context[0]._saved or () if context else (),
         tracer.takes_arrays,
         gradients.cotangents,
-        {name: gradients.node_of(node) for name, node in tensors_in(given).items()},
+        {name: gradients.node_of(node) for name, node in traced_inputs(given).items()},
         {node: tensor.traced for node, tensor in gradients.of.items()},
         tracer.nodes,
     )
@@ -187,12 +190,12 @@ def traced_argument(tracer: Tracer, name: str, value: Any) -> Any:
     return with_source(value, Argument(name)) if is_number(value) else value
 
 
-def array_of(value: Any) -> Any:
+def recorded_array(value: Any) -> Any:
     """A Tensor as an array of NumPy that is recorded; anything else unchanged."""
     return value.numpy() if isinstance(value, Tensor) else value
 
 
-def tensor_of(value: Any) -> Any:
+def recorded_tensor(value: Any) -> Any:
     """A recorded array as the Tensor that it stands for; anything else unchanged."""
     return exchange.get().from_numpy_hook(value, True) if is_recorded(value) else value
 
@@ -206,7 +209,7 @@ def traced_outputs(tracer: Tracer, returned: Any) -> list[Any]:
     """The Tensors among what forward returned."""
     outputs = list(returned) if isinstance(returned, (list, tuple)) else [returned]
     tracer.takes_arrays |= any(map(is_recorded, outputs))
-    outputs = list(map(tensor_of, outputs))
+    outputs = list(map(recorded_tensor, outputs))
     if any(isinstance(output, (list, tuple)) for output in outputs):
         raise NotDerived("forward returns Tensors in a list")
     tensors = [tracer.canonical(output) for output in outputs if isinstance(output, Tensor)]
@@ -223,14 +226,14 @@ def cotangent_names(call: LayerCall, outputs: Sequence[Any], local: Mapping[str,
         names = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD][1:]
         if len(names) == len(outputs):
             return names
-    known = {value.traced: name for name, value in reversed([*local.items()]) if is_traced(value)}
+    known = {value.traced: name for name, value in reversed([*local.items()]) if is_in_trace(value)}
     unnamed = ["y"] if len(outputs) == 1 else [f"y{number}" for number in range(len(outputs))]
     return [f"d{known.get(o.traced, y)}" for o, y in zip(outputs, unnamed, strict=True)]
 
 
 def drawn_cotangents(outputs: Sequence[Any], seed: int) -> list[Any]:
     """Random cotangents of some outputs; None for one that is not of floats."""
-    random = np.random.default_rng((seed, COTANGENTS))
+    random = np.random.default_rng((seed, COTANGENT_SEED))
     return [
         np.asarray(random.standard_normal(output.array.shape), output.array.dtype)
         if output.array.dtype.kind == "f"
@@ -264,7 +267,7 @@ class TracedGradients:
         if values is None:
             return None
         node = Node("cotangent", (), values, name=name, in_backward=True, flows=True)
-        node.sizes = sizes_of(output.traced)
+        node.sizes = sourced_sizes(output.traced)
         self.tracer.added(node)
         if output.traced.needs_gradient:
             self.arrive(output.traced, node.tensor, float(abs(values).max(initial=0)))

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from gradcheck.deriving.graph import Node, NotDerived, Traced, nodes_in
-from gradcheck.deriving.numbers import is_number, key_of, plain_number
+from gradcheck.deriving.numbers import is_number, number_key, plain_number
 from gradcheck.deriving.rewrites import simplified
 from pylayer.tape.grad_mode import grad_mode
 from pylayer.tape.op import compute, unwrap
@@ -21,7 +21,7 @@ from pylayer.tensor.nested import mapped
 from pylayer.tensor.tensor import Tensor
 from pylayer.watch import exchange
 
-COPIES = ("assign", "to_tensor")
+COPYING_FUNCTIONS = ("assign", "to_tensor")
 """Functions that give a Tensor unchanged, where it is one of the trace."""
 
 
@@ -122,7 +122,7 @@ class Tracer:
             raise NotDerived(f"{name} draws random numbers: each call draws others")
         arguments = tuple(mapped(list(args), self.canonical))
         keywords = {key: mapped(value, self.canonical) for key, value in kwargs.items()}
-        if name in COPIES and arguments:
+        if name in COPYING_FUNCTIONS and arguments:
             session = exchange.get()
             if session is not None and not isinstance(arguments[0], Traced):
                 self.takes_arrays = True
@@ -192,7 +192,7 @@ def argument_key(value: Any) -> Any:
     if isinstance(value, slice):
         return "slice", argument_key((value.start, value.stop, value.step))
     if is_number(value):
-        return key_of(value)
+        return number_key(value)
     if type(value) in XP:
         return "array", id(value)
     try:

@@ -6,14 +6,14 @@ import ast
 import inspect
 import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from types import ModuleType, NoneType
 from typing import Any
 
 from gradcheck.deriving.dialects import NUMPY, PADDLE, Dialect
-from gradcheck.deriving.graph import NotDerived, nodes_in
+from gradcheck.deriving.graph import Node, NotDerived, nodes_in
 from gradcheck.deriving.printing import Printer, names_in_forward
 from gradcheck.deriving.source import (
     FunctionNode,
@@ -70,7 +70,7 @@ def printed(trace: Trace, dialect: Dialect, inputs_only: bool) -> WrittenBackwar
     flowing = {node: node.name for node in trace.cotangents if node is not None}
     if trace.call.takes_arrays:  # backward takes what forward takes
         names = {node: name for name, node in trace.inputs.items()} | flowing
-        printer = written_twice(trace, dialect, names, True)
+        printer = written_twice(trace, dialect, names, is_fixed=True)
         lines = [*printer.lines, f"return {', '.join(printer.results)}"]
         return WrittenBackward(lines, cotangents, [], {}, "")
 
@@ -79,7 +79,7 @@ def printed(trace: Trace, dialect: Dialect, inputs_only: bool) -> WrittenBackwar
     if len(trace.returned) == 1 and trace.returned[0].traced not in names and not inputs_only:
         result = next(name for name in ("y", "out", "result_") if name not in trace.locals)
         names[trace.returned[0].traced] = result
-    printer = written_twice(trace, dialect, names, False)
+    printer = written_twice(trace, dialect, names)
     order = dict.fromkeys([*nodes_in(trace.saved), *trace.nodes])  # the user's order stays
     read = [printer.saved[node] for node in order if node in printer.saved]
     arrays = [name for name in read if name in trace.arrays]
@@ -97,11 +97,13 @@ def printed(trace: Trace, dialect: Dialect, inputs_only: bool) -> WrittenBackwar
     return WrittenBackward(lines, cotangents, saved, is_read, result if result in saved else "")
 
 
-def written_twice(*options: Any) -> Printer:
+def written_twice(
+    trace: Trace, dialect: Dialect, names: Mapping[Node, str], is_fixed: bool = False
+) -> Printer:
     """A printer that has written everything, and knew how often each value is used."""
-    first = Printer(*options)
+    first = Printer(trace, dialect, names, is_fixed)
     first.write()
-    second = Printer(*options, first)
+    second = Printer(trace, dialect, names, is_fixed, first)
     second.write()
     return second
 
@@ -324,8 +326,8 @@ def imports_for(code: str, function: Any) -> str:
     """
     scope, module = function.__globals__, function.__globals__.get("__name__", "")
     names = {node.id for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Name)}
-    usual = {"paddle": "import paddle", "PyLayer": "from paddle.autograd import PyLayer"}
-    lines = {line: None for name, line in usual.items() if name in names}
+    usual = ["import paddle", "from paddle.autograd import PyLayer"]
+    lines = dict.fromkeys(usual if "PyLayer" in names else [])
     if "math" in names:
         lines["import math"] = None
     for name in sorted(names & scope.keys() - {"paddle", "PyLayer", "math"}):

@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import ast
 import importlib.util
+import inspect
 import json
 import random
 import subprocess
@@ -80,7 +81,7 @@ for name, arguments, cotangents, keywords in json.load(open(sys.argv[1])):
 # --------------------------------------------------------------------------- what is derived
 def derived_layers(only: str, folder: Path, verbose: bool) -> list[tuple[str, Any]]:
     """Derive every layer, and run each emitted module alone, here and on an installed Paddle."""
-    calls, counts, seconds = [], Counter[str](), []
+    calls, counts, seconds, shares = [], Counter[str](), [], []
     for subject, args, kwargs in derive_layers.LAYERS:
         if only not in subject.__name__:
             continue
@@ -93,10 +94,23 @@ def derived_layers(only: str, folder: Path, verbose: bool) -> list[tuple[str, An
             continue
         if verbose:
             print(derived.code)
+        if is_layer_class(subject):
+            by_hand = textwrap.dedent(getsource(inspect.unwrap(subject.backward)))
+            shares.append(operations_in(derived.backward) / operations_in(by_hand))
+            if verbose:
+                print(f"{derived.name}: {shares[-1]:.2f} x the operations of the backward written by hand")
         (folder / f"emitted_{derived.name}.py").write_text(derived.code)
         calls.append((derived.name, LayerCall.of(subject, args, kwargs)))
-    print(f"{dict(counts)}, median {median(seconds):.2f} s")
+    share = f"{median(shares):.2f} x the operations of the one written by hand" if shares else ""
+    print(f"{dict(counts)}, median {median(seconds):.2f} s, {share}")
     return calls
+
+
+def operations_in(text: str) -> int:
+    """How many operations a text has: operators, and calls but for that of what was saved."""
+    nodes = list(ast.walk(ast.parse(textwrap.dedent(text))))
+    calls = [n for n in nodes if isinstance(n, ast.Call) and "saved_tensor" not in ast.unparse(n)]
+    return len(calls) + sum(isinstance(n, (ast.BinOp, ast.UnaryOp, ast.Compare)) for n in nodes)
 
 
 def run_alone(calls: list[tuple[str, LayerCall]], folder: Path) -> None:
