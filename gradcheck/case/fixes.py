@@ -36,7 +36,8 @@ def fix_of(function: TensorFunction, passes: FunctionPasses) -> Fix | None:
     if searched is None:
         return None
     calls = forward_calls(searched)[:MOST_LAYERS]
-    originals = [layer for layer, _, _ in forward_calls(function)] if calls else []
+    known = calls if searched is function else forward_calls(function)
+    originals = [layer for layer, _, _ in known]
     for (layer, args, kwargs), original in zip(calls, originals, strict=False):
 
         def passes_with(backward: Any, layer: Any = original) -> bool:

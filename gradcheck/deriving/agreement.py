@@ -40,8 +40,11 @@ class KnownPoint:
     gradients: list[Array | None]
 
     @classmethod
-    def of(cls, call: LayerCall, seed: int = 0) -> KnownPoint:
+    def of(cls, call: LayerCall, code: Code, seed: int = 0) -> KnownPoint:
         """The point of a call; the seed is that of the cotangents.
+
+        Args:
+            code: of the call's function, in which NumPy is recorded.
 
         Raises:
             NotDerived: no input takes a gradient.
@@ -50,7 +53,7 @@ class KnownPoint:
         inputs = [as_tensor(v) if isinstance(v, np.ndarray) else v for v in call.args]
         tensors = [v for v in (*inputs, *call.kwargs.values()) if isinstance(v, Tensor)]
         needed = [t for t in tensors if not t.stop_gradient and t.array.dtype.kind == "f"]
-        with watched(Everything()), recording_numpy(Code((call.function,))), grad_mode_as(True):
+        with watched(Everything()), recording_numpy(code), grad_mode_as(True):
             given = map(recorded_array, inputs) if call.takes_arrays else inputs
             with np.errstate(all="ignore"):
                 returned = call.function(*call.context(), *given, **call.kwargs)

@@ -37,6 +37,7 @@ from gradcheck.deriving.source import (
 from gradcheck.deriving.trace import Return, Trace, attributes_of, trace
 from gradcheck.result import Fix
 from pylayer.tensor.tensor import Tensor
+from pylayer.watch.numpy_recording import Code
 
 OTHER_VALUES = 2
 OTHER_SIZES = 3
@@ -71,7 +72,8 @@ class Repair:
         self.backward = inspect.unwrap(backward)
         if inspect.ismethod(self.backward):
             raise NotDerived("backward is a classmethod")
-        self.point = KnownPoint.of(self.call)
+        self.forward_code = Code((call.function,))
+        self.point = KnownPoint.of(self.call, self.forward_code)
         self.agreement = self.point.agreement(self.backward)
         code = self.backward.__code__
         self.source, self.tree = part_of_file(source_of_file(code.co_filename), code.co_firstlineno)
@@ -137,7 +139,7 @@ class Repair:
         values = self.call.with_other_values(OTHER_VALUES, seed=1)
         options = dict(reversed(list(self.call.with_other_options())))
         calls = [*values, *sizes, *options.values()]
-        return [KnownPoint.of(call, seed) for seed, call in enumerate(calls, 1)]
+        return [KnownPoint.of(call, self.forward_code, seed) for seed, call in enumerate(calls, 1)]
 
     def is_right_elsewhere(self, backward: WrittenGradient) -> bool:
         """Whether a backward is right at the other points."""

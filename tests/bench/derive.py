@@ -264,7 +264,7 @@ def repairs(count: int, seed: int, verbose: bool) -> None:
         if result is not None and result.verdict in GREEN:
             counts["equivalent"] += 1
             continue
-        started = time.perf_counter()
+        started = time.process_time()
 
         def passes(backward: Any, layer: Any = layer, call: LayerCall = call) -> bool:
             changed = type(layer.__name__, (layer,), {"backward": staticmethod(backward)})
@@ -274,7 +274,7 @@ def repairs(count: int, seed: int, verbose: bool) -> None:
             fix = Repair(call, layer.backward, passes).fix()
         except NotDerived:  # it runs at no other sizes
             fix = None
-        seconds.append(time.perf_counter() - started)
+        seconds.append(time.process_time() - started)
         if fix is None:
             counts["not repaired"] += 1
             if verbose:
@@ -285,7 +285,9 @@ def repairs(count: int, seed: int, verbose: bool) -> None:
         if verbose or outcome == "wrong":
             print(f"{outcome}  {name}\n    {fix.source_line}")
     share = counts["repaired"] / count
-    print(f"mutants: {dict(counts)}; {share:.0%} repaired, median {median(seconds):.2f} s, most {max(seconds):.2f} s")
+    print(
+        f"mutants: {dict(counts)}; {share:.0%} repaired, CPU median {median(seconds):.3f} s, most {max(seconds):.2f} s"
+    )
 
 
 def check(layer: Any, call: LayerCall, dtype: str = "float64", **options: Any) -> Any:
