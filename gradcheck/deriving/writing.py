@@ -326,28 +326,21 @@ def imports_for(code: str, function: Any) -> str:
     """
     scope, module = function.__globals__, function.__globals__.get("__name__", "")
     names = {node.id for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Name)}
-    usual = ["import paddle", "from paddle.autograd import PyLayer"]
-    lines = dict.fromkeys(usual if "PyLayer" in names else [])
-    if "math" in names:
-        lines["import math"] = None
-    for name in sorted(names & scope.keys() - {"paddle", "PyLayer", "math"}):
-        lines[import_of(name, scope[name], module)] = None
-    return "\n".join(sorted(filter(None, lines), key=import_order)) + "\n"
-
-
-def import_order(line: str) -> tuple[bool, bool, str]:
-    """Whole modules first, then names of modules, then short names."""
-    return not re.match(r"(import|from)\b", line), line.startswith("from"), line
+    taken = (names & scope.keys()) - {"paddle", "PyLayer"}
+    lines = {import_of(name, scope[name], module) for name in taken}
+    if "PyLayer" in names:
+        lines |= {"import paddle", "from paddle.autograd import PyLayer"}
+    return (
+        "\n".join(sorted(filter(None, lines), key=lambda line: (line[:6] != "import", line))) + "\n"
+    )
 
 
 def import_of(name: str, value: Any, module: str) -> str:
-    """The import of one name."""
-    home = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", "")
-    home = str(home or module).removeprefix("pylayer.")
+    """The import of one name; empty for one of a program that is not a module."""
     if isinstance(value, ModuleType):
-        if home.startswith("paddle.") or home == "paddle":
-            return f"{name} = {home}"
+        home = value.__name__.removeprefix("pylayer.")
         return f"import {home}" if home == name else f"import {home} as {name}"
-    if inspect.isclass(value) and home.partition(".")[0] in ("paddle", "numpy"):
-        return f"from {home} import {name}"
-    return f"from {module} import {name}" if module not in ("", "__main__") else ""
+    home = str(getattr(value, "__module__", "")).removeprefix("pylayer.")
+    is_library = inspect.isclass(value) and home.partition(".")[0] in ("paddle", "numpy")
+    home = home if is_library else module.replace("__main__", "")
+    return f"from {home} import {name}" if home else ""
