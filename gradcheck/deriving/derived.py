@@ -83,7 +83,7 @@ def derive_checked(
             function's name if it is empty.
         order: 2 to save inputs alone, and to check the double backward.
     """
-    checked = functools.partial(check, order=order)
+    checked = functools.partial(check, order=order, effort="least")
     try:
         call = LayerCall.of(subject, args, kwargs)
     except NotDerived as refusal:
