@@ -336,10 +336,11 @@ def derive(
     float64 and float32; only what passes is returned.
 
     Args:
-        layer_or_function: a PyLayer class of the bundled engine, a function of its Tensors, or a
-            text such as ``"package.module:Layer"``.
+        layer_or_function: a PyLayer class of the bundled engine, a function of its Tensors or of
+            NumPy arrays, or a text such as ``"package.module:Layer"``.
         inputs: its arguments in order, as `check` takes them.
-        name: of the class for a function; made of the function's name unless given.
+        name: of the class for a function, or of the backward for one of arrays; made of the
+            function's name unless given.
         order: 2 for a backward that saves inputs alone, so that its own derivative is right too.
         options: further arguments of forward, by name.
 

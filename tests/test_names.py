@@ -14,7 +14,6 @@ ROOT = Path(__file__).parents[1] / "gradcheck"
 IMPLEMENTED = "the protocol, and the class that implements it"
 PUBLIC = "the function of the Python interface, and the command that does the same on the command line"
 FORMAT = "what is reported in a format: of a run, and of a matrix"
-OPERATION = "a table of operations has a function of each one's name"
 ACCEPTED = {
     "Recomputation": ("backends/recomputation checking/problem", IMPLEMENTED),
     "as_html": ("conformance/matrix_formats report/html", FORMAT),
@@ -23,12 +22,7 @@ ACCEPTED = {
     "check": ("api commands/check", PUBLIC),
     "derive": ("api commands/derive", PUBLIC),
     "explore": ("api commands/explore", PUBLIC),
-    "expand": ("backends/aten deriving/forms", OPERATION),
-    "functional": ("backends/jax_primitives deriving/forms", OPERATION),
     "main": ("__main__ commands/__init__ run/server", "where a program begins: there are three"),
-    "power": ("backends/jax_primitives deriving/forms", OPERATION),
-    "reshape": ("backends/jax_primitives deriving/forms", OPERATION),
-    "split": ("backends/aten deriving/forms", OPERATION),
 }
 """Names that stand in several files, with these files and why that is right."""
 

@@ -4,8 +4,10 @@ runs."""
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from contextlib import suppress
+from types import FunctionType
 from typing import Any
 
 from gradcheck.backends.base import package_of
@@ -14,6 +16,8 @@ from gradcheck.case.layer_calls import LayerCalls, wrapped_methods
 from gradcheck.deriving.call import LayerCall
 from gradcheck.deriving.repair import Repair
 from gradcheck.result import Fix
+from pylayer.tensor.nested import mapped
+from pylayer.tensor.tensor import Tensor
 
 FunctionPasses = Callable[[TensorFunction], bool]
 """Whether the gradient check passes a function."""
@@ -26,19 +30,50 @@ def fix_of(function: TensorFunction, passes: FunctionPasses) -> Fix | None:
 
     Nothing that the layers raise comes through: the verdict stands.
     """
-    if function.backend.name != "numpy" or function.layers_by_name:  # ranks run in a world alone
+    if function.layers_by_name:  # ranks run in a world alone
         return None
-    for layer, args, kwargs in forward_calls(function)[:MOST_LAYERS]:
+    searched = function if function.backend.name == "numpy" else function.twin
+    if searched is None:
+        return None
+    calls = forward_calls(searched)[:MOST_LAYERS]
+    known = calls if searched is function else forward_calls(function)
+    originals = [layer for layer, _, _ in known]
+    for (layer, args, kwargs), original in zip(calls, originals, strict=False):
 
-        def passes_with(changed: Any, call: LayerCall, layer: Any = layer) -> bool:
-            with replaced_backward(layer, changed.backward):
+        def passes_with(backward: Any, layer: Any = original) -> bool:
+            with replaced_backward(layer, in_scope_of(written_backward(layer), backward)):
                 return passes(function.at(function.arrays))
 
         with suppress(Exception):
-            fix = Repair(LayerCall.of(layer, args, kwargs), passes_with).fix()
+            fix = Repair(*call_and_backward(layer, args, kwargs), passes_with).fix()
             if fix is not None:
                 return fix
     return None
+
+
+def in_scope_of(original: Any, backward: Any) -> Any:
+    """An edited backward with the names that the original has: those of an installed Paddle, where
+    the search ran on the engine."""
+    before = inspect.unwrap(original)
+    scope = {**before.__globals__, **inspect.getclosurevars(before).nonlocals}
+    return FunctionType(backward.__code__, scope, backward.__name__, backward.__defaults__)
+
+
+def written_backward(layer: Any) -> Any:
+    """The backward that a person wrote: of a layer, or for a function of arrays."""
+    return layer.pair[1] if hasattr(layer, "pair") else layer.backward
+
+
+def call_and_backward(
+    layer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[LayerCall, Callable[..., Any]]:
+    """The call of a layer, or of the function of arrays that a layer was made of, and the backward
+    that a person wrote."""
+    backward = written_backward(layer)
+    if not hasattr(layer, "pair"):
+        return LayerCall.of(layer, args, kwargs), backward
+    *given, keywords = mapped(args[0](), lambda v: v.numpy() if isinstance(v, Tensor) else v)
+    return LayerCall.of(layer.pair[0], given, keywords, takes_arrays=True), backward
 
 
 def forward_calls(function: TensorFunction) -> list[tuple[Any, tuple[Any, ...], dict[str, Any]]]:
@@ -66,12 +101,14 @@ class replaced_backward:  # noqa: N801 - reads as a block
     """A block in which a layer has another backward."""
 
     def __init__(self, layer: Any, backward: Callable[..., Any]) -> None:
-        self.layer, self.backward = layer, backward
-        self.owner = next(cls for cls in layer.__mro__ if "backward" in vars(cls))
-        self.before = vars(self.owner)["backward"]
+        self.name = "pair" if hasattr(layer, "pair") else "backward"
+        self.owner = next(cls for cls in layer.__mro__ if self.name in vars(cls))
+        self.before = vars(self.owner)[self.name]
+        changed = staticmethod(backward)
+        self.changed = (self.before[0], backward) if self.name == "pair" else changed
 
     def __enter__(self) -> None:
-        self.owner.backward = staticmethod(self.backward)
+        setattr(self.owner, self.name, self.changed)
 
     def __exit__(self, *raised: object) -> None:
-        self.owner.backward = self.before
+        setattr(self.owner, self.name, self.before)

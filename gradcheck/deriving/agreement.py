@@ -1,4 +1,4 @@
-"""The right gradients of a layer at some arguments, and whether a backward gives them."""
+"""The right gradients of a call, and whether a backward gives them."""
 
 from __future__ import annotations
 
@@ -8,98 +8,94 @@ from typing import Any
 
 import numpy as np
 
-from gradcheck.deriving.call import LayerCall
+from gradcheck.backends.base import Array
+from gradcheck.deriving.call import LayerCall, as_tensor, grad_mode_as, is_array, raw_array
 from gradcheck.deriving.graph import NotDerived
-from gradcheck.deriving.points import as_tensor
-from gradcheck.deriving.trace import grad_mode_as
+from gradcheck.deriving.trace import drawn_cotangents, recorded_array, recorded_tensor
 from pylayer.layer.py_layer import PyLayerContext
 from pylayer.tape.autograd import grad
-from pylayer.tape.grad_mode import grad_mode
 from pylayer.tensor.tensor import Tensor
+from pylayer.watch import Watch, watched
+from pylayer.watch.numpy_recording import Code, recording_numpy
 
 AGREEMENT = 1e-9
 """The share of the largest entry by which a gradient may be off: float64 leaves some 1e-13, and no
 slip of a formula is so small."""
-LEAVES_TAPE = ("numpy", "detach", "no_grad", "stop_gradient", "np", "item", "tolist")
-"""Names in the code of a forward whose operations the engine's own tape may miss."""
+
+
+class Everything(Watch):
+    """Records all that is computed, also behind `detach` and in NumPy code."""
+
+    records = True
 
 
 @dataclass(frozen=True)
 class KnownPoint:
-    """Right gradients of a layer at some arguments, and what its backward gets there."""
+    """A call with its right gradients, and what its backward gets."""
 
-    context: PyLayerContext
-    cotangents: list[Any]
-    gradients: list[Any]
+    call: LayerCall
+    context: list[PyLayerContext]
+    """The context that forward filled; empty for a function of arrays."""
+    cotangents: list[Array | None]
+    gradients: list[Array | None]
 
     @classmethod
-    def of(cls, call: LayerCall, seed: int = 0) -> KnownPoint:
+    def of(cls, call: LayerCall, code: Code, seed: int = 0) -> KnownPoint:
         """The point of a call; the seed is that of the cotangents.
 
+        Args:
+            code: of the call's function, in which NumPy is recorded.
+
         Raises:
-            NotDerived: the gradients are not known.
+            NotDerived: no input takes a gradient.
+            Exception: whatever forward raises.
         """
-        code = call.subject.forward.__code__
-        if any(name in LEAVES_TAPE for name in code.co_names):
-            return cls.by_trace(call, seed)
-        try:
-            return cls.by_tape(call, seed)
-        except Exception:  # of an operation in place, say, which a tape does not allow
-            return cls.by_trace(call, seed)
-
-    @classmethod
-    def by_trace(cls, call: LayerCall, seed: int) -> KnownPoint:
-        """The point of a call, by a trace, which follows NumPy code too."""
-        traced = call.trace(seed, simplifies=False)
-        context = PyLayerContext(call.subject.__name__)
-        with unrecorded():
-            call.subject.forward(context, *map(as_tensor, call.args), **call.kwargs)
-        cotangents = [None if node is None else node.array for node in traced.cotangents]
-        gradients = [None if node is None else node.array for node in traced.gradients.values()]
-        return cls(context, cotangents, gradients)
-
-    @classmethod
-    def by_tape(cls, call: LayerCall, seed: int) -> KnownPoint:
-        """The point of a call, by the engine's own tape, which takes a tenth of the time."""
-        random, context = np.random.default_rng(seed), PyLayerContext(call.subject.__name__)
-        args = list(map(as_tensor, call.args))
-        inputs = [v for v in (*args, *call.kwargs.values()) if isinstance(v, Tensor)]
-        needed = [t for t in inputs if not t.stop_gradient and t.array.dtype.kind == "f"]
-        with grad_mode_as(True), np.errstate(all="ignore"):
-            returned = call.subject.forward(context, *args, **call.kwargs)
-        outputs = [t for t in values_in(returned) if isinstance(t, Tensor)]
-        cotangents = [cotangent_of(t, random) for t in outputs]
+        inputs = [as_tensor(v) if isinstance(v, np.ndarray) else v for v in call.args]
+        tensors = [v for v in (*inputs, *call.kwargs.values()) if isinstance(v, Tensor)]
+        needed = [t for t in tensors if not t.stop_gradient and t.array.dtype.kind == "f"]
+        with watched(Everything()), recording_numpy(code), grad_mode_as(True):
+            given = map(recorded_array, inputs) if call.takes_arrays else inputs
+            with np.errstate(all="ignore"):
+                returned = call.function(*call.context(), *given, **call.kwargs)
+            outputs = [
+                t for t in map(recorded_tensor, values_in(returned)) if isinstance(t, Tensor)
+            ]
+        cotangents = drawn_cotangents(outputs, seed)
         pairs = zip(outputs, cotangents, strict=True)
         started = [(t, Tensor(c)) for t, c in pairs if c is not None and not t.stop_gradient]
         if not started or not needed:
             raise NotDerived("no input takes a gradient")
         ends, starts = map(list, zip(*started, strict=True))
-        found = dict(
-            zip(map(id, needed), grad(ends, needed, starts, allow_unused=True), strict=True)
-        )
-        gradients = [found.get(id(t)) for t in inputs]
-        return cls(context, cotangents, [None if g is None else g.array for g in gradients])
+        pulled = grad(ends, needed, starts, allow_unused=True)
+        found = {id(t): g.array for t, g in zip(needed, pulled, strict=True) if g is not None}
+        context = call.context()
+        call.run(*context)  # once more, as nothing recorded is to be saved
+        return cls(call, context, cotangents, [found.get(id(t)) for t in tensors])
 
     def arguments(self) -> list[Any]:
         """The arguments of a backward."""
-        arrays = self.cotangents
-        return [self.context, *(None if a is None else Tensor(a.copy()) for a in arrays)]
+        arrays = [None if array is None else array.copy() for array in self.cotangents]
+        if self.call.takes_arrays:
+            return [*(np.copy(v) if is_array(v) else v for v in self.call.args), *arrays]
+        return [*self.context, *(None if array is None else Tensor(array) for array in arrays)]
 
     def agreement(self, backward: Callable[..., Any]) -> list[bool]:
         """Which gradients of a backward are right; none of them where it raises."""
+        wanted = self.gradients
         try:
-            with unrecorded():
-                return self.agreement_of(backward(*self.arguments()))
+            with grad_mode_as(False), np.errstate(all="ignore"):
+                returned = backward(*self.arguments(), **self.keywords())
         except Exception:
-            return [False] * len(self.gradients)
-
-    def agreement_of(self, returned: Any) -> list[bool]:
-        """Which of some returned gradients are right."""
+            return [False] * len(wanted)
         found = list(values_in(returned))
-        if len(found) > len(self.gradients):
-            return [False] * len(self.gradients)
-        found += [None] * (len(self.gradients) - len(found))
-        return [is_gradient_right(*pair) for pair in zip(found, self.gradients, strict=True)]
+        if len(found) > len(wanted):
+            return [False] * len(wanted)
+        found += [None] * (len(wanted) - len(found))
+        return [is_gradient_right(*pair) for pair in zip(found, wanted, strict=True)]
+
+    def keywords(self) -> dict[str, Any]:
+        """The keyword arguments of a backward: those of the call go to one of arrays."""
+        return self.call.kwargs if self.call.takes_arrays else {}
 
     def is_right(self, backward: Callable[..., Any]) -> bool:
         """Whether all gradients are right."""
@@ -111,33 +107,15 @@ def values_in(returned: Any) -> Sequence[Any]:
     return returned if isinstance(returned, (list, tuple)) else [returned]
 
 
-def cotangent_of(output: Tensor, random: np.random.Generator) -> Any:
-    """A random cotangent of an output; None for one that is not of floats."""
-    if output.array.dtype.kind != "f":
-        return None
-    drawn = random.standard_normal(output.array.shape)
-    return np.asarray(drawn, output.array.dtype)
-
-
-class unrecorded:  # noqa: N801 - reads as a block
-    """A block in which nothing is recorded, and NumPy is quiet."""
-
-    def __enter__(self) -> None:
-        self.token = grad_mode.set(False)
-        self.quiet = np.errstate(all="ignore")
-        self.quiet.__enter__()
-
-    def __exit__(self, *raised: Any) -> None:
-        self.quiet.__exit__(*raised)
-        grad_mode.reset(self.token)
-
-
-def is_gradient_right(found: Any, wanted: Any) -> bool:
+def is_gradient_right(value: Any, wanted: Any) -> bool:
     """Whether a gradient is right. One that is not wanted may be anything but of a wrong kind."""
     if wanted is None:
-        return found is None or isinstance(found, Tensor)
-    if not isinstance(found, Tensor) or found.array.shape != wanted.shape:
+        return value is None or is_array(value)
+    if not isinstance(value, (Tensor, np.ndarray, np.floating)):
+        return False
+    found = np.asarray(raw_array(value))
+    if found.shape != wanted.shape:
         return False
     largest = float(abs(wanted).max(initial=0))
     with np.errstate(all="ignore"):
-        return bool((abs(found.array - wanted) <= AGREEMENT * largest + 1e-300).all())
+        return bool((abs(found - wanted) <= AGREEMENT * largest + 1e-300).all())

@@ -1,20 +1,26 @@
-"""A call of a layer or function: its arguments, at given and at other sizes."""
+"""A call of a layer or function: its arguments, at given and at other sizes, values and options."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from gradcheck.backends.base import Array
 from gradcheck.deriving.graph import NotDerived
-from gradcheck.deriving.points import is_array, other_points, raw_array
-from gradcheck.deriving.trace import Trace, is_layer_class, trace
+from pylayer.layer.py_layer import PyLayer, PyLayerContext
+from pylayer.ops.creation import to_tensor
+from pylayer.tape.grad_mode import grad_mode
+from pylayer.tensor.tensor import Tensor
 
 CHECKED_DTYPES = ("float64", "float32")
 NO_SUCH_CALL = "forward takes no such arguments"
+FACTORS = 0.6, 1.4
+"""Bounds of the factors of values at another point: near enough to stay in most domains."""
 
 
 @dataclass(frozen=True)
@@ -25,43 +31,78 @@ class LayerCall:
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     """Arguments that can be given by name alone."""
+    takes_arrays: bool = False
+    """Whether it is a function of NumPy arrays."""
 
     @classmethod
-    def of(cls, subject: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> LayerCall:
-        """A call, with all arguments that can be given by position in order.
+    def of(
+        cls,
+        subject: Any,
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        takes_arrays: bool = False,
+    ) -> LayerCall:
+        """A call, with all arguments that can be given by position in order, defaults too; a
+        function of arrays gets those that are given, as its backward does.
 
         Raises:
             NotDerived: forward takes no such arguments.
         """
-        function = subject.forward if is_layer_class(subject) else subject
-        first = [None] if is_layer_class(subject) else []
+        call = cls(subject, (), {}, takes_arrays)
         try:
-            bound = inspect.signature(function).bind(*first, *args, **kwargs)
+            bound = inspect.signature(call.function).bind(*call.context(), *args, **kwargs)
         except (TypeError, ValueError) as error:
             raise NotDerived(f"{NO_SUCH_CALL}: {error}") from None
+        if not takes_arrays:
+            bound.apply_defaults()
+        return replace(call, args=bound.args[len(call.context()) :], kwargs=bound.kwargs)
+
+    @property
+    def is_layer(self) -> bool:
+        """Whether the subject is a PyLayer class."""
+        return is_layer_class(self.subject)
+
+    @property
+    def function(self) -> Any:
+        """The function of forward."""
+        return self.subject.forward if self.is_layer else self.subject
+
+    @property
+    def named(self) -> dict[str, Any]:
+        """All arguments by name, defaults too."""
+        bound = inspect.signature(self.function).bind(*self.context(), *self.args, **self.kwargs)
         bound.apply_defaults()
-        return cls(subject, bound.args[len(first) :], bound.kwargs)
+        return dict(list(bound.arguments.items())[self.is_layer :])
 
     @property
     def names(self) -> list[str]:
         """The names of the arguments in order."""
-        is_layer = is_layer_class(self.subject)
-        function = self.subject.forward if is_layer else self.subject
-        return list(inspect.signature(function).parameters)[is_layer:]
+        return list(inspect.signature(self.function).parameters)[self.is_layer :]
+
+    def context(self) -> list[PyLayerContext]:
+        """A new context, which a layer's forward takes first."""
+        return [PyLayerContext(self.subject.__name__)] if self.is_layer else []
 
     def at(self, args: Sequence[Any]) -> LayerCall:
         """The same call with other arguments."""
-        return LayerCall(self.subject, tuple(args), self.kwargs)
+        return replace(self, args=tuple(args))
 
-    def trace(self, seed: int = 0, simplifies: bool = True) -> Trace:
-        """The trace of this call."""
-        random = np.random.default_rng(seed)
-        return trace(self.subject, self.args, self.kwargs, random, simplifies)
+    def run(self, *context: PyLayerContext) -> Any:
+        """What forward returns, of fresh Tensors or arrays."""
+        fresh = np.copy if self.takes_arrays else as_tensor
+        args = [fresh(value) if isinstance(value, np.ndarray) else value for value in self.args]
+        with grad_mode_as(False), np.errstate(all="ignore"):
+            return self.function(*context, *args, **self.kwargs)
 
-    def others(self, seed: int = 0) -> Iterator[LayerCall]:
-        """The call at other sizes."""
-        random = np.random.default_rng(seed)
-        return map(self.at, other_points(self.subject, self.args, self.kwargs, random))
+    def runs(self) -> bool:
+        """Whether forward runs, and is finite."""
+        try:
+            returned = self.run(*self.context())
+        except Exception:
+            return False
+        outputs = returned if isinstance(returned, (list, tuple)) else [returned]
+        arrays = [raw_array(output) for output in outputs if is_array(output)]
+        return all(bool(np.isfinite(a).all()) for a in arrays if a.dtype.kind == "f")
 
     def shapes(self) -> str:
         """The shapes of its arguments: ``x=3x4, w=4``."""
@@ -73,13 +114,131 @@ class LayerCall:
         """The arguments with floats of a dtype, for a check."""
         return tuple(value_in_dtype(value, dtype) for value in self.args)
 
+    # ----------------------------------------------------------------- other calls
+    def others(self, seed: int = 0) -> Iterator[LayerCall]:
+        """The call at other sizes at which forward runs, one for each of the ways to change
+        sizes."""
+        random = np.random.default_rng(seed)
+        places = [k for k, value in enumerate(self.args) if is_array(value)]
+        shapes = [tuple(raw_array(self.args[k]).shape) for k in places]
+        for changed in changes_of_shapes(shapes):
+            point = list(self.args)
+            for k, shape in zip(places, changed, strict=True):
+                point[k] = resized(self.args[k], shape, random)
+            if (call := self.at(point)).runs():
+                yield call
+
+    def with_other_values(self, count: int, seed: int) -> Iterator[LayerCall]:
+        """The call at other values of the floats, at which forward runs."""
+        random = np.random.default_rng(seed)
+        for _ in range(count):
+            moved = [
+                resized(v, raw_array(v).shape, random) if has_floats(v) else v for v in self.args
+            ]
+            if (call := self.at(moved)).runs():
+                yield call
+
+    def with_other_options(self) -> Iterator[tuple[str, LayerCall]]:
+        """The call with another value of one option, at which forward runs, with its name."""
+        for position, (name, value) in enumerate(self.named.items()):
+            for other in other_options(value):
+                call = replace(self, kwargs={**self.kwargs, name: other})
+                if position < len(self.args):
+                    call = self.at([*self.args[:position], other, *self.args[position + 1 :]])
+                if call.runs():
+                    yield name, call
+
+
+def is_layer_class(subject: Any) -> bool:
+    """Whether a subject is a PyLayer class of the engine."""
+    return isinstance(subject, type) and issubclass(subject, PyLayer)
+
+
+@contextmanager
+def grad_mode_as(is_on: bool) -> Iterator[None]:
+    """A block with grad mode on or off."""
+    token = grad_mode.set(is_on)
+    try:
+        yield
+    finally:
+        grad_mode.reset(token)
+
+
+# --------------------------------------------------------------------------- arguments
+def as_input(array: np.ndarray[Any, Any]) -> Any:
+    """A Tensor of an array, which needs a gradient if it is of floats."""
+    tensor = to_tensor(array)
+    tensor.stop_gradient = array.dtype.kind not in "fc"
+    return tensor
+
+
+def is_array(value: Any) -> bool:
+    """Whether an argument is a Tensor or an array."""
+    return isinstance(value, (np.ndarray, Tensor))
+
+
+def raw_array(value: Any) -> Array:
+    """The array of an argument."""
+    array: Array = value.array if isinstance(value, Tensor) else value
+    return array
+
+
+def has_floats(value: Any) -> bool:
+    """Whether an argument is of floats."""
+    return is_array(value) and raw_array(value).dtype.kind == "f"
+
+
+def as_tensor(array: Array) -> Any:
+    """An array as `apply` gets it: a fresh Tensor."""
+    return as_input(array.copy())
+
 
 def value_in_dtype(value: Any, dtype: str) -> Any:
     """An argument in a dtype, if it is of floats."""
-    if not is_array(value) or raw_array(value).dtype.kind != "f":
-        return value
-    if isinstance(value, np.ndarray):
-        return value.astype(dtype)
-    cast = value.astype(dtype).detach()
-    cast.stop_gradient = value.stop_gradient
-    return cast
+    return like(value, raw_array(value).astype(dtype)) if has_floats(value) else value
+
+
+def like(value: Any, array: Array) -> Any:
+    """An array as an argument of the kind of another."""
+    if not isinstance(value, Tensor):
+        return array
+    tensor = as_input(array)
+    tensor.stop_gradient = value.stop_gradient
+    return tensor
+
+
+def resized(value: Any, shape: tuple[int, ...], random: np.random.Generator) -> Any:
+    """An argument in another shape, with other values: of floats with both signs, either sign."""
+    old = raw_array(value)
+    array = np.resize(random.permutation(old.ravel()), shape).astype(old.dtype)
+    if array.dtype.kind == "f":
+        signs = [-1.0, 1.0] if old.min(initial=0) < 0 < old.max(initial=0) else [1.0]
+        array = array * random.uniform(*FACTORS, shape) * random.choice(signs, shape)
+    return like(value, np.asarray(array, old.dtype))
+
+
+def changes_of_shapes(shapes: Sequence[tuple[int, ...]]) -> Iterator[list[tuple[int, ...]]]:
+    """Other shapes: all sizes one larger, or doubled; then equal sizes together; then one axis of
+    one shape alone, which separates sizes that are equal by chance."""
+    sizes = sorted({size for shape in shapes for size in shape if size > 1})
+    larger = [{n: n + 1 for n in sizes}, {n: 2 * n for n in sizes}]
+    larger += [{n: m} for n in sizes[: len(sizes) * (len(sizes) > 1)] for m in (n + 1, 2 * n)]
+    if sizes:
+        for change in larger:
+            yield [tuple(change.get(n, n) for n in shape) for shape in shapes]
+    for number, shape in enumerate(shapes):
+        for axis, size in enumerate(shape):
+            if size > 1:
+                changed = (*shape[:axis], size + 1, *shape[axis + 1 :])
+                yield [*shapes[:number], changed, *shapes[number + 1 :]]
+
+
+def other_options(value: Any) -> list[Any]:
+    """Other values that an option may have."""
+    if isinstance(value, bool):
+        return [not value]
+    if isinstance(value, int):
+        return [value + 1, value - 1, 2 * value]
+    if isinstance(value, float):
+        return [value * 1.5 + 0.1 * (value == 0), value / 2]
+    return []

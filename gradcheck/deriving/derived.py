@@ -5,16 +5,18 @@ from __future__ import annotations
 import functools
 import linecache
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import count, islice
 from typing import Any
 
-from gradcheck.deriving.call import CHECKED_DTYPES, NO_SUCH_CALL, LayerCall
+import numpy as np
+
+from gradcheck.deriving.call import CHECKED_DTYPES, LayerCall, is_layer_class
 from gradcheck.deriving.graph import NotDerived
-from gradcheck.deriving.points import other_options, outputs_at
 from gradcheck.deriving.repair import Repair
 from gradcheck.deriving.source import SourceText, source_of_file
-from gradcheck.deriving.trace import Trace, is_layer_class
+from gradcheck.deriving.trace import Trace, trace
 from gradcheck.deriving.writing import (
     Written,
     WrittenBackward,
@@ -22,6 +24,7 @@ from gradcheck.deriving.writing import (
     print_backward,
     write_function,
     write_layer,
+    write_pair,
 )
 from gradcheck.result import Status
 from gradcheck.support.foreign import described
@@ -76,18 +79,20 @@ def derive_checked(
 
     Args:
         check: `gradcheck.check`.
-        name: of the class for a function; made of the function's name if it is empty.
+        name: of the class for a function, or of the backward for one of arrays; made of the
+            function's name if it is empty.
         order: 2 to save inputs alone, and to check the double backward.
     """
-    name = name or class_name(subject)
-    checked = functools.partial(check, order=order)
+    checked = functools.partial(check, order=order, effort="least")
     try:
         call = LayerCall.of(subject, args, kwargs)
-        derived = derived_of(call, checked, name, inputs_only=order == 2)
     except NotDerived as refusal:
-        derived = Derived(name, refused=str(refusal))
-        if derived.refused.startswith(NO_SUCH_CALL):
-            return derived
+        return Derived(name or class_name(subject), refused=str(refusal))
+    try:
+        call, traced = traced_call(call, args, kwargs)
+        derived = derived_of(traced, checked, name, inputs_only=order == 2)
+    except NotDerived as refusal:
+        derived = Derived(name or class_name(subject), refused=str(refusal))
     if not is_layer_class(subject) or "backward" not in vars(subject):
         return derived
     return with_change(derived, call, checked)
@@ -99,11 +104,12 @@ def with_change(derived: Derived, call: LayerCall, check: GradientCheck) -> Deri
     if is_passed(call.subject, call, CHECKED_DTYPES[0], check):
         return replace(derived, diff="", changed="")
 
-    def passes(layer: Any, at: LayerCall) -> bool:
-        return all(is_passed(layer, at, dtype, check) for dtype in CHECKED_DTYPES)
+    def passes(backward: Any) -> bool:
+        layer = type(call.subject.__name__, (call.subject,), {"backward": staticmethod(backward)})
+        return all(is_passed(layer, call, dtype, check) for dtype in CHECKED_DTYPES)
 
     try:
-        fix = Repair(call, passes).fix(MOST_EDITS_ALONE)
+        fix = Repair(call, call.subject.backward, passes).fix(MOST_EDITS_ALONE)
         if fix is None:
             return derived
         source = source_of_file(fix.path)
@@ -131,14 +137,12 @@ def class_name(subject: Any) -> str:
     return "".join(word[0].upper() + word[1:] for word in words) or "Layer"
 
 
-def derived_of(call: LayerCall, check: GradientCheck, name: str, inputs_only: bool) -> Derived:
-    """The derived backward of a call. Raises NotDerived: there is none that passes."""
-    try:
-        traced = call.trace()
-    except NotDerived:
-        raise
-    except Exception as error:
-        raise NotDerived(f"forward cannot be traced: {described(error)}") from None
+def derived_of(traced: Trace, check: GradientCheck, name: str, inputs_only: bool) -> Derived:
+    """The derived backward of a traced call. Raises NotDerived: there is none that passes."""
+    call = traced.call
+    name = name or (
+        f"{call.subject.__name__}_grad" if call.takes_arrays else class_name(call.subject)
+    )
     if all(node is None for node in traced.gradients.values()):
         raise NotDerived("no input takes a gradient")
     backward = print_backward(traced, inputs_only)
@@ -156,18 +160,39 @@ def derived_of(call: LayerCall, check: GradientCheck, name: str, inputs_only: bo
     if backward.guards:
         written = write_class(call, traced, name, backward)
         require_pass(executed(written, call, name), call, CHECKED_DTYPES[0], check)
-    code = f"{imports_for(written.code, traced.function)}\n\n{written.code}"
+    code = f"{imports_for(written.code, traced.call.function)}\n\n{written.code}"
     derived = Derived(name, code, "\n".join(backward.lines), checked_at=tuple(places))
-    if not is_layer_class(call.subject):
+    if not call.is_layer:
         return derived
     source, changed = written.source, written.changed
     return replace(derived, diff=source.diff(changed), source=source, changed=changed)
 
 
+def traced_call(
+    call: LayerCall, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> tuple[LayerCall, Trace]:
+    """A call with its trace: that of Tensors, or, if a function takes arrays alone, of these.
+
+    Raises NotDerived: forward cannot be traced.
+    """
+    try:
+        return call, trace(call)
+    except NotDerived:
+        raise
+    except Exception as error:
+        of_arrays = LayerCall.of(call.subject, args, kwargs, takes_arrays=True)
+        with suppress(Exception):
+            if not call.is_layer:
+                return of_arrays, trace(of_arrays)
+        raise NotDerived(f"forward cannot be traced: {described(error)}") from None
+
+
 def write_class(call: LayerCall, traced: Trace, name: str, backward: WrittenBackward) -> Written:
     """The class of a derived backward."""
-    if is_layer_class(call.subject):
+    if call.is_layer:
         return write_layer(traced, call.subject, backward)
+    if call.takes_arrays:
+        return write_pair(traced, name, backward)
     return write_function(traced, name, backward)
 
 
@@ -177,8 +202,8 @@ def executed(written: Written, call: LayerCall, name: str) -> Any:
 
     file = f"<derived {name} {next(numbers)}>"
     linecache.cache[file] = (len(written.code), None, written.code.splitlines(True), file)
-    function = call.subject.forward if is_layer_class(call.subject) else call.subject
-    scope = {"paddle": paddle, "PyLayer": paddle.autograd.PyLayer, **function.__globals__}
+    libraries = {"paddle": paddle, "PyLayer": paddle.autograd.PyLayer, "np": np}
+    scope = {**libraries, **call.function.__globals__}
     exec(compile(written.code, file, "exec"), scope)
     return scope[name]
 
@@ -187,7 +212,11 @@ def require_pass(made: Any, call: LayerCall, dtype: str, check: GradientCheck) -
     """Raise NotDerived: gradcheck does not pass a layer at some arguments."""
     args = call.in_dtype(dtype)
     try:
-        result = check(functools.partial(made.apply, **call.kwargs), *args)
+        if call.takes_arrays:
+            pair = (functools.partial(function, **call.kwargs) for function in (call.subject, made))
+            result = check(next(pair), *args, backward=next(pair))
+        else:
+            result = check(functools.partial(made.apply, **call.kwargs), *args)
     except Exception as error:
         found = described(error)
     else:
@@ -200,16 +229,9 @@ def require_pass(made: Any, call: LayerCall, dtype: str, check: GradientCheck) -
 def guards_of(made: Any, call: LayerCall, check: GradientCheck) -> dict[str, Any]:
     """The options for which a derived backward holds with the given value alone, because the
     trace went where the option led it."""
-    guards = {}
-    for position, (name, value) in enumerate(zip(call.names, call.args, strict=False)):
-        if isinstance(value, str):
-            guards[name] = value
-        for other in other_options(value):
-            changed = call.at([*call.args[:position], other, *call.args[position + 1 :]])
-            if outputs_at(call.subject, changed.args, call.kwargs) is None:
-                continue
-            try:
-                require_pass(made, changed, CHECKED_DTYPES[0], check)
-            except NotDerived:
-                guards[name] = value
+    given = call.named
+    guards = {name: value for name, value in given.items() if isinstance(value, str)}
+    for name, changed in call.with_other_options():
+        if not is_passed(made, changed, CHECKED_DTYPES[0], check):
+            guards[name] = given[name]
     return guards

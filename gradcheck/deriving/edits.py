@@ -3,44 +3,45 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from itertools import product
+from string import Formatter
 from typing import Any
 
 from gradcheck.deriving.source import FunctionNode
 
-MODULES = ("paddle", "F", "np", "numpy", "nn")
+MODULES = ("paddle", "F", "np", "numpy", "nn", "ctx")
 """Names of modules, as people write them: no values."""
-OTHER_OPERATORS: dict[type, tuple[str, ...]] = {
-    ast.Add: ("-", "*"),
-    ast.Sub: ("+", "*"),
-    ast.Mult: ("/", "@", "+", "-"),
-    ast.Div: ("*",),
-    ast.MatMult: ("*",),
-}
-"""The operators that are tried in place of one."""
-SUMS = ("sum(axis=0)", "sum(axis=[0, 1])", "sum(axis=-1)")
-KEPT_SUMS = ("sum(axis=0, keepdim=True)", "sum(axis=-1, keepdim=True)")
-TURNS = ("t()", "swapaxes(-1, -2)")
-
-
-@dataclass
-class EditPlace:
-    """An expression of a backward, and the field of the node that holds it."""
-
-    expression: ast.expr
-    holder: ast.AST
-    field: str
-    position: int | None
-    """Its place in the field, if that is a list."""
-
-    def put(self, expression: ast.expr) -> None:
-        """Have another expression there."""
-        if self.position is None:
-            setattr(self.holder, self.field, expression)
-        else:
-            getattr(self.holder, self.field)[self.position] = expression
+SLIP, OMISSION, PUT_IN, LAST = range(4)
+EDITS: list[tuple[int, tuple[type, ...], str]] = [
+    (SLIP, (ast.Name, ast.Attribute), "{name}"),
+    (SLIP, (ast.Constant,), "{number}"),
+    (SLIP, (ast.UnaryOp,), "{operand}"),
+    (SLIP, (ast.Add,), "{left} - {right} | {left} * {right}"),
+    (SLIP, (ast.Sub,), "{left} + {right} | {left} * {right}"),
+    (
+        SLIP,
+        (ast.Mult,),
+        "{left} / {right} | {left} @ {right} | {left} + {right} | {left} - {right}",
+    ),
+    (SLIP, (ast.Div, ast.MatMult), "{left} * {right}"),
+    (SLIP, (ast.Call,), "{owner}.{method}({inside})"),
+    (OMISSION, (ast.BinOp,), "{left} | {right}"),
+    (OMISSION, (ast.Sub,), "{right} - {left}"),
+    (OMISSION, (ast.MatMult,), "{right} @ {left}"),
+    (OMISSION, (ast.Div,), "{right} / {left}"),
+    (OMISSION, (ast.Call,), "{argument} | {owner}"),
+    (OMISSION, (ast.expr,), "-{e} | 2 * {e} | 0.5 * {e} | {e} * {e} | 1 - {e}"),
+    (PUT_IN, (ast.Constant,), "{one}"),
+    (PUT_IN, (ast.expr,), "{e} * {name} | {e} / {name}"),
+    (PUT_IN, (ast.expr,), "{e}.sum(axis=0) | {e}.sum(axis=[0, 1]) | {e}.sum(axis=-1)"),
+    (PUT_IN, (ast.expr,), "{e}.sum(axis=0, keepdim=True) | {e}.sum(axis=-1, keepdim=True)"),
+    (PUT_IN, (ast.expr,), "{e}.t() | {e}.swapaxes(-1, -2) | {part}"),
+    (LAST, (ast.expr,), "{e} * ({part}) | {e} + {name} | {e} - {name} | {name} - {e}"),
+]
+"""How plain an edit is, of which expressions or operators, and the new texts. Of a name in braces
+that stands for several texts, each is tried; `e` is the expression, in parentheses."""
 
 
 @dataclass
@@ -48,242 +49,116 @@ class Edit:
     """New text in place of an expression."""
 
     tier: int
-    """How plain it is: 0 is a slip of one token."""
-    place: EditPlace
+    expression: ast.expr
     text: str
 
     @property
     def size(self) -> int:
         """How much is changed: a sign or an operator is one token."""
-        is_operator = self.tier == 0 and isinstance(self.place.expression, ast.BinOp)
+        is_operator = self.tier == SLIP and isinstance(self.expression, ast.BinOp)
         return 1 if is_operator else len(self.text.lstrip("-"))
 
 
-class EditWords:
-    """What edits are made of.
+def edits(places: Sequence[ast.expr], names: Sequence[str], make_parts: Any) -> Iterator[Edit]:
+    """All edits of some expressions, the plainest first, shorter ones before longer ones.
 
     Args:
-        names: the variables and attributes that backward can read.
-        make_parts: gives the expressions of a right backward in these names; called once, where
-            plainer edits were in vain.
+        names: the variables and attributes that can be read.
+        make_parts: gives expressions of a right backward; called where plainer edits were in vain.
     """
-
-    def __init__(self, names: Sequence[str], make_parts: Callable[[], Sequence[str]]) -> None:
-        self.names, self.make_parts = names, make_parts
-
-    @cached_property
-    def parts(self) -> Sequence[str]:
-        """Expressions of a right backward."""
-        return self.make_parts()
-
-
-Kind = Callable[[Any, str, EditWords], Iterator[str]]
-KINDS: list[tuple[int, type, Kind]] = []
-"""The kinds of edits: how plain they are, of which expressions, and the new texts."""
-
-
-def kind(tier: int, of: type = ast.expr) -> Callable[[Kind], Kind]:
-    """Add a kind of edits. It takes an expression, its text, and the words."""
-
-    def add(function: Kind) -> Kind:
-        KINDS.append((tier, of, function))
-        return function
-
-    return add
-
-
-TIERS = 4
-
-
-def edits(
-    function: FunctionNode, words: EditWords, useless: Sequence[ast.AST] = ()
-) -> Iterator[Edit]:
-    """All edits of a backward, the plainest first, shorter ones before longer ones.
-
-    Args:
-        useless: parts in which nothing is changed.
-    """
-    places_and_texts = [
-        (place, ast.unparse(place.expression)) for place in edit_places(function, useless)
-    ]
-    for tier in range(TIERS):
+    words: dict[str, Sequence[str]] = {"name": names}
+    for tier in range(LAST + 1):
+        if tier == PUT_IN:
+            words["part"] = make_parts()
         found = [
-            Edit(tier, place, new)
-            for place, text in places_and_texts
-            for new in texts_of(tier, place.expression, text, words)
+            Edit(tier, place, text)
+            for place in places
+            for text in dict.fromkeys(texts_of(tier, place, words))
+            if text != ast.unparse(place)
         ]
         yield from sorted(found, key=lambda edit: edit.size)
 
 
-def texts_of(tier: int, expression: ast.expr, text: str, words: EditWords) -> Iterator[str]:
+def texts_of(tier: int, place: ast.expr, words: Mapping[str, Sequence[str]]) -> Iterator[str]:
     """The texts that are tried in place of an expression in one tier."""
-    for its_tier, of, texts in KINDS:
-        if its_tier == tier and isinstance(expression, of):
-            yield from texts(expression, text, words)
+    holes = {**words, **holes_of(place, words["name"])}
+    kinds = type(place), type(getattr(place, "op", None)), ast.expr, type(place).__base__
+    for template in (t for its_tier, of, t in EDITS if its_tier == tier and {*of} & {*kinds}):
+        for text in template.split(" | "):
+            fields = [name for _, name, *_ in Formatter().parse(text) if name]
+            for values in product(*(holes.get(name, ()) for name in dict.fromkeys(fields))):
+                yield text.format(**dict(zip(dict.fromkeys(fields), values, strict=True)))
 
 
-def edit_places(function: FunctionNode, useless: Sequence[ast.AST]) -> Iterator[EditPlace]:
-    """The expressions of a backward that may be changed."""
-    waiting: list[ast.AST] = [part for part in function.body if part not in useless]
+def holes_of(place: Any, names: Sequence[str]) -> dict[str, Sequence[str]]:
+    """The texts for the names in templates that an expression has."""
+    text = ast.unparse(place)
+    holes: dict[str, Sequence[str]] = {"e": [f"({text})"]}
+    match place:
+        case ast.Constant(value=bool(value)):
+            return {"number": [repr(not value)]}
+        case ast.Constant(value=int(value) | float(value)):
+            near = (-value, value - 1, value + 1, value * 2, value / 2, value * 3)
+            return {"number": [repr(n) for n in dict.fromkeys(near) if n != 1], "one": ["1"]}
+        case ast.Constant():
+            return {}
+        case ast.UnaryOp():
+            return {**holes, "operand": [ast.unparse(place.operand)]}
+        case ast.BinOp():
+            left, right = (f"({ast.unparse(side)})" for side in (place.left, place.right))
+            return {**holes, "left": [left], "right": [right]}
+        case ast.Call():
+            arguments = [ast.unparse(a) for a in place.args if not isinstance(a, ast.Constant)]
+            return {**holes, "argument": arguments, **holes_of_method(place)}
+        case ast.Attribute() if text not in names:
+            return {**holes, "name": []}
+    return holes
+
+
+def holes_of_method(call: ast.Call) -> dict[str, Sequence[str]]:
+    """The same of the call of a method: a sum for a mean and the reverse; with and without
+    keepdim."""
+    if not isinstance(call.func, ast.Attribute):
+        return {}
+    owner, name = ast.unparse(call.func.value), call.func.attr
+    inside = [ast.unparse(argument) for argument in (*call.args, *call.keywords)]
+    without = [argument for argument in inside if not argument.startswith("keepdim")]
+    methods = {"sum": ["sum", "mean"], "mean": ["mean", "sum"]}.get(name, [name])
+    kept = [[*without, f"{word}=True"] for word in ("keepdim", "keepdims") if len(methods) > 1]
+    arguments = [inside, without, *kept]
+    return {
+        "owner": [] if owner in MODULES and name not in ("sum", "mean") else [f"({owner})"],
+        "method": methods,
+        "inside": list(dict.fromkeys(", ".join(a) for a in arguments)),
+    }
+
+
+def places_in(function: FunctionNode, useless: Sequence[ast.AST]) -> list[ast.expr]:
+    """The expressions of a backward that may be changed: values, not targets, functions, modules,
+    or what reads saved Tensors."""
+    places: list[ast.expr] = []
+    waiting = [(part, "body") for part in function.body]
     while waiting:
-        holder = waiting.pop(0)
-        for name, value in ast.iter_fields(holder):
+        node, field = waiting.pop(0)
+        if node in useless or ast.unparse(node).endswith(".saved_tensor()"):
+            continue
+        if isinstance(node, ast.expr) and field not in NOT_VALUES and may_change(node):
+            places.append(node)
+        for name, value in ast.iter_fields(node):
             items = value if isinstance(value, list) else [value]
-            for number, item in enumerate(items):
-                if not isinstance(item, ast.AST) or item in useless or reads_saved(item):
-                    continue
-                waiting.append(item)
-                if isinstance(item, ast.expr) and may_change(holder, name, item):
-                    position = number if isinstance(value, list) else None
-                    yield EditPlace(item, holder, name, position)
+            waiting += [(item, name) for item in items if isinstance(item, ast.AST)]  # type: ignore[misc]
+    return places
 
 
-def reads_saved(node: ast.AST) -> bool:
-    """Whether an expression is the call that reads what was saved."""
-    is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
-    return is_call and node.func.attr == "saved_tensor"  # type: ignore[attr-defined]
+NOT_VALUES = ("func", "targets", "target")
+"""Fields of nodes whose expressions are no values."""
 
 
-def may_change(holder: ast.AST, field: str, expression: ast.expr) -> bool:
-    """Whether an expression is a value that may be changed: not a target, a function or a module,
-    and not a statement of its own."""
-    if isinstance(holder, ast.Expr) or field in ("func", "targets", "target"):
+def may_change(node: ast.expr) -> bool:
+    """Whether an expression has a value: it is not a target, a module or one of its names."""
+    is_stored = isinstance(getattr(node, "ctx", None), ast.Store)
+    if is_stored or isinstance(node, (ast.Tuple, ast.Slice, ast.JoinedStr)):
         return False
-    if isinstance(getattr(expression, "ctx", None), ast.Store):
-        return False
-    if isinstance(expression, (ast.Tuple, ast.Slice, ast.JoinedStr)):
-        return False
-    if isinstance(expression, ast.Name):
-        return expression.id not in (*MODULES, "ctx")
-    is_attribute = isinstance(expression, ast.Attribute) and isinstance(expression.value, ast.Name)
-    return not (is_attribute and expression.value.id in MODULES)  # type: ignore[attr-defined]
-
-
-# --------------------------------------------------------------------------- a slip of one token
-@kind(0, ast.Name)
-def another_name(expression: ast.Name, text: str, words: EditWords) -> Iterator[str]:
-    """Another variable."""
-    yield from (name for name in words.names if name != text)
-
-
-@kind(0, ast.Attribute)
-def another_attribute(expression: ast.Attribute, text: str, words: EditWords) -> Iterator[str]:
-    """Another variable in place of an attribute of ctx."""
-    if text in words.names:
-        yield from (name for name in words.names if name != text)
-
-
-@kind(0, ast.Constant)
-def another_number(expression: ast.Constant, text: str, words: EditWords) -> Iterator[str]:
-    """A neighbour, the double, a half, the negative of a number."""
-    value: Any = expression.value
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        others = (-value, value - 1, value + 1, value * 2, value / 2, value * 3)
-        yield from map(repr, dict.fromkeys(v for v in others if v not in (value, 1)))
-    if isinstance(value, bool):
-        yield repr(not value)
-
-
-@kind(0, ast.UnaryOp)
-def without_sign(expression: ast.UnaryOp, text: str, words: EditWords) -> Iterator[str]:
-    """Without the sign."""
-    yield ast.unparse(expression.operand)
-
-
-@kind(0, ast.BinOp)
-def another_operator(expression: ast.BinOp, text: str, words: EditWords) -> Iterator[str]:
-    """Another operator."""
-    left, right = (f"({ast.unparse(side)})" for side in (expression.left, expression.right))
-    for operator in OTHER_OPERATORS.get(type(expression.op), ()):
-        yield f"{left} {operator} {right}"
-
-
-@kind(0, ast.Call)
-def another_reduction(expression: ast.Call, text: str, words: EditWords) -> Iterator[str]:
-    """A sum for a mean and the reverse; keepdim put in or left out."""
-    if not isinstance(expression.func, ast.Attribute):
-        return
-    name, arguments = expression.func.attr, [*expression.args, *expression.keywords]
-    inside = [ast.unparse(argument) for argument in arguments]
-    kept = [argument for argument in inside if not argument.startswith("keepdim")]
-    owner = ast.unparse(expression.func.value)
-    if len(kept) < len(inside):
-        yield f"{owner}.{name}({', '.join(kept)})"
-    if name in ("sum", "mean"):
-        yield f"{owner}.{'mean' if name == 'sum' else 'sum'}({', '.join(inside)})"
-        if len(kept) == len(inside):
-            yield f"{owner}.{name}({', '.join([*inside, 'keepdim=True'])})"
-
-
-# --------------------------------------------------------------------------- something left out
-@kind(1, ast.BinOp)
-def one_operand(expression: ast.BinOp, text: str, words: EditWords) -> Iterator[str]:
-    """One operand alone, or both in the other order."""
-    left, right = ast.unparse(expression.left), ast.unparse(expression.right)
-    yield left
-    yield right
-    if isinstance(expression.op, (ast.Sub, ast.MatMult, ast.Div)):
-        sign = {ast.Sub: "-", ast.MatMult: "@", ast.Div: "/"}[type(expression.op)]
-        yield f"({right}) {sign} ({left})"
-
-
-@kind(1, ast.Call)
-def one_argument(expression: ast.Call, text: str, words: EditWords) -> Iterator[str]:
-    """An argument of a call, or what a method is of."""
-    yield from (ast.unparse(a) for a in expression.args if not isinstance(a, ast.Constant))
-    if isinstance(expression.func, ast.Attribute):
-        owner = ast.unparse(expression.func.value)
-        if owner not in MODULES:
-            yield owner
-
-
-@kind(1)
-def another_multiple(expression: ast.expr, text: str, words: EditWords) -> Iterator[str]:
-    """The negative, the double, the half, the square, and the rest to 1."""
-    if not isinstance(expression, ast.Constant):
-        yield from (f"-({text})", f"2 * ({text})", f"0.5 * ({text})", f"({text}) * ({text})")
-        yield f"1 - ({text})"
-
-
-# --------------------------------------------------------------------------- something put in
-@kind(2, ast.Constant)
-def number_one(expression: ast.Constant, text: str, words: EditWords) -> Iterator[str]:
-    """The number 1, after all that is plainer: a factor or a power of 1 is better left out."""
-    if type(expression.value) in (int, float):
-        yield "1"
-
-
-@kind(2)
-def another_factor(expression: ast.expr, text: str, words: EditWords) -> Iterator[str]:
-    """A variable as a factor or divisor."""
-    if not isinstance(expression, ast.Constant):
-        yield from (f"({text}) * {name}" for name in words.names)
-        yield from (f"({text}) / {name}" for name in words.names)
-
-
-@kind(2)
-def another_shape(expression: ast.expr, text: str, words: EditWords) -> Iterator[str]:
-    """A sum over an axis, or a transposition."""
-    if not isinstance(expression, ast.Constant):
-        yield from (f"({text}).{method}" for method in (*SUMS, *KEPT_SUMS, *TURNS))
-
-
-@kind(2)
-def right_part(expression: ast.expr, text: str, words: EditWords) -> Iterator[str]:
-    """A part of a right backward."""
-    yield from (part for part in words.parts if part != text)
-
-
-@kind(3)
-def right_factor(expression: ast.expr, text: str, words: EditWords) -> Iterator[str]:
-    """A part of a right backward as a factor."""
-    if not isinstance(expression, ast.Constant):
-        yield from (f"({text}) * ({part})" for part in words.parts)
-
-
-@kind(3)
-def another_term(expression: ast.expr, text: str, words: EditWords) -> Iterator[str]:
-    """A variable as a term."""
-    if not isinstance(expression, ast.Constant):
-        for name in words.names:
-            yield from (f"({text}) + {name}", f"({text}) - {name}", f"{name} - ({text})")
+    first = getattr(node, "value", None) if isinstance(node, ast.Attribute) else node
+    name = getattr(first, "id", "")
+    return name not in MODULES or (name == "ctx" and isinstance(node, ast.Attribute))

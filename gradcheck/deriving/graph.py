@@ -41,6 +41,8 @@ class Node:
     depends_on_input: bool = False
     flows: bool = False
     """Whether it is computed from a cotangent."""
+    sizes: tuple[Any, ...] = ()
+    """The sizes as numbers with a source, once `sourced_sizes` was asked."""
 
     def __post_init__(self) -> None:
         self.tensor = Traced(self)
@@ -76,8 +78,7 @@ class Traced(Tensor, Symbol):
 
     @property
     def shape(self) -> Size:
-        sizes = enumerate(self.array.shape)
-        return Size([with_source(size, SizeOf(self.traced, axis)) for axis, size in sizes])
+        return Size(sourced_sizes(self.traced))
 
     @property
     def size(self) -> Any:
@@ -137,3 +138,60 @@ def operation_name(value: Any) -> str:
 def traced_shape(value: Any) -> tuple[int, ...]:
     """The shape of a Tensor; that of a number."""
     return tuple(value.array.shape) if isinstance(value, Tensor) else ()
+
+
+REDUCTIONS = ("sum", "mean", "max", "min", "norm", "logsumexp")
+"""Operations that take an axis, over which they reduce."""
+IN_OTHER_SHAPES = (
+    *("getitem", "scattered_at", "concat", "stack", "split", "unbind", "einsum_explicit"),
+    *("bmm", "fold", "unfold", "pad", "tile", "diagonal", "positions", "one_hot"),
+)
+"""Operations whose result has a size of an argument by chance alone."""
+
+
+def sourced_sizes(node: Node) -> tuple[Any, ...]:
+    """The sizes of a value: as the numbers that made it so, or as the sizes of what it was computed
+    from, where an operation keeps them."""
+    if not node.sizes:
+        known = dict(enumerate(kept_sizes(node)))
+        node.sizes = tuple(
+            known[axis] if known.get(axis) == size else with_source(size, SizeOf(node, axis))
+            for axis, size in enumerate(node.shape)
+        )
+    return node.sizes
+
+
+def kept_sizes(node: Node) -> list[Any]:
+    """The sizes that a value has from its arguments, by axis; None or another size for a new
+    one."""
+    name, arguments = node.operation, node.arguments
+    inner = [list(sourced_sizes(read)) for read in nodes_in(arguments)]
+    if name in ("reshape", "broadcast_to", "broadcast_view", "scatter_sum"):
+        return list(arguments[1])
+    if name == "matrix_transpose":
+        return [*inner[0][:-2], inner[0][-1], inner[0][-2]]
+    if name == "transpose":
+        return [inner[0][axis] for axis in arguments[1]]
+    if name == "matmul":
+        return [*inner[0][:-1], inner[1][-1]]
+    if name in REDUCTIONS:
+        axes = listed_axes(arguments[1], len(inner[0]))
+        if len(inner[0]) == len(node.shape):
+            return [1 if axis in axes else size for axis, size in enumerate(inner[0])]
+        return [size for axis, size in enumerate(inner[0]) if axis not in axes]
+    if name in IN_OTHER_SHAPES:
+        return []
+    return broadcast_sizes(inner, len(node.shape))
+
+
+def broadcast_sizes(shapes: list[list[Any]], ndim: int) -> list[Any]:
+    """The sizes to which shapes broadcast, each that of the first that has it."""
+    padded = [[1] * (ndim - len(shape)) + shape for shape in shapes if len(shape) <= ndim]
+    return [next((size for size in axis if size != 1), 1) for axis in zip(*padded, strict=True)]
+
+
+def listed_axes(axis: Any, ndim: int) -> list[int]:
+    """The axes that an argument `axis` names."""
+    if axis is None:
+        return list(range(ndim))
+    return [int(k) % ndim for k in ([axis] if isinstance(axis, int) else axis)]

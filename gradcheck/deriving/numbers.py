@@ -101,6 +101,9 @@ def sourced_operator(name: str, text: str, is_reflected: bool) -> Callable[[Any,
 
 def negated(self: Any) -> Any:
     """The method of the minus sign."""
+    source = source_of(self)
+    if isinstance(source, Arithmetic) and len(source.operands) == 1:
+        return source.operands[0]
     return with_source(-plain_number(self), Arithmetic("-", (self,)))
 
 
@@ -120,18 +123,17 @@ for _kind in (SourcedInt, SourcedFloat):
         setattr(_kind, f"__r{_name}__", sourced_operator(_name, _text, True))
 
 
-def size_factors(value: Any) -> list[SizeOf]:
-    """The sizes whose product a number is; none if it is anything else."""
+def factors_of(value: Any) -> list[Any]:
+    """The numbers whose product a number is, as sizes are multiplied to count elements."""
     source = source_of(value)
-    if isinstance(source, SizeOf):
-        return [source]
     if not isinstance(source, Arithmetic) or source.operator != "*":
-        return []
-    factors: list[SizeOf] = []
-    for operand in source.operands:
-        if type(operand) is int and operand == 1:
-            continue  # where math.prod begins
-        if not size_factors(operand):
-            return []
-        factors += size_factors(operand)
-    return factors
+        return [] if source is None and value == 1 else [value]  # 1 is where math.prod begins
+    return [factor for operand in source.operands for factor in factors_of(operand)]
+
+
+def number_key(value: Any) -> Any:
+    """A key that equal numbers of the same source share."""
+    source = source_of(value)
+    if isinstance(source, Arithmetic):
+        return (source.operator, *map(number_key, source.operands))
+    return type(plain_number(value)).__name__, repr(plain_number(value)), source

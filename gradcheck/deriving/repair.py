@@ -11,7 +11,7 @@ import dis
 import inspect
 import re
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from itertools import chain, islice
@@ -21,149 +21,105 @@ from typing import Any
 
 import numpy as np
 
-from gradcheck.deriving.agreement import KnownPoint, is_gradient_right, unrecorded
-from gradcheck.deriving.call import LayerCall
-from gradcheck.deriving.edits import TIERS, Edit, EditWords, edit_places, edits
-from gradcheck.deriving.forms import INFIX
-from gradcheck.deriving.graph import Node, NotDerived, Traced
-from gradcheck.deriving.points import (
-    is_array,
-    other_options,
-    outputs_at,
-    raw_array,
-    resized,
-)
-from gradcheck.deriving.printing import FORMS, Names, Printer
-from gradcheck.deriving.program import Statements
+from gradcheck.deriving.agreement import KnownPoint
+from gradcheck.deriving.call import LayerCall, grad_mode_as
+from gradcheck.deriving.dialects import NUMPY, PADDLE, Dialect
+from gradcheck.deriving.edits import LAST, Edit, edits, places_in
+from gradcheck.deriving.graph import Node, NotDerived
+from gradcheck.deriving.printing import Printer, names_on_context
 from gradcheck.deriving.source import (
     SourceText,
     TextChange,
     part_of_file,
-    reads_saved_in,
     returns_of,
     source_of_file,
 )
-from gradcheck.deriving.trace import Trace, attributes_of
+from gradcheck.deriving.trace import Return, Trace, attributes_of, trace
 from gradcheck.result import Fix
+from pylayer.tensor.tensor import Tensor
+from pylayer.watch.numpy_recording import Code
 
-assert INFIX.keys() <= FORMS.keys()  # the forms of operations are in the table
 OTHER_VALUES = 2
 OTHER_SIZES = 3
 """Points, beside the given one, at which an edit has to agree."""
 MOST_EDITS = 600
-"""Edits that are tried: measured on tests/bench/repairs.py, more find 1 % more."""
+"""Edits that are tried: measured on tests/bench/derive.py, more find 1 % more."""
+SAME_VALUE = 1e-12
+"""The share by which a variable of backward may differ from the value that it is."""
 
-LayerPasses = Callable[[Any, LayerCall], bool]
-"""Whether gradcheck passes a layer at the arguments of a call."""
+WrittenGradient = Callable[..., Any]
 
 
 class Repair:
-    """The search for the one edit of a layer's backward.
+    """The search for the one edit of a backward.
 
     Args:
-        call: a call of the layer at which it is wrong.
-        passes: gradcheck's verdict on a changed layer.
+        call: a call of the layer or function at which it is wrong.
+        backward: of the layer; of a function of arrays, the gradients that are written for it.
+        passes: whether gradcheck passes with another backward.
 
     Raises:
         NotDerived: the gradients of forward, or the source of backward, are not known.
     """
 
-    def __init__(self, call: LayerCall, passes: LayerPasses) -> None:
-        self.call = call.at(call.in_dtype("float64"))
-        self.layer, self.passes = call.subject, passes
-        self.point = KnownPoint.of(self.call)
-        self.backward = inspect.unwrap(self.layer.backward)
+    def __init__(
+        self,
+        call: LayerCall,
+        backward: WrittenGradient,
+        passes: Callable[[WrittenGradient], bool],
+    ) -> None:
+        self.call, self.passes = call.at(call.in_dtype("float64")), passes
+        self.backward = inspect.unwrap(backward)
         if inspect.ismethod(self.backward):
             raise NotDerived("backward is a classmethod")
+        self.forward_code = Code((call.function,))
+        self.point = KnownPoint.of(self.call, self.forward_code)
+        self.agreement = self.point.agreement(self.backward)
         code = self.backward.__code__
-        file = source_of_file(code.co_filename)
-        self.source, tree = part_of_file(file, code.co_firstlineno)
-        function = tree.body[0]
+        self.source, self.tree = part_of_file(source_of_file(code.co_filename), code.co_firstlineno)
+        function = self.tree.body[0]
         if not isinstance(function, ast.FunctionDef) or function.name != code.co_name:
             raise NotDerived("the source of backward is not known")
         function.decorator_list = []
-        self.tree, self.function = tree, function
+        self.function = function
         closure = inspect.getclosurevars(self.backward).nonlocals
         self.scope = {**self.backward.__globals__, **closure}
-        self.program = Statements(function, self.scope)
-        self.require_same_code()
-        self.is_straight = self.program.is_straight
-        self.statements = {
-            node: number
-            for number, statement in enumerate(function.body)
-            for node in ast.walk(statement)
-        }
-        """The statement of each expression, by its number."""
-        self.wrong: int | None = None
-        """The number of the gradient that is wrong, if it is one alone."""
-        if self.is_straight:
-            self.program.start(self.point.arguments())
-
-    def require_same_code(self) -> None:
-        """Raise NotDerived: the text of the file is not what runs."""
-        if [*instructions_of(self.backward.__code__)] != [
-            *instructions_of(self.compiled().__code__)
-        ]:
+        if [*instructions_of(code)] != [*instructions_of(self.compiled().__code__)]:
             raise NotDerived("the source of backward is not what runs")
 
     def fix(self, most: int = MOST_EDITS) -> Fix | None:
-        """The edit, or None: no edit makes the backward right, or it is right.
+        """The edit, or None: no edit of so many makes the backward right, or it is right.
 
         Raises:
             NotDerived: an edit is right here, and forward runs at no other sizes.
         """
+        if all(self.agreement):
+            return None
         with warnings.catch_warnings():  # of code that nobody wrote
             warnings.simplefilter("ignore")
-            return self.first_fix(most)
+            places = places_in(self.function, self.useless())
+            found = islice(edits(places, self.names, lambda: list(self.parts)), most)
+            fixes = map(self.tried, chain(found, self.whole_expressions()))
+            return next(filter(None, fixes), None)
 
-    def first_fix(self, most: int) -> Fix | None:
-        """The first edit that is right, of so many."""
-        agreement = self.point.agreement(self.layer.backward)
-        if all(agreement):
-            return None
-        wrong = [number for number, is_right in enumerate(agreement) if not is_right]
-        if len(wrong) == 1 and len(self.returned()) == len(agreement):
-            self.wrong = wrong[0]
-        useless = self.useless_parts(agreement)
-        found = islice(edits(self.function, self.words, useless), most)
-        for edit in chain(found, self.whole_expressions()):
-            expression = parsed(edit.text)
-            if expression is None or not self.is_right_here(edit, expression):
-                continue
-            fix = self.tried(edit, expression)
-            if fix is not None:
-                return fix
-        return None
-
-    def is_right_here(self, edit: Edit, expression: ast.expr) -> bool:
-        """Whether an edit makes the backward right at the first point."""
-        with edited(edit, expression), unrecorded():
-            try:
-                if not self.is_straight:
-                    return self.point.is_right(self.compiled())
-                number = self.statements[edit.place.expression]
-                is_return = number == len(self.function.body) - 1
-                if is_return and self.wrong is not None:
-                    value = self.program.value(self.returned()[self.wrong])
-                    if not is_gradient_right(value, self.point.gradients[self.wrong]):
-                        return False
-                return all(self.point.agreement_of(self.program.returned(number)))
-            except Exception:
-                return False
-
-    def tried(self, edit: Edit, expression: ast.expr) -> Fix | None:
+    def tried(self, edit: Edit) -> Fix | None:
         """The fix that an edit is, if it is right everywhere."""
-        with edited(edit, expression):
-            backward = self.compiled()
-            if not self.is_right_elsewhere(backward):
+        try:
+            expression = ast.parse(edit.text, mode="eval").body
+        except SyntaxError:
+            return None
+        with edited(edit.expression, expression):
+            try:
+                backward = self.compiled()
+            except SyntaxError:
                 return None
-            changed = type(self.layer.__name__, (self.layer,), {"backward": staticmethod(backward)})
-            if not self.passes(changed, self.call):
+            is_right = self.point.is_right(backward) and self.is_right_elsewhere(backward)
+            if not is_right or not self.passes(backward):
                 return None
             wanted = ast.dump(self.function)
-        return written_fix(self.source, edit, expression, wanted)
+        return written_fix(self.source, edit.expression, expression, wanted)
 
-    def compiled(self) -> Callable[..., Any]:
+    def compiled(self) -> WrittenGradient:
         """The backward as it is changed now."""
         scope = dict(self.scope)
         exec(compile(self.tree, "<edited backward>", "exec"), scope)
@@ -177,95 +133,71 @@ class Repair:
         Raises:
             NotDerived: forward runs at no other sizes.
         """
-        return [KnownPoint.of(call, seed) for seed, call in enumerate(self.other_calls(), 1)]
-
-    def other_calls(self) -> Iterator[LayerCall]:
-        """Calls with other values, sizes and options."""
-        call, random = self.call, np.random.default_rng(1)
-        for _ in range(OTHER_VALUES):
-            moved = [
-                resized(value, raw_array(value).shape, random) if has_floats(value) else value
-                for value in call.args
-            ]
-            if outputs_at(call.subject, moved, call.kwargs) is not None:
-                yield call.at(moved)
-        others = list(islice(call.others(seed=2), OTHER_SIZES))
-        if not others:
+        sizes = list(islice(self.call.others(seed=2), OTHER_SIZES))
+        if not sizes:
             raise NotDerived("forward runs at no other sizes")
-        yield from others
-        for position, value in enumerate(call.args):
-            for option in other_options(value)[:1]:
-                changed = [*call.args[:position], option, *call.args[position + 1 :]]
-                if outputs_at(call.subject, changed, call.kwargs) is not None:
-                    yield call.at(changed)
+        values = self.call.with_other_values(OTHER_VALUES, seed=1)
+        options = dict(reversed(list(self.call.with_other_options())))
+        calls = [*values, *sizes, *options.values()]
+        return [KnownPoint.of(call, self.forward_code, seed) for seed, call in enumerate(calls, 1)]
 
-    def is_right_elsewhere(self, backward: Callable[..., Any]) -> bool:
+    def is_right_elsewhere(self, backward: WrittenGradient) -> bool:
         """Whether a backward is right at the other points."""
         return all(point.is_right(backward) for point in self.other_points)
 
     # ----------------------------------------------------------------- what edits are made of
+    @property
+    def names(self) -> list[str]:
+        """The variables of backward, and the attributes of ctx."""
+        nodes = (node for node in ast.walk(self.function) if isinstance(node, ast.Name))
+        stored = [node.id for node in nodes if isinstance(node.ctx, ast.Store)]
+        parameters = [argument.arg for argument in self.function.args.args]
+        attributes = [name for context in self.point.context for name in attributes_of(context)]
+        given = parameters[len(self.point.context) :]
+        return list(dict.fromkeys([*stored, *given, *(f"ctx.{name}" for name in attributes)]))
+
     @cached_property
     def trace(self) -> Trace:
-        """The trace of forward. Raises NotDerived: it cannot be traced."""
-        return self.call.trace()
+        """The trace of forward at the first point. Raises NotDerived: it cannot be traced."""
+        return trace(self.call)
 
     @cached_property
-    def words(self) -> EditWords:
-        """The names that backward has, and the parts of a right one in these names."""
-        stored = [
-            node.id
-            for node in ast.walk(self.function)
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    def printers(self) -> list[Printer]:
+        """Printers of a right backward in the variables of the user's: Tensors, and arrays."""
+        seen = Return()
+        with suppress(Exception), seen.of(self.backward.__code__), grad_mode_as(False):
+            self.backward(*self.point.arguments(), **self.point.keywords())
+        tensors = {name: v.array for name, v in seen.locals.items() if isinstance(v, Tensor)}
+        arrays = {name: v for name, v in seen.locals.items() if isinstance(v, np.ndarray)}
+        return [
+            self.printer(dialect, found)
+            for found, dialect in ((tensors, PADDLE), (arrays, NUMPY))
+            if found
         ]
-        cotangents = [argument.arg for argument in self.function.args.args[1:]]
-        on_context = [f"ctx.{name}" for name in attributes_of(self.point.context)]
-        return EditWords(list(dict.fromkeys([*stored, *cotangents, *on_context])), self.right_parts)
 
-    def saved_names(self) -> dict[Node, str]:
-        """The names by which backward reads what was saved."""
-        names = reads_saved_in(self.function)
-        values = [value.traced for value in self.trace.saved if isinstance(value, Traced)]
-        if len(names) != len(self.trace.saved) or len(values) != len(names):
-            return {}
-        return dict(zip(values, names, strict=True))
+    def printer(self, dialect: Dialect, arrays: Mapping[str, Any]) -> Printer:
+        """A printer that reads some variables, and Tensors on ctx."""
+        names = known_nodes(self.trace.nodes, arrays) | names_on_context(self.trace, dialect)
+        return Printer(self.trace, dialect, names, is_fixed=True)
 
-    def printer(self) -> Printer:
-        """A printer of a right backward in the names of the user's."""
-        return Printer(Names(self.trace, self.saved_names()))
-
-    def right_parts(self) -> list[str]:
-        """The expressions of a right backward, the shortest first; none if it is not known."""
+    @cached_property
+    def parts(self) -> dict[str, None]:
+        """The expressions of a right backward, the shortest first."""
         texts: set[str] = set()
-        try:
-            nodes = self.trace.nodes
-        except Exception:  # whatever forward raises of a Tensor of a trace
-            return []
-        for node in nodes:
-            if node.flows and node.operation != "cotangent":
-                with suppress(NotDerived):
-                    texts |= subexpressions(expression_alone(self.printer(), node))
-        return sorted(texts, key=lambda text: (len(text), text))
+        with suppress(Exception):  # whatever forward raises of a Tensor of a trace
+            for printer in self.printers:
+                for node in filter(lambda node: node.flows, self.trace.nodes):
+                    texts |= subexpressions(text_alone(printer, node))
+        return dict.fromkeys(sorted(texts, key=lambda text: (len(text), text)))
 
-    def useless_parts(self, agreement: Sequence[bool]) -> list[ast.AST]:
-        """The parts of backward that are not to be changed, where this is known."""
-        returned = self.returned()
-        if not self.is_straight or len(returned) != len(agreement) or not self.runs():
+    def useless(self) -> list[ast.AST]:
+        """The results of backward in which no one edit makes it right: those that are right, and
+        all if several are wrong."""
+        returned, agreement = self.returned(), self.agreement
+        if len(returned) != len(agreement):
             return []
-        pairs = zip(agreement, self.point.gradients, strict=True)
-        is_right = [right and gradient is not None for right, gradient in pairs]
-        needed = [k for k, gradient in enumerate(self.point.gradients) if gradient is not None]
-        others = [returned[k] for k in range(len(returned)) if k not in needed]
-        results = [returned[k] for k in needed]
-        return [*others, *self.program.useless_parts(results, [is_right[k] for k in needed])]
-
-    def runs(self) -> bool:
-        """Whether backward runs as it is."""
-        try:
-            with unrecorded():
-                self.program.returned(len(self.function.body) - 1)
-        except Exception:
-            return False
-        return True
+        is_alone = agreement.count(False) == 1
+        return [r for r, right in zip(returned, agreement, strict=True) if right or not is_alone]
 
     def returned(self) -> list[ast.expr]:
         """The expressions that backward returns, if it returns at one place."""
@@ -276,50 +208,53 @@ class Repair:
         return list(value.elts) if isinstance(value, ast.Tuple) else [value]
 
     def whole_expressions(self) -> Iterator[Edit]:
-        """The edit that writes out the one gradient that is wrong."""
-        if self.wrong is None:
+        """The edits that write out the one gradient that is wrong."""
+        wrong = [k for k, right in enumerate(self.agreement) if not right]
+        if len(wrong) != 1 or len(self.returned()) != len(self.agreement):
             return
-        for place in edit_places(self.function, ()):
-            if place.expression is self.returned()[self.wrong]:
-                with suppress(Exception):  # as in `right_parts`
-                    node = list(self.trace.gradients.values())[self.wrong]
-                    if node is not None:
-                        yield Edit(TIERS, place, expression_alone(self.printer(), node))
+        with suppress(Exception):  # as in `parts`
+            node = list(self.trace.gradients.values())[wrong[0]]
+            for text in [text_alone(p, node) for p in self.printers if node is not None]:
+                yield Edit(LAST, self.returned()[wrong[0]], text)
 
 
 @contextmanager
-def edited(edit: Edit, expression: ast.expr) -> Iterator[None]:
-    """A block in which an edit is made."""
-    old = edit.place.expression
+def edited(place: ast.expr, expression: ast.expr) -> Iterator[None]:
+    """A block in which an expression of a tree is another."""
     for node in ast.walk(expression):
         if isinstance(node, (ast.expr, ast.keyword)):
-            ast.copy_location(node, old)
-    edit.place.put(expression)
+            ast.copy_location(node, place)
+    before = place.__class__, place.__dict__
+    place.__class__, place.__dict__ = expression.__class__, expression.__dict__
     try:
         yield
     finally:
-        edit.place.put(old)
+        place.__class__, place.__dict__ = before
 
 
-def has_floats(value: Any) -> bool:
-    """Whether an argument is of floats."""
-    return is_array(value) and raw_array(value).dtype.kind == "f"
+def known_nodes(nodes: Sequence[Node], arrays: Mapping[str, Any]) -> dict[Node, str]:
+    """The values of a trace that variables have, and the names of these."""
+    return {
+        node: name
+        for name, array in arrays.items()
+        for node in nodes
+        if array.shape == node.shape and is_same_array(array, node.array)
+    }
 
 
-def parsed(text: str) -> ast.expr | None:
-    """The tree of an expression; None if it is none."""
+def is_same_array(found: Any, wanted: Any) -> bool:
+    """Whether arrays are equal but for rounding."""
+    return bool(np.allclose(found, wanted, rtol=SAME_VALUE, atol=0.0))
+
+
+def text_alone(printer: Printer, node: Node) -> str:
+    """A value as one expression; empty where there is none."""
     try:
-        return ast.parse(text, mode="eval").body
-    except SyntaxError:
-        return None
-
-
-def expression_alone(printer: Printer, node: Node) -> str:
-    """A value as one expression. Raises NotDerived: it needs statements before it."""
-    text = printer.expression(node).text
-    if printer.lines:
-        raise NotDerived("it needs several lines")
-    return text
+        tree = printer.tree(node)
+    except NotDerived:
+        return ""
+    names = {inner.id for inner in ast.walk(tree) if isinstance(inner, ast.Name)}
+    return "" if names & {*printer.variables.values()} else ast.unparse(tree)
 
 
 def subexpressions(text: str) -> set[str]:
@@ -329,9 +264,8 @@ def subexpressions(text: str) -> set[str]:
 
 
 # --------------------------------------------------------------------------- the edit as text
-def written_fix(source: SourceText, edit: Edit, expression: ast.expr, wanted: str) -> Fix | None:
+def written_fix(source: SourceText, old: ast.expr, expression: ast.expr, wanted: str) -> Fix | None:
     """The fix that an edit is, in the text of the file, with no more parentheses than needed."""
-    old = edit.place.expression
     start, end = source.span(old)
     text = ast.unparse(expression)
     spans = [(start, end)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import difflib
+import inspect
 import linecache
 import re
 import textwrap
@@ -137,18 +138,8 @@ def source_of_function(function: Any) -> tuple[SourceText, ast.Module]:
 
 def part_of_file(source: SourceText, line: int) -> tuple[SourceText, ast.Module]:
     """The block of a file that begins at a line, indented as it is, and its tree."""
-    lines = source.lines[line - 1 :]
-    indent = len(lines[0]) - len(lines[0].lstrip())
-    end = 1
-    is_in_head = not lines[0].lstrip().startswith("@")
-    for number, text in enumerate(lines[1:], 1):
-        is_outside = text.strip() and len(text) - len(text.lstrip()) <= indent
-        if is_outside and is_in_head:
-            break
-        is_in_head = is_in_head or text.lstrip().startswith("def ")
-        if text.strip():
-            end = number + 1
-    part = SourceText(source.path, "".join(lines[:end]), line)
+    lines = inspect.getblock(source.lines[line - 1 :])
+    part = SourceText(source.path, "".join(lines), line)
     try:
         tree = ast.parse(textwrap.dedent(part.text))
     except SyntaxError:
@@ -221,15 +212,3 @@ def is_call_of(statement: ast.AST, method: str) -> bool:
         return False
     function = statement.value.func
     return isinstance(function, ast.Attribute) and function.attr == method
-
-
-def reads_saved_in(function: FunctionNode) -> list[str]:
-    """The names by which a function reads what was saved, if it does so at one place."""
-    for node in ast.walk(function):
-        is_call = isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)
-        if not is_call or not ast.unparse(node).rstrip("()").endswith(".saved_tensor"):
-            continue
-        target = node.targets[0]  # type: ignore[attr-defined]
-        names = target.elts if isinstance(target, (ast.Tuple, ast.List)) else []
-        return [ast.unparse(name) for name in names]
-    return []

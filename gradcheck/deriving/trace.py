@@ -12,43 +12,56 @@ from typing import Any
 
 import numpy as np
 
-from gradcheck.deriving.graph import Node, NotDerived, Traced, nodes_in, traced_shape
+from gradcheck.deriving.call import LayerCall, as_input, grad_mode_as
+from gradcheck.deriving.graph import (
+    REDUCTIONS,
+    Node,
+    NotDerived,
+    Traced,
+    nodes_in,
+    sourced_sizes,
+    traced_shape,
+)
 from gradcheck.deriving.numbers import Argument, SourcedInt, is_number, with_source
 from gradcheck.deriving.tracer import Tracer
-from pylayer.layer.py_layer import PyLayer, PyLayerContext
-from pylayer.ops.creation import to_tensor, zeros_like
-from pylayer.tape.grad_mode import grad_mode
+from pylayer.layer.py_layer import PyLayerContext
+from pylayer.ops.creation import zeros_like
 from pylayer.tape.node import apply_rule, unbroadcast
 from pylayer.tape.op import Op
 from pylayer.tape.symbol import recording
 from pylayer.tape.vjp import OPS, recorded_ops
+from pylayer.tensor.nested import mapped
 from pylayer.tensor.tensor import Tensor
+from pylayer.watch import exchange
+from pylayer.watch.numpy_array import RecordedArray
 from pylayer.watch.numpy_recording import Code, recording_numpy
 
+COTANGENT_SEED = 48
+"""Part of the seed of cotangents, so that they are not a user's inputs of the same seed."""
 CANCELLED = 1e-13
 """A sum of gradients below this share of its terms is zero: rounding of float64 leaves 2⁻⁵² of a
 term, some hundred times over in a long sum."""
-REDUCTIONS = ("sum", "mean", "max", "min", "norm", "logsumexp")
-"""Operations that take an axis, which the gradient of what they broadcast with is summed over."""
 
 
 @dataclass
 class Trace:
     """What a call of forward computes, and its gradients."""
 
-    function: Any
-    """The function of forward."""
-    is_layer: bool
+    call: LayerCall
     arguments: dict[str, Any]
     """By name, what forward got: Tensors of the trace, and plain numbers with their source."""
     returned: list[Any]
     """The Tensors that forward returned."""
     locals: dict[str, Any]
-    """The local variables where forward returned."""
-    line: int
-    """The line of the return."""
+    """The local variables where forward returned; Tensors of the trace for arrays of NumPy."""
     attributes: dict[str, Any]
-    """What forward set on ctx."""
+    """What forward set on ctx, likewise."""
+    arrays: set[str]
+    """The names of the variables, and of the attributes as ``ctx.name``, that are arrays."""
+    saved: tuple[Any, ...]
+    """What forward saved for backward."""
+    in_numpy: bool
+    """Whether forward computes with arrays."""
     cotangents: list[Node | None]
     """One per returned Tensor; None for one that takes none."""
     gradients: dict[str, Node | None]
@@ -57,77 +70,73 @@ class Trace:
     """The gradients of the values of forward."""
     nodes: list[Node]
     """All values, in the order in which they were computed."""
-    saved: tuple[Any, ...]
-    """What forward saved for backward."""
 
     @property
     def inputs(self) -> dict[str, Node]:
         """The Tensors among the arguments."""
-        values = self.arguments.items()
-        return {name: value.traced for name, value in values if isinstance(value, Traced)}
+        return traced_inputs(self.arguments)
 
 
-def is_layer_class(subject: Any) -> bool:
-    """Whether a subject is a PyLayer class of the engine."""
-    return isinstance(subject, type) and issubclass(subject, PyLayer)
+def traced_inputs(arguments: Mapping[str, Any]) -> dict[str, Node]:
+    """The values of the Tensors among arguments."""
+    return {name: v.traced for name, v in arguments.items() if is_in_trace(v)}
 
 
-def trace(
-    subject: Any,
-    args: Sequence[Any],
-    kwargs: Mapping[str, Any],
-    random: np.random.Generator,
-    simplifies: bool = True,
-) -> Trace:
-    """Trace a PyLayer's forward, or a function, at some arguments, and take its gradients.
+def is_in_trace(value: Any) -> bool:
+    """Whether a value is a Tensor of the trace."""
+    return isinstance(value, Traced)
+
+
+def trace(call: LayerCall, seed: int = 0) -> Trace:
+    """Trace the forward of a call, and take its gradients.
 
     Args:
-        subject: a PyLayer class of the engine, or a function of its Tensors.
-        args, kwargs: as `apply` takes them; arrays become Tensors that need a gradient.
-        random: draws the cotangents.
-        simplifies: whether the backward is to be printed, not only its values read.
+        seed: of the cotangents.
 
     Raises:
         NotDerived: no backward can be written that holds for other values as well.
         Exception: whatever forward raises.
     """
-    is_layer = is_layer_class(subject)
-    function = subject.forward if is_layer else subject
-    if not hasattr(function, "__code__") or inspect.ismethod(function):
+    if not hasattr(call.function, "__code__") or inspect.ismethod(call.function):
         raise NotDerived("forward is not a plain function")
-    tracer, context = (
-        Tracer(is_layer, simplifies),
-        PyLayerContext(getattr(subject, "__name__", "Layer")),
-    )
-    given, bound = bound_arguments(tracer, function, [context] if is_layer else [], args, kwargs)
-    seen = Return()
+    tracer, context, seen = Tracer(call.is_layer), call.context(), Return()
+    given = {name: traced_argument(tracer, name, value) for name, value in call.named.items()}
     token = recording.set(tracer)
     try:
-        mode = grad_mode_as(not is_layer)
-        with mode, seen.of(function.__code__), recording_numpy(Code((function,))):
-            returned = traced_outputs(tracer, function(*bound.args, **bound.kwargs))
+        mode = grad_mode_as(not call.is_layer)
+        with mode, seen.of(call.function.__code__), recording_numpy(Code((call.function,))):
+            values = mapped(given, recorded_array) if call.takes_arrays else given
+            args, count = list(values.values()), len(call.args)
+            kwargs = dict(list(values.items())[count:])
+            returned = call.function(*context, *args[:count], **kwargs)
+            attributes = {f"ctx.{name}": v for c in context for name, v in attributes_of(c).items()}
+            is_array = {n: v for n, v in (seen.locals | attributes).items() if is_recorded(v)}
+            local, attributes = (
+                mapped(seen.locals, recorded_tensor),
+                mapped(attributes, recorded_tensor),
+            )
+            outputs = traced_outputs(tracer, returned)
         if not seen.line:
             raise NotDerived("forward is wrapped by a decorator: its own variables are not seen")
-        names = cotangent_names(subject if is_layer else None, returned, seen.locals)
+        names = cotangent_names(call, outputs, local)
         tracer.in_backward = True
-        tracer.named = set(nodes_in(list(seen.locals.values())))
-        gradients = TracedGradients(tracer, returned, names, random)
+        tracer.named = set(nodes_in(list(local.values())))
+        gradients = TracedGradients(tracer, outputs, names, seed)
     finally:
         recording.reset(token)
-    inputs = {name: value.traced for name, value in given.items() if isinstance(value, Traced)}
     return Trace(
-        function,
-        is_layer,
+        call,
         given,
-        returned,
-        seen.locals,
-        seen.line,
-        attributes_of(context),
+        outputs,
+        local,
+        {name.removeprefix("ctx."): value for name, value in attributes.items()},
+        set(is_array),
+        context[0]._saved or () if context else (),
+        tracer.takes_arrays,
         gradients.cotangents,
-        {name: gradients.node_of(node) for name, node in inputs.items()},
+        {name: gradients.node_of(node) for name, node in traced_inputs(given).items()},
         {node: tensor.traced for node, tensor in gradients.of.items()},
         tracer.nodes,
-        context._saved or (),
     )
 
 
@@ -135,16 +144,6 @@ def attributes_of(context: PyLayerContext) -> dict[str, Any]:
     """What forward set on its context."""
     usual = vars(PyLayerContext(""))
     return {name: value for name, value in vars(context).items() if name not in usual}
-
-
-@contextmanager
-def grad_mode_as(is_on: bool) -> Iterator[None]:
-    """A block with grad mode on or off."""
-    token = grad_mode.set(is_on)
-    try:
-        yield
-    finally:
-        grad_mode.reset(token)
 
 
 class Return:
@@ -172,23 +171,6 @@ class Return:
                 before.enable()
 
 
-def bound_arguments(
-    tracer: Tracer,
-    function: Any,
-    context: list[Any],
-    args: Sequence[Any],
-    kwargs: Mapping[str, Any],
-) -> tuple[dict[str, Any], inspect.BoundArguments]:
-    """The arguments as the trace has them, by name, and bound for the call."""
-    signature = inspect.signature(function)
-    bound = signature.bind(*context, *args, **kwargs)
-    bound.apply_defaults()
-    names = list(bound.arguments)[len(context) :]
-    given = {name: traced_argument(tracer, name, bound.arguments[name]) for name in names}
-    bound.arguments.update(given)
-    return given, bound
-
-
 def traced_argument(tracer: Tracer, name: str, value: Any) -> Any:
     """An argument as the trace has it."""
     if isinstance(value, np.ndarray):
@@ -208,16 +190,26 @@ def traced_argument(tracer: Tracer, name: str, value: Any) -> Any:
     return with_source(value, Argument(name)) if is_number(value) else value
 
 
-def as_input(array: np.ndarray[Any, Any]) -> Any:
-    """A Tensor of an array, which needs a gradient if it is of floats."""
-    tensor = to_tensor(array)
-    tensor.stop_gradient = array.dtype.kind not in "fc"
-    return tensor
+def recorded_array(value: Any) -> Any:
+    """A Tensor as an array of NumPy that is recorded; anything else unchanged."""
+    return value.numpy() if isinstance(value, Tensor) else value
+
+
+def recorded_tensor(value: Any) -> Any:
+    """A recorded array as the Tensor that it stands for; anything else unchanged."""
+    return exchange.get().from_numpy_hook(value, True) if is_recorded(value) else value
+
+
+def is_recorded(value: Any) -> bool:
+    """Whether a value is a recorded array."""
+    return type(value) is RecordedArray
 
 
 def traced_outputs(tracer: Tracer, returned: Any) -> list[Any]:
     """The Tensors among what forward returned."""
     outputs = list(returned) if isinstance(returned, (list, tuple)) else [returned]
+    tracer.takes_arrays |= any(map(is_recorded, outputs))
+    outputs = list(map(recorded_tensor, outputs))
     if any(isinstance(output, (list, tuple)) for output in outputs):
         raise NotDerived("forward returns Tensors in a list")
     tensors = [tracer.canonical(output) for output in outputs if isinstance(output, Tensor)]
@@ -226,19 +218,28 @@ def traced_outputs(tracer: Tracer, returned: Any) -> list[Any]:
     return tensors
 
 
-def cotangent_names(layer: Any, outputs: Sequence[Any], local: Mapping[str, Any]) -> list[str]:
+def cotangent_names(call: LayerCall, outputs: Sequence[Any], local: Mapping[str, Any]) -> list[str]:
     """The names of the cotangents: those in the user's backward, else ``d`` and the output's."""
-    if layer is not None and "backward" in vars(layer):
-        parameters = inspect.signature(layer.backward).parameters.values()
+    backward = vars(call.subject).get("backward") if call.is_layer else None
+    if backward is not None:
+        parameters = inspect.signature(call.subject.backward).parameters.values()
         names = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD][1:]
         if len(names) == len(outputs):
             return names
-    names = []
-    for number, output in enumerate(outputs):
-        named = [name for name, value in local.items() if nodes_in(value) == [output.traced]]
-        unnamed = "dy" if len(outputs) == 1 else f"dy{number}"
-        names.append(f"d{named[0]}" if named else unnamed)
-    return names
+    known = {value.traced: name for name, value in reversed([*local.items()]) if is_in_trace(value)}
+    unnamed = ["y"] if len(outputs) == 1 else [f"y{number}" for number in range(len(outputs))]
+    return [f"d{known.get(o.traced, y)}" for o, y in zip(outputs, unnamed, strict=True)]
+
+
+def drawn_cotangents(outputs: Sequence[Any], seed: int) -> list[Any]:
+    """Random cotangents of some outputs; None for one that is not of floats."""
+    random = np.random.default_rng((seed, COTANGENT_SEED))
+    return [
+        np.asarray(random.standard_normal(output.array.shape), output.array.dtype)
+        if output.array.dtype.kind == "f"
+        else None
+        for output in outputs
+    ]
 
 
 class TracedGradients:
@@ -249,25 +250,24 @@ class TracedGradients:
         tracer: Tracer,
         outputs: Sequence[Any],
         names: Sequence[str],
-        random: np.random.Generator,
+        seed: int,
     ) -> None:
         self.tracer = tracer
         self.of: dict[Node, Any] = {}
         self.sizes: dict[Node, float] = {}
         """The largest term of each gradient, which shows whether the terms cancel."""
         forward = list(tracer.nodes)
-        self.cotangents = [
-            self.start(output, name, random) for output, name in zip(outputs, names, strict=True)
-        ]
+        drawn = zip(outputs, names, drawn_cotangents(outputs, seed), strict=True)
+        self.cotangents = [self.start(output, name, values) for output, name, values in drawn]
         for node in reversed(forward):
             self.walk(node)
 
-    def start(self, output: Any, name: str, random: np.random.Generator) -> Node | None:
+    def start(self, output: Any, name: str, values: Any) -> Node | None:
         """The cotangent of an output; None if it is not of floats."""
-        if output.array.dtype.kind != "f":
+        if values is None:
             return None
-        values = random.standard_normal(output.array.shape).astype(output.array.dtype)
-        node = Node("cotangent", (), np.asarray(values), name=name, in_backward=True, flows=True)
+        node = Node("cotangent", (), values, name=name, in_backward=True, flows=True)
+        node.sizes = sourced_sizes(output.traced)
         self.tracer.added(node)
         if output.traced.needs_gradient:
             self.arrive(output.traced, node.tensor, float(abs(values).max(initial=0)))

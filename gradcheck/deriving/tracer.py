@@ -10,11 +10,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
-
 from gradcheck.deriving.graph import Node, NotDerived, Traced, nodes_in
-from gradcheck.deriving.numbers import plain_number, source_of
-from gradcheck.deriving.simplify import simplified
+from gradcheck.deriving.numbers import is_number, number_key, plain_number
+from gradcheck.deriving.rewrites import simplified
 from pylayer.tape.grad_mode import grad_mode
 from pylayer.tape.op import compute, unwrap
 from pylayer.tape.symbol import recording
@@ -23,7 +21,7 @@ from pylayer.tensor.nested import mapped
 from pylayer.tensor.tensor import Tensor
 from pylayer.watch import exchange
 
-COPIES = ("assign", "to_tensor")
+COPYING_FUNCTIONS = ("assign", "to_tensor")
 """Functions that give a Tensor unchanged, where it is one of the trace."""
 
 
@@ -40,16 +38,16 @@ def untraced() -> Iterator[None]:
 class Tracer:
     """What records the calls of operations on the Tensors of a trace."""
 
-    def __init__(self, is_layer: bool, simplifies: bool = True) -> None:
+    def __init__(self, is_layer: bool) -> None:
         self.is_layer = is_layer
         """Whether a PyLayer's forward is traced, in which nothing stops a gradient."""
-        self.simplifies = simplifies
-        """Whether operations are simplified, which costs half of a trace."""
         self.nodes: list[Node] = []
         self.known: dict[Any, tuple[list[Node], type | None]] = {}
         """The outputs of a call by its operation and arguments: equal calls are one. The type is
         the container of several outputs."""
         self.constants: dict[int, Node] = {}
+        self.takes_arrays = False
+        """Whether forward made a Tensor of an array that it computed."""
         self.in_backward = False
         self.named: set[Node] = set()
         """The values to which forward gives names."""
@@ -67,10 +65,9 @@ class Tracer:
             argument if value is number else mapped(value, self.canonical)
             for argument, number, value in zip(given, plain, values, strict=True)
         ]
-        if self.simplifies:
-            simpler = simplified(op.name, values, self)
-            if simpler is not None:
-                return simpler
+        simpler = simplified(op.name, values, self.in_backward, self.may_open)
+        if simpler is not None:
+            return simpler if self.in_backward else Traced(simpler.traced)
         key = (op.name, argument_key(values))
         if key not in self.known:
             self.known[key] = self.computed(op, values, kind)
@@ -125,9 +122,10 @@ class Tracer:
             raise NotDerived(f"{name} draws random numbers: each call draws others")
         arguments = tuple(mapped(list(args), self.canonical))
         keywords = {key: mapped(value, self.canonical) for key, value in kwargs.items()}
-        if name in COPIES and arguments:
+        if name in COPYING_FUNCTIONS and arguments:
             session = exchange.get()
-            if session is not None:
+            if session is not None and not isinstance(arguments[0], Traced):
+                self.takes_arrays = True
                 arguments = (session.from_numpy_hook(arguments[0], True), *arguments[1:])
             if isinstance(arguments[0], Traced):
                 return Traced(arguments[0].traced)
@@ -159,6 +157,10 @@ class Tracer:
         return old
 
     # ----------------------------------------------------------------- nodes
+    def may_open(self, node: Node) -> bool:
+        """Whether a rule may read how a value was computed: not if forward has a name for it."""
+        return node not in self.named
+
     def added(self, node: Node) -> Node:
         """A node, listed."""
         self.nodes.append(node)
@@ -189,10 +191,8 @@ def argument_key(value: Any) -> Any:
         return (type(value).__name__, *map(argument_key, value))
     if isinstance(value, slice):
         return "slice", argument_key((value.start, value.stop, value.step))
-    if isinstance(value, (float, np.floating)):
-        return "float", repr(plain_number(value)), source_key(value)
-    if isinstance(value, int) and not isinstance(value, bool):
-        return "int", plain_number(value), source_key(value)
+    if is_number(value):
+        return number_key(value)
     if type(value) in XP:
         return "array", id(value)
     try:
@@ -200,14 +200,3 @@ def argument_key(value: Any) -> Any:
     except TypeError:
         return "object", id(value)
     return type(value).__name__, value
-
-
-def source_key(value: Any) -> Any:
-    """A key of the source of a number."""
-    source = source_of(value)
-    if source is None:
-        return None
-    operands = getattr(source, "operands", None)
-    if operands is not None:
-        return source.operator, *map(argument_key, operands)  # type: ignore[union-attr]
-    return source

@@ -6,14 +6,15 @@ import ast
 import inspect
 import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from types import ModuleType, NoneType
 from typing import Any
 
-from gradcheck.deriving.forms import INFIX
-from gradcheck.deriving.graph import Node, NotDerived
-from gradcheck.deriving.printing import FORMS, Names, Printer
+from gradcheck.deriving.dialects import NUMPY, PADDLE, Dialect
+from gradcheck.deriving.graph import Node, NotDerived, nodes_in
+from gradcheck.deriving.printing import Printer, names_in_forward
 from gradcheck.deriving.source import (
     FunctionNode,
     SourceText,
@@ -27,7 +28,6 @@ from gradcheck.deriving.source import (
 )
 from gradcheck.deriving.trace import Trace
 
-assert INFIX.keys() <= FORMS.keys()  # the forms of operations are in the table
 INDENT = "    "
 
 
@@ -49,7 +49,8 @@ class WrittenBackward:
 
 
 def print_backward(trace: Trace, inputs_only: bool = False) -> WrittenBackward:
-    """Print the gradients of a trace as the body of a backward.
+    """Print the gradients of a trace as the body of a backward: in NumPy's names where forward
+    uses these, and they have all operations.
 
     Args:
         inputs_only: whether it reads no value of forward but the inputs.
@@ -57,35 +58,59 @@ def print_backward(trace: Trace, inputs_only: bool = False) -> WrittenBackward:
     Raises:
         NotDerived: something cannot be written.
     """
-    names = Names(trace, inputs_only=inputs_only)
-    first = Printer(names)
-    first.gradients()
-    printer = Printer(names, first.saved)  # the shapes of what is saved need no attribute
-    parts = printer.gradients()
-    order = {node: number for number, node in enumerate(trace.nodes)}
-    saved = [printer.saved[node] for node in sorted(printer.saved, key=order.__getitem__)]
-    saved = users_order(saved, trace, printer.saved)
-    lines = [f"return {', '.join(parts)}"]
-    lines[:0] = printer.lines
+    if trace.in_numpy:
+        with suppress(NotDerived):
+            return printed(trace, NUMPY, inputs_only)
+    return printed(trace, PADDLE, inputs_only)
+
+
+def printed(trace: Trace, dialect: Dialect, inputs_only: bool) -> WrittenBackward:
+    """The same in the names of a library."""
+    cotangents = [f"_d{k}" if n is None else n.name for k, n in enumerate(trace.cotangents)]
+    flowing = {node: node.name for node in trace.cotangents if node is not None}
+    if trace.call.takes_arrays:  # backward takes what forward takes
+        names = {node: name for name, node in trace.inputs.items()} | flowing
+        printer = written_twice(trace, dialect, names, is_fixed=True)
+        lines = [*printer.lines, f"return {', '.join(printer.results)}"]
+        return WrittenBackward(lines, cotangents, [], {}, "")
+
+    names = names_in_forward(trace, dialect, inputs_only)
+    result = ""
+    if len(trace.returned) == 1 and trace.returned[0].traced not in names and not inputs_only:
+        result = next(name for name in ("y", "out", "result_") if name not in trace.locals)
+        names[trace.returned[0].traced] = result
+    printer = written_twice(trace, dialect, names)
+    order = dict.fromkeys([*nodes_in(trace.saved), *trace.nodes])  # the user's order stays
+    read = [printer.saved[node] for node in order if node in printer.saved]
+    arrays = [name for name in read if name in trace.arrays]
+    saved = [name for name in read if name not in arrays]
+    lines, results = [], printer.results
     if saved:
-        comma = "," if len(saved) == 1 else ""
-        lines.insert(0, f"{', '.join(saved)}{comma} = ctx.saved_tensor()")
+        lines.append(f"{', '.join(saved)}{',' * (len(saved) == 1)} = ctx.saved_tensor()")
+    if dialect is NUMPY:
+        lines += [unpacked(arrays, "ctx.{}"), unpacked([*flowing.values(), *saved], "{}.numpy()")]
+        results = [part if part == "None" else f"paddle.to_tensor({part})" for part in results]
+    lines = [*filter(None, lines), *printer.lines, f"return {', '.join(results)}"]
     text = "\n".join(lines)
-    is_read = {name for name in printer.attributes if re.search(rf"\bctx\.{name}\b", text)}
-    return WrittenBackward(
-        lines,
-        [f"_d{k}" if node is None else node.name for k, node in enumerate(trace.cotangents)],
-        saved,
-        {name: text for name, text in printer.attributes.items() if name in is_read},
-        names.result if names.result in saved else "",
-    )
+    attributes = printer.attributes | dict(zip(arrays, arrays, strict=True))
+    is_read = {name: v for name, v in attributes.items() if re.search(rf"\bctx\.{name}\b", text)}
+    return WrittenBackward(lines, cotangents, saved, is_read, result if result in saved else "")
 
 
-def users_order(saved: list[str], trace: Trace, names: dict[Node, str]) -> list[str]:
-    """The saved variables in the order in which forward saves them already, if it does."""
-    nodes = [getattr(value, "traced", None) for value in trace.saved]
-    order = [names[node] for node in nodes if node in names]
-    return order if len(order) == len(nodes) == len(saved) else saved
+def written_twice(
+    trace: Trace, dialect: Dialect, names: Mapping[Node, str], is_fixed: bool = False
+) -> Printer:
+    """A printer that has written everything, and knew how often each value is used."""
+    first = Printer(trace, dialect, names, is_fixed)
+    first.write()
+    second = Printer(trace, dialect, names, is_fixed, first)
+    second.write()
+    return second
+
+
+def unpacked(names: Sequence[str], how: str) -> str:
+    """The statement that sets some variables; empty for none."""
+    return f"{', '.join(names)} = {', '.join(map(how.format, names))}" if names else ""
 
 
 @dataclass
@@ -105,8 +130,8 @@ def write_layer(trace: Trace, layer: Any, backward: WrittenBackward) -> Written:
     Raises:
         NotDerived: its source is not known, or is of a form that cannot be changed.
     """
-    source, tree = source_of_function(trace.function)
-    forward = function_in(tree, trace.function)
+    source, tree = source_of_function(trace.call.function)
+    forward = function_in(tree, trace.call.function)
     if not isinstance(forward, ast.FunctionDef):
         raise NotDerived("forward is not a plain function")
     owner = class_around(tree, forward)
@@ -236,8 +261,8 @@ def write_function(trace: Trace, name: str, backward: WrittenBackward) -> Writte
     Raises:
         NotDerived: its source is not known, or is of a form that cannot be changed.
     """
-    source, tree = source_of_function(trace.function)
-    skeleton = class_of_function(source, function_in(tree, trace.function), name)
+    source, tree = source_of_function(trace.call.function)
+    skeleton = class_of_function(source, function_in(tree, trace.call.function), name)
     inner = ast.parse(skeleton.text).body[0]
     assert isinstance(inner, ast.ClassDef)
     forward = inner.body[0]
@@ -245,6 +270,29 @@ def write_function(trace: Trace, name: str, backward: WrittenBackward) -> Writte
     changes = forward_changes(skeleton, forward, trace, backward)
     changes.append(new_method(skeleton, inner, forward, backward))
     code = skeleton.changed(changes).rstrip() + "\n"
+    return Written(source, f"{source.text.rstrip()}\n\n\n{code}", code)
+
+
+def write_pair(trace: Trace, written_name: str, backward: WrittenBackward) -> Written:
+    """Write the derived backward of a function of arrays below the function.
+
+    Raises:
+        NotDerived: its source is not known.
+    """
+    source, tree = source_of_function(trace.call.function)
+    function = function_in(tree, trace.call.function)
+    if isinstance(function, ast.Lambda):
+        raise NotDerived("a lambda of arrays has no place for a backward")
+    given = list(trace.arguments)
+    count = len(trace.call.args)
+    options = [f"{name}={trace.call.named[name]!r}" for name in given[count:]]
+    parameters = [*given[:count], *backward.cotangents, *options]
+    head = f"def {written_name}({', '.join(parameters)}):"
+    lines = [*(guard(name, value) for name, value in backward.guards.items()), *backward.lines]
+    body = [head, *(f"{INDENT}{line}" for line in lines)]
+    start = source.offset(function.lineno, 0)
+    text = textwrap.dedent(source.text[start : source.span(function)[1]].replace("\r\n", "\n"))
+    code = "\n".join([text.rstrip(), "", "", *body]) + "\n"
     return Written(source, f"{source.text.rstrip()}\n\n\n{code}", code)
 
 
@@ -277,28 +325,22 @@ def imports_for(code: str, function: Any) -> str:
     What its code takes from the module of the function is imported from there.
     """
     scope, module = function.__globals__, function.__globals__.get("__name__", "")
-    lines = {"import paddle": None, "from paddle.autograd import PyLayer": None}
     names = {node.id for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Name)}
-    if "math" in names:
-        lines["import math"] = None
-    for name in sorted(names & scope.keys() - {"paddle", "PyLayer", "math"}):
-        lines[import_of(name, scope[name], module)] = None
-    return "\n".join(sorted(filter(None, lines), key=import_order)) + "\n"
-
-
-def import_order(line: str) -> tuple[bool, bool, str]:
-    """Whole modules first, then names of modules, then short names."""
-    return not re.match(r"(import|from)\b", line), line.startswith("from"), line
+    taken = (names & scope.keys()) - {"paddle", "PyLayer"}
+    lines = {import_of(name, scope[name], module) for name in taken}
+    if "PyLayer" in names:
+        lines |= {"import paddle", "from paddle.autograd import PyLayer"}
+    return (
+        "\n".join(sorted(filter(None, lines), key=lambda line: (line[:6] != "import", line))) + "\n"
+    )
 
 
 def import_of(name: str, value: Any, module: str) -> str:
-    """The import of one name."""
-    home = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", "")
-    home = str(home or module).removeprefix("pylayer.")
+    """The import of one name; empty for one of a program that is not a module."""
     if isinstance(value, ModuleType):
-        if home.startswith("paddle.") or home == "paddle":
-            return f"{name} = {home}"
+        home = value.__name__.removeprefix("pylayer.")
         return f"import {home}" if home == name else f"import {home} as {name}"
-    if inspect.isclass(value) and home.partition(".")[0] in ("paddle", "numpy"):
-        return f"from {home} import {name}"
-    return f"from {module} import {name}" if module not in ("", "__main__") else ""
+    home = str(getattr(value, "__module__", "")).removeprefix("pylayer.")
+    is_library = inspect.isclass(value) and home.partition(".")[0] in ("paddle", "numpy")
+    home = home if is_library else module.replace("__main__", "")
+    return f"from {home} import {name}" if home else ""

@@ -125,7 +125,8 @@ def test_numpy_code_inside_is_followed() -> None:
         y = np.tanh(x.numpy())
         return paddle.to_tensor(y)
 
-    assert backward_of(numeric, X).endswith("return dy * (1 - out * out)")
+    lines = ["y = ctx.y", "dy = dy.numpy()", "return paddle.to_tensor(dy * (1 - y * y))"]
+    assert backward_of(numeric, X).splitlines() == lines
 
 
 def test_order_2_saves_inputs_alone() -> None:
@@ -237,3 +238,83 @@ def test_a_wrong_call_says_so() -> None:
     assert "missing a required argument: 'weight'" in gradcheck.derive(RMSNorm, X).refused
     with pytest.raises(ValueError, match="order must be 1 or 2"):
         gradcheck.derive(Tanh, X, order=3)
+
+
+# --------------------------------------------------------------------------- NumPy code
+class NumpyRms(PyLayer):
+    """Computes with arrays, one of which is kept as an attribute."""
+
+    @staticmethod
+    def forward(ctx, x, w):
+        a, g = x.numpy(), w.numpy()
+        rms = np.sqrt((a * a).mean(axis=-1, keepdims=True) + 1e-6)
+        ctx.rms = rms
+        ctx.save_for_backward(x, w)
+        return paddle.to_tensor(a / rms * g)
+
+
+def numpy_norm(x, w, eps=1e-6):
+    rms = np.sqrt((x * x).mean(axis=-1, keepdims=True) + eps)
+    return x / rms * w
+
+
+def two_results(x, w):
+    y = np.tanh(x * w)
+    return y, y.sum(axis=0)
+
+
+def test_a_layer_in_numpy_gets_a_backward_in_numpy() -> None:
+    lines = backward_of(NumpyRms, X, W).splitlines()
+    assert lines[:2] == ["x, w = ctx.saved_tensor()", "dy, x, w = dy.numpy(), x.numpy(), w.numpy()"]
+    assert lines[-1] == "return paddle.to_tensor(dx), paddle.to_tensor(dw)"
+    assert "ctx.rms" in lines[2]
+    assert not any("paddle" in line for line in lines[:-1])
+
+
+def test_an_operation_that_numpy_lacks_is_written_with_paddle() -> None:
+    def mixed(x):
+        t = paddle.to_tensor(np.exp(x.numpy()))
+        return t * paddle.erf(t)
+
+    lines = backward_of(mixed, X).splitlines()
+    assert not any("np." in line or ".numpy()" in line for line in lines)
+
+
+def test_a_function_of_arrays_gets_the_backward_beside_it() -> None:
+    derived = gradcheck.derive(numpy_norm, X, W)
+    assert derived.name == "numpy_norm_grad"
+    assert derived.code.startswith("import numpy as np\n\n\ndef numpy_norm(x, w, eps=1e-6):\n")
+    assert "\n\n\ndef numpy_norm_grad(x, w, dy, eps=1e-06):\n" in derived.code
+    assert "paddle" not in derived.code
+
+
+def test_the_derived_pair_passes_at_other_sizes_and_options() -> None:
+    scope: dict[str, Any] = {}
+    exec(gradcheck.derive(numpy_norm, X, W).code, scope)
+    for eps in (1e-6, 0.5):
+        forward = lambda x, w, eps=eps: scope["numpy_norm"](x, w, eps=eps)  # noqa: E731
+        backward = lambda x, w, dy, eps=eps: scope["numpy_norm_grad"](x, w, dy, eps=eps)  # noqa: E731
+        assert gradcheck.check(forward, X[:2], W, backward=backward)
+
+
+def test_one_cotangent_for_each_result_of_a_function_of_arrays() -> None:
+    derived = gradcheck.derive(two_results, X, W)
+    assert "def two_results_grad(x, w, dy, dy1):" in derived.code
+    assert "(dy + dy1) * (1 - " in derived.code
+
+
+# --------------------------------------------------------------------------- sizes
+def test_a_size_is_read_from_any_value_that_has_it() -> None:
+    def heads(x, w, count=2):
+        b, t, d = x.shape
+        return (x @ w).reshape([b, t, count, d // count])
+
+    backward = backward_of(heads, RANDOM.standard_normal((2, 3, 8)), RANDOM.standard_normal((8, 8)))
+    assert "dy.reshape([dy.shape[0], dy.shape[1], w.shape[1]])" in backward
+
+
+def test_a_sum_over_an_axis_that_is_divided_by_its_size_is_a_mean() -> None:
+    def centred(x):
+        return x - x.mean(axis=-1, keepdim=True)
+
+    assert backward_of(centred, X) == "return dy - dy.mean(axis=-1, keepdim=True)"

@@ -231,3 +231,73 @@ def test_a_layer_of_a_module_that_imports_paddle_is_repaired(tmp_path: Path, mon
     fix = gradcheck.check("silus:Silu", X).fix
     assert fix is not None
     assert (fix.line, fix.source_line.strip()) == (15, "return dy * (s + x * s * (1 - s))")
+
+
+# --------------------------------------------------------------------------- NumPy pairs, an installed Paddle
+def softplus(x, beta=1.0):
+    return np.log1p(np.exp(beta * x)) / beta
+
+
+def wrong_sign(x, g, beta=1.0):
+    return g / (1 + np.exp(beta * x))
+
+
+def norm(x, w):
+    rms = np.sqrt((x * x).mean(axis=-1, keepdims=True) + 1e-6)
+    return x / rms * w
+
+
+def sum_for_mean(x, w, dy):
+    rms = np.sqrt((x * x).mean(axis=-1, keepdims=True) + 1e-6)
+    g = dy * w
+    return g / rms - x * (g * x).sum(axis=-1, keepdims=True) / rms**3, (dy * x / rms).sum(axis=0)
+
+
+@pytest.mark.parametrize(
+    ("forward", "backward", "inputs", "line"),
+    [
+        (softplus, wrong_sign, [X], "return g / (1 + np.exp(beta * -x))"),
+        (
+            norm,
+            sum_for_mean,
+            [X, W[:, 0]],
+            "return g / rms - x * (g * x).mean(axis=-1, keepdims=True) / rms**3, (dy * x / rms).sum(axis=0)",
+        ),
+    ],
+)
+def test_one_edit_repairs_a_pair_of_functions_of_arrays(
+    forward: Any, backward: Any, inputs: list[Any], line: str
+) -> None:
+    result = gradcheck.check(forward, *inputs, backward=backward)
+    assert result.fix is not None
+    assert result.fix.source_line == line
+
+
+def test_an_edit_of_a_numpy_layer_is_in_its_own_variables() -> None:
+    def forward(ctx, x):
+        ctx.y = np.tanh(x.numpy())
+        return paddle.to_tensor(ctx.y)
+
+    def backward(ctx, dy):
+        y, g = ctx.y, dy.numpy()
+        return paddle.to_tensor(g * (1 - y))
+
+    fix = gradcheck.check(layer(backward, forward), X).fix
+    assert fix is not None
+    assert fix.source_line == "return paddle.to_tensor(g * (1 - y * y))"
+
+
+def test_a_cotangent_is_not_an_input_of_the_same_seed() -> None:
+    """Where a cotangent is the input by chance, a wrong name for it would be right."""
+
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x
+
+    def backward(ctx, dy):
+        (x,) = ctx.saved_tensor()
+        return 2 * x * x
+
+    fix = gradcheck.check(layer(backward, forward), np.random.default_rng(0).standard_normal((3, 4))).fix
+    assert fix is not None
+    assert "dy" in fix.source_line

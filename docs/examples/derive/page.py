@@ -32,14 +32,17 @@ fix: layers.py:15 │ return dy * (1 - y * y)
 It is in the terminal, in HTML, JSON, Markdown and GitHub annotations, in notebooks (`CheckResult.fix`), and in SARIF
 as `fixes`. An edit is shown only if the edited backward agrees with the forward's own derivative to 1e-9 at the given
 point, at two others, at three other sizes and at other values of plain arguments, and if gradcheck then passes it.
-Nothing is edited where `expect` says `differs`, `straight-through` or `zero`. `--effort least` (in Python
-`effort="least"`) leaves the search out.
+The same is found for a pair of NumPy functions, and with `-b paddle` for a layer of an installed Paddle: the search
+runs on the engine, and the edited backward is checked on Paddle. Nothing is edited where `expect` says `differs`,
+`straight-through` or `zero`. `--effort least` (in Python `effort="least"`) leaves the search out.
 
 ## A whole backward
 
 `gradcheck derive package.module:Layer -i x=3x4 -i weight=4` prints the class with the backward that its forward has.
 `layers.py:Layer` names a file instead; `gradcheck derive "lambda x, w: paddle.tanh(x @ w)" -i x=3x4 -i w=4x2` makes a
-class of a function. Further options:
+class of a function. A layer whose forward computes with NumPy gets NumPy code. Of a function of NumPy arrays,
+`gradcheck derive own.losses:norm -i x=3x4 -i w=4` prints the function and `norm_grad(x, w, dy)`, which
+[`--backward`](numpy-pairs.md) takes. Further options:
 
 | option | meaning |
 |---|---|

@@ -71,7 +71,7 @@ def number(value: Any, dtype: Any) -> Any:
         and not is_recorded(value)
         and np.dtype(dtype).kind in "fc"
     ):
-        found = np.asarray(value).item()
+        found = value.item() if isinstance(value, np.generic) else value  # its type may be richer
         if isinstance(found, (int, float)) and not isinstance(found, bool):
             return found
     return as_tensor(value, dtype)

@@ -1,0 +1,279 @@
+"""How operations are written: in Paddle's names, or in NumPy's.
+
+A rule's result is the text, with the values of its names put in. Of keywords, those are left out
+whose value is None or False. An operation without a rule is the call of the library's function of
+that name.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+import pylayer.paddle as paddle
+from gradcheck.deriving.graph import NotDerived, Traced, traced_shape
+from gradcheck.deriving.numbers import plain_number, source_of
+from gradcheck.deriving.rules import TextRule, rules_of
+
+USUAL_FORMS = """
+    add(a, b) -> a + b
+    subtract(a, b) -> a - b
+    multiply(a, b) -> a * b
+    divide(a, b) -> a / b
+    remainder(a, b) -> a % b
+    pow(a, 1) -> a
+    pow(a, b) -> a ** b
+    neg(a - b) -> b - a
+    neg(a) -> -a
+    square(x) -> x * x                      if is_name(x)
+    a @ b -> a @ b
+    greater_than(a, b) -> a > b
+    greater_equal(a, b) -> a >= b
+    less_than(a, b) -> a < b
+    less_equal(a, b) -> a <= b
+    equal(a, b) -> a == b
+    not_equal(a, b) -> a != b
+    logical_and(a, b) -> a & b
+    logical_or(a, b) -> a | b
+    logical_not(a) -> ~a
+    cast(x, dtype) -> x.astype(dtype)
+    inside_bounds(x, None, high) -> (x <= high).astype(own_dtype)
+    inside_bounds(x, low, None) -> (x >= low).astype(own_dtype)
+    inside_bounds(x, low, high) -> ((x >= low) & (x <= high)).astype(own_dtype)
+    tie_share(a, b) -> (a > b).astype(own_dtype) + 0.5 * (a == b).astype(own_dtype)
+    scattered_at(x, index) -> x[index]
+    unbind(x, axis) -> x[part_at(axis, output)]
+    broadcast_view(x, shape) -> broadcast_to(x, shape)
+"""
+PADDLE_CALLS = """
+    matrix_transpose(x) @ matrix_transpose(y) -> paddle.matmul(x, y, transpose_x=True, transpose_y=True)
+    matrix_transpose(x) @ y -> paddle.matmul(x, y, transpose_x=True)
+    x @ matrix_transpose(y) -> paddle.matmul(x, y, transpose_y=True)
+    matrix_transpose(x) -> x.t()            if x.ndim == 2
+    matrix_transpose(x) -> x.swapaxes(-1, -2)
+    transpose(x, perm) -> x.transpose(plain_list(perm))
+    reshape(x, shape) -> x.unsqueeze(new_axes(x, shape))  if new_axes(x, shape) != []
+    reshape(x, shape) -> x.reshape(shape)
+    broadcast_to(x, shape) -> x.expand(shape)
+    sum(x, axis, dtype, keepdim) -> x.sum(axis=short(axis, x), dtype=dtype, keepdim=keepdim)
+    mean(x, axis, keepdim) -> x.mean(axis=short(axis, x), keepdim=keepdim)
+    max(x, axis, keepdim) -> x.max(axis=short(axis, x), keepdim=keepdim)
+    min(x, axis, keepdim) -> x.min(axis=short(axis, x), keepdim=keepdim)
+    cumsum(x, axis, dtype) -> x.cumsum(axis=short(axis, x))
+    flip(x, axis) -> x.flip(short(axis, x))
+    norm(x, axis, keepdim) -> paddle.linalg.norm(x, axis=short(axis, x), keepdim=keepdim)
+    softmax(x, axis) -> paddle.nn.functional.softmax(x, axis=short(axis, x))
+    log_softmax(x, axis) -> paddle.nn.functional.log_softmax(x, axis=short(axis, x))
+    clip(x, min, max) -> paddle.clip(x, min, max)
+    where(c, x, 0) -> paddle.where(c, x, paddle.zeros_like(x))
+    where(c, 0, y) -> paddle.where(c, paddle.zeros_like(y), y)
+    where(c, x, n) -> paddle.where(c, x, paddle.full_like(x, n))
+    where(c, n, y) -> paddle.where(c, paddle.full_like(y, n), y)
+    where(c, x, y) -> paddle.where(c, x, y)
+    where(c, k, n) -> paddle.where(c, paddle.full([], k, own_dtype), paddle.full([], n, own_dtype))
+    einsum_explicit(operands, equation) -> paddle.einsum(equation, *operands)
+    concat(parts, axis, bounds) -> paddle.concat(parts, axis=short(axis, parts[0]))
+    stack(parts, axis) -> paddle.stack(parts, axis=axis)
+    split(x, ends, axis) -> paddle.split(x, sections(x, ends, axis), axis=axis)[output]
+    unfold(x, kernel, strides, pads, dilations) -> paddle.nn.functional.unfold(x, plain_list(kernel), plain_list(strides), sides(pads), plain_list(dilations))
+    fold(x, space, kernel, strides, pads, dilations) -> paddle.nn.functional.fold(x, space, plain_list(kernel), plain_list(strides), sides(pads), plain_list(dilations))
+    getitem(x, index) -> paddle.take_along_axis(x, positions(index), position_axis(index))  if positions(index) is not None
+    getitem(x, index) -> x[index]
+    setitem(x, index, value) -> out = x.clone(); out[index] = value
+    scatter_sum(g, shape, index) -> paddle.put_along_axis(zeros(shape), positions(index), g, position_axis(index), reduce='add')  if positions(index) is not None
+    scatter_sum(g, shape, index) -> out = zeros(shape); out[index] = g  if is_once(index)
+    scatter_sum(g, shape, index) -> paddle.index_add(zeros(shape), first_row(index), along_rows(index), g)  if along_rows(index) is not None
+    scatter_sum(g, shape, index) -> paddle.scatter_nd_add(zeros(shape), first_row(index).unsqueeze(-1), g)  if len(rows(index)) == 1
+    scatter_sum(g, shape, index) -> paddle.scatter_nd_add(zeros(shape), paddle.stack(rows(index), axis=-1), g)
+    zeros(shape) -> paddle.zeros_like(whole(shape))  if whole(shape)
+    zeros(shape) -> paddle.zeros(shape, dtype=own_dtype)
+"""  # noqa: E501 - a rule is a line
+NUMPY_CALLS = """
+    matrix_transpose(x) -> x.T              if x.ndim == 2
+    matrix_transpose(x) -> np.swapaxes(x, -1, -2)
+    transpose(x, perm) -> x.transpose(plain_list(perm))
+    reshape(x, shape) -> np.expand_dims(x, new_axes(x, shape))  if new_axes(x, shape) != []
+    reshape(x, shape) -> x.reshape(shape)
+    broadcast_to(x, shape) -> np.broadcast_to(x, shape)
+    sum(x, axis, dtype, keepdim) -> x.sum(axis=short(axis, x), dtype=dtype, keepdims=keepdim)
+    mean(x, axis, keepdim) -> x.mean(axis=short(axis, x), keepdims=keepdim)
+    max(x, axis, keepdim) -> x.max(axis=short(axis, x), keepdims=keepdim)
+    min(x, axis, keepdim) -> x.min(axis=short(axis, x), keepdims=keepdim)
+    norm(x, axis, keepdim) -> np.linalg.norm(x, axis=short(axis, x), keepdims=keepdim)
+    sigmoid(x) -> 1 / (1 + np.exp(-x))
+    rsqrt(x) -> 1 / np.sqrt(x)
+    relu(x) -> np.maximum(x, 0)
+    einsum_explicit(operands, equation) -> np.einsum(equation, *operands)
+    concat(parts, axis, bounds) -> np.concatenate(parts, axis=short(axis, parts[0]))
+    stack(parts, axis) -> np.stack(parts, axis=axis)
+    split(x, ends, axis) -> np.split(x, plain_list(ends), axis=axis)[output]
+    getitem(x, index) -> np.take_along_axis(x, positions(index), position_axis(index))  if positions(index) is not None
+    getitem(x, index) -> x[index]
+    setitem(x, index, value) -> out = x.copy(); out[index] = value
+    scatter_sum(g, shape, index) -> out = zeros(shape); out[index] = g  if is_once(index)
+    scatter_sum(g, shape, index) -> out = zeros(shape); np.add.at(out, index, g)
+    zeros(shape) -> np.zeros_like(whole(shape))  if whole(shape)
+    zeros(shape) -> np.zeros(shape, dtype=own_dtype)
+"""  # noqa: E501 - a rule is a line
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """The names in which a backward is written."""
+
+    library: str
+    rules: dict[str, list[TextRule]]
+    modules: dict[str, ModuleType]
+    """Where functions are looked up, by how they are written."""
+
+    def function(self, name: str) -> tuple[str, list[inspect.Parameter]]:
+        """The text of the library's function of some name, and its parameters; none of them where
+        they are not known.
+
+        Raises:
+            NotDerived: there is none.
+        """
+        for prefix, module in self.modules.items():
+            if hasattr(module, name):
+                try:
+                    signature = inspect.signature(getattr(module, name))
+                except (TypeError, ValueError):  # a builtin
+                    return f"{prefix}.{name}", []
+                return f"{prefix}.{name}", list(signature.parameters.values())
+        raise NotDerived(f"no public function of {self.library} computes {name}")
+
+
+PADDLE = Dialect(
+    "Paddle",
+    rules_of(PADDLE_CALLS, USUAL_FORMS),
+    {
+        "paddle": paddle,
+        "paddle.nn.functional": paddle.nn.functional,
+        "paddle.linalg": paddle.linalg,
+    },
+)
+NUMPY = Dialect("NumPy", rules_of(NUMPY_CALLS, USUAL_FORMS), {"np": np, "np.linalg": np.linalg})
+
+
+# --------------------------------------------------------------------------- what rules ask
+def short(axis: Any, x: Traced) -> Any:
+    """An axis as people write it: one alone without a list, the last one as −1."""
+    if isinstance(axis, (list, tuple)) and len(axis) == 1:
+        axis = axis[0]
+    return -1 if type(axis) is int and axis == x.ndim - 1 > 0 else axis
+
+
+def plain_list(sizes: Sequence[Any]) -> list[Any]:
+    """Numbers as they are, not by their sources."""
+    return list(map(plain_number, sizes))
+
+
+def part_at(axis: int, number: int) -> tuple[Any, ...]:
+    """The index of one part along an axis."""
+    return *[slice(None)] * int(axis), number
+
+
+def sections(x: Traced, ends: Sequence[Any], axis: int) -> Any:
+    """The sizes of the parts that end at some places; their count if they are equal."""
+    sizes = [after - before for before, after in pairwise([0, *ends, x.shape[axis]])]
+    return len(sizes) if len(set(sizes)) == 1 else sizes
+
+
+def sides(pads: Sequence[Any]) -> list[int]:
+    """Paddings that are the same on both sides. Raises NotDerived: they are not."""
+    if any(before != after for before, after in pads):
+        raise NotDerived("windows with a padding that differs from side to side")
+    return [int(before) for before, _ in pads]
+
+
+def new_axes(x: Traced, shape: Sequence[Any]) -> Any:
+    """The axes of size 1 that a shape has and a value has not: one, or a list; an empty list if
+    they differ otherwise."""
+    left, axes = list(traced_shape(x)), []
+    for axis, size in enumerate(shape):
+        if size == 1 and source_of(size) is None and left[:1] != [1]:
+            axes.append(axis)
+        elif left[:1] == [size]:
+            left.pop(0)
+        else:
+            return []
+    if left or not axes:
+        return []
+    axes = [-1 if axis == len(shape) - 1 else axis for axis in axes]
+    return axes[0] if len(axes) == 1 else axes
+
+
+def index_parts(index: Any) -> list[Any]:
+    """The parts of an index."""
+    return list(index) if type(index) is tuple else [index]
+
+
+def positions(index: Any) -> Any:
+    """The indices along an axis, of an index that has each element's own position along the other
+    axes, as ``take_along_axis`` has it; None for any other index."""
+    parts = index_parts(index)
+    if all(isinstance(part, Traced) and part.traced.operation == "positions" for part in parts):
+        return parts[0].traced.arguments[0]
+    return None
+
+
+def position_axis(index: Any) -> int:
+    """The axis of such an index."""
+    axis: int = index[0].traced.arguments[2]
+    return axis
+
+
+def rows(index: Any) -> list[Any]:
+    """The parts of an index that are positions along an axis."""
+    return [part for part in index_parts(index) if isinstance(part, (Traced, list))]
+
+
+def first_row(index: Any) -> Any:
+    """The first of these."""
+    return rows(index)[0]
+
+
+def is_once(index: Any) -> bool:
+    """Whether an index has no place twice: it is of numbers and slices, or one mask.
+
+    Raises NotDerived: a mask, or a slice, is beside positions.
+    """
+    found, parts = rows(index), index_parts(index)
+    masks = [part for part in found if isinstance(part, Traced) and part.array.dtype.kind == "b"]
+    if (masks and len(parts) > 1) or (0 < len(found) < len(parts) and along_rows(index) is None):
+        raise NotDerived("an index of several kinds")
+    return not found or bool(masks)
+
+
+def along_rows(index: Any) -> int | None:
+    """The axis of positions that are a list, beside whole axes alone; None of other indices."""
+    found, parts = rows(index), index_parts(index)
+    others = [part for part in parts if part is not found[0]]
+    is_list = len(np.shape(getattr(found[0], "array", found[0]))) == 1
+    if not is_list or any(part != slice(None) for part in others if not isinstance(part, Traced)):
+        return None
+    return parts.index(found[0]) if len(found) == 1 else None
+
+
+HELPERS: dict[str, Any] = {
+    f.__name__: f
+    for f in (
+        short,
+        plain_list,
+        part_at,
+        sections,
+        sides,
+        new_axes,
+        positions,
+        position_axis,
+        rows,
+        first_row,
+    )
+}
+HELPERS |= {"is_once": is_once, "along_rows": along_rows, "len": len}
