@@ -23,6 +23,7 @@ from gradcheck.case.case import Case
 from gradcheck.commands.bugs import stop_for_bug
 from gradcheck.commands.errors import INTERRUPTED, NOTHING_SELECTED, USAGE
 from gradcheck.commands.shared_options import ScreenOptions
+from gradcheck.commands.specs import suite_of
 from gradcheck.report.files import rendered
 from gradcheck.report.record import PagePart, Report, versions
 from gradcheck.result import NOT_RUN, Result
@@ -220,6 +221,7 @@ def header(cases: Sequence[Case], jobs: int) -> str:
     seeds = sorted({case.seed for case in cases})
     parts = [
         f"gradcheck {__version__}",
+        *([f"suite {suite}"] if (suite := suite_of(cases)) else []),
         f"Python {python}",
         *packages,
         f"on {', '.join(dict.fromkeys(case.backend for case in cases))}",
@@ -281,6 +283,7 @@ def write_reports(
     if not files and not on_github:
         return
     report = Report(
+        suite=suite_of(cases),
         command=tuple(sys.argv[1:]),
         again=again,
         seeds=tuple(sorted({case.seed for case in cases})),
