@@ -125,6 +125,8 @@ def run_all(
                 break
         interrupted = executor.stopped
     screen.finish(results, time.perf_counter() - started, missing_results(cases, results))
+    if suite := suite_of(cases):
+        click.echo(f"gradcheck: suite {suite}", err=True)
     for line in missing_names(results):
         click.echo(line, err=True)
     if side_by_side.compared:
@@ -221,7 +223,6 @@ def header(cases: Sequence[Case], jobs: int) -> str:
     seeds = sorted({case.seed for case in cases})
     parts = [
         f"gradcheck {__version__}",
-        *([f"suite {suite}"] if (suite := suite_of(cases)) else []),
         f"Python {python}",
         *packages,
         f"on {', '.join(dict.fromkeys(case.backend for case in cases))}",
