@@ -165,7 +165,7 @@ ENTRIES = [
         "starts-size-raises-of-backward-too-many",
         """
         x = leaf(1.0, 2.0)
-        (x * 2).backward(paddle.to_tensor([1.0, 2.0, 3.0]))
+        paddle.autograd.backward([x * 2], [paddle.to_tensor([1.0, 2.0, 3.0])])
         print(x.grad.tolist())
         """,
         "[2.0, 4.0]",
