@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcheck.backends.base import Backend, load_backend
+from gradcheck.backends.base import Backend, kind_of, load_backend
 from gradcheck.case.broken_contracts import leave_out_own_place, refused
 from gradcheck.case.engine_twin import Translation, builtins_of, speaking_for
 from gradcheck.case.foreign_frameworks import ForeignFrameworkError
@@ -47,7 +47,7 @@ from gradcheck.case.user_code import (
 from gradcheck.case.values import has_drawn, left_by, message_matches, mismatch, value_of
 from gradcheck.case.world_call import WorldLayer
 from gradcheck.result import GREEN, GradientSummary, Result, Status, Value
-from gradcheck.spec.model import is_static
+from gradcheck.spec.model import Message, Raises, Warns, is_static
 from gradcheck.support.foreign import described, text_of
 from pylayer.layer.py_layer import as_releases
 
@@ -274,14 +274,21 @@ class Run:
                 text = f"expected {expected.type}, but the code raised {where}"
             elif expected.phase not in ("any", phase):
                 text = f"expected {expected.type} in {expected.phase}, but {phase} raised {where}"
-            elif not message_matches(expected.message, text_of(error)):
-                wanted = getattr(expected.message, "re", expected.message)
+            elif lacking := self.missing_words(expected, text_of(error)):
+                wanted = getattr(lacking, "re", lacking)
                 text = f"expected a message with {wanted!r}, but got {where}"
         else:
             if expected is not None:
                 text = f"expected {expected.type} in {expected.phase}, but nothing was raised"
         if text:
             found.append(Finding(Status.FAIL, text))
+
+    def missing_words(self, asked: Raises | Warns, message: str) -> Message | None:
+        """The words asked for that a message lacks: of everybody, or of this implementation."""
+        for words in (asked.message, self.expect.wording.words_of(kind_of(self.case.backend))):
+            if not message_matches(words, message):
+                return words
+        return None
 
     # ----------------------------------------------------------------- what it leaves
     def check_values(self) -> list[Finding]:
@@ -319,7 +326,7 @@ class Run:
             return []
         for warning in caught:
             is_type = wanted.type in class_names(warning.category)
-            if is_type and message_matches(wanted.message, text_of(warning.message)):
+            if is_type and not self.missing_words(wanted, text_of(warning.message)):
                 return []
         given = "; ".join(f"{w.category.__name__}: {text_of(w.message)}" for w in caught) or "none"
         return [Finding(Status.FAIL, f"expected a {wanted.type}, but the warnings were: {given}")]

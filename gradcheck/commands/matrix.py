@@ -10,7 +10,6 @@ from platform import machine, python_version, system
 
 import click
 
-from gradcheck import __version__
 from gradcheck.backends.base import kind_of, missing, version_of
 from gradcheck.backends.environments import made_environments, place_of_backend
 from gradcheck.case.case import Case
@@ -34,8 +33,8 @@ from gradcheck.conformance.releases import (
     read_release,
     release_paths,
     require_recorded,
-    suite_digest,
 )
+from gradcheck.conformance.suite import suite_version
 from gradcheck.conformance.table import RuleMatrix, build_matrix, column_title
 from gradcheck.report.plain import PlainScreen
 from gradcheck.result import Result
@@ -155,8 +154,7 @@ def describe_run(running: Sequence[str], recorded: Sequence[str]) -> str:
         python = f"Python {python_version()}, {system()} {machine()}"
         titles = ", ".join(map(column_title, running))
         parts.append(
-            f"{titles}: run on {date.today()} with gradcheck {__version__}, suite "
-            f"{suite_digest(read_bundled())}, {python}."
+            f"{titles}: run on {date.today()}, gradcheck {suite_version(read_bundled())}, {python}."
         )
     runs: dict[str, list[str]] = {}
     for name in recorded:

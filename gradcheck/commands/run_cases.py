@@ -23,6 +23,7 @@ from gradcheck.case.case import Case
 from gradcheck.commands.bugs import stop_for_bug
 from gradcheck.commands.errors import INTERRUPTED, NOTHING_SELECTED, USAGE
 from gradcheck.commands.shared_options import ScreenOptions
+from gradcheck.commands.specs import suite_of
 from gradcheck.report.files import rendered
 from gradcheck.report.record import PagePart, Report, versions
 from gradcheck.result import NOT_RUN, Result
@@ -124,6 +125,8 @@ def run_all(
                 break
         interrupted = executor.stopped
     screen.finish(results, time.perf_counter() - started, missing_results(cases, results))
+    if suite := suite_of(cases):
+        click.echo(f"gradcheck: suite {suite}", err=True)
     for line in missing_names(results):
         click.echo(line, err=True)
     if side_by_side.compared:
@@ -281,6 +284,7 @@ def write_reports(
     if not files and not on_github:
         return
     report = Report(
+        suite=suite_of(cases),
         command=tuple(sys.argv[1:]),
         again=again,
         seeds=tuple(sorted({case.seed for case in cases})),

@@ -22,7 +22,7 @@ from gradcheck.spec.text import read_text
 from gradcheck.support.display_paths import count
 from gradcheck.support.escape import WithoutCommands, safe
 from gradcheck.support.pyproject import root_of
-from gradcheck.support.resources import bundled_files, bundled_specs
+from gradcheck.support.resources import bundled_files, bundled_specs, is_bundled
 from gradcheck.support.suggest import hint
 from gradcheck.support.user_error import UserError
 
@@ -199,6 +199,15 @@ def with_releases(cases: Sequence[Case], as_version: str = "") -> list[Case]:
     from gradcheck.conformance.releases import with_recorded_deviations  # a run on NumPy needs none
 
     return with_recorded_deviations(cases, as_version)
+
+
+def suite_of(cases: Iterable[Case]) -> str:
+    """Return the suite's version if scenarios of it are among the cases; empty if none are."""
+    if not any(is_bundled(case.scenario.path) for case in cases):
+        return ""
+    from gradcheck.conformance.suite import suite_version  # not for a user's own layers
+
+    return suite_version(read_bundled())
 
 
 def bundled_scenarios() -> list[Scenario]:

@@ -11,22 +11,20 @@ from typing import Any
 
 import yaml
 
-from gradcheck import __version__
 from gradcheck.backends.base import kind_of, version_of
 from gradcheck.case.case import Case
 from gradcheck.conformance.releases import (
     RELEASE_FORMAT,
     UNREAD,
     Deviation,
-    is_bundled,
     read_release,
-    suite_digest,
 )
+from gradcheck.conformance.suite import suite_version
 from gradcheck.result import AS_DOCUMENTED, Result, Status
 from gradcheck.spec.model import BackendExpectation
 from gradcheck.spec.read import load
 from gradcheck.support.file_io import write_whole
-from gradcheck.support.resources import bundled_files
+from gradcheck.support.resources import bundled_files, is_bundled
 from gradcheck.support.user_error import UserError
 
 WIDTH = 100
@@ -46,7 +44,7 @@ def require_recordable(cases: Sequence[Case], path: str) -> None:
             f"--record {path}: a file is about one release of Paddle: add -b paddle, or a release "
             f"such as -b paddle@3.3.1"
         )
-    if not all(is_bundled(case.scenario) for case in cases):
+    if not all(is_bundled(case.scenario.path) for case in cases):
         raise UserError(f"--record {path}: it records the bundled suite: add --bundled")
     if not Path(path).absolute().parent.is_dir():
         raise UserError(f"--record {path}: there is no folder {Path(path).parent}")
@@ -131,7 +129,7 @@ def file_text(
         "date": str(date.today()),
         "python": python_of(case),
         "system": f"{system()} {machine()}",
-        "suite": f"gradcheck {__version__}, {suite_digest(load(bundled_files()))}",
+        "suite": f"gradcheck {suite_version(load(bundled_files()))}",
     }
     fields = {"format": RELEASE_FORMAT, "backend": kind_of(case.backend), "release": release}
     parts = [HEAD.format(release=release, name=name), dump({**fields, "run": run})]

@@ -9,8 +9,7 @@ an XFAIL, a scenario that holds although a deviation is recorded an XPASS, anyth
 from __future__ import annotations
 
 import functools
-import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -21,10 +20,10 @@ from gradcheck.backends.base import kind_of, version_of
 from gradcheck.case.case import Case
 from gradcheck.spec.document import parse
 from gradcheck.spec.messages import report_errors
-from gradcheck.spec.model import LAX, BackendExpectation, Format, Scenario, SpecFile
+from gradcheck.spec.model import LAX, BackendExpectation, Format, Scenario
 from gradcheck.spec.scenario_rules import ScenarioRules
 from gradcheck.spec.text import read_text
-from gradcheck.support.resources import bundled_files, bundled_specs
+from gradcheck.support.resources import bundled_specs, is_bundled
 from gradcheck.support.user_error import UserError
 
 RELEASE_FORMAT = "gradcheck-release/1"
@@ -148,7 +147,7 @@ def with_recorded_deviations(cases: Sequence[Case], as_version: str = "") -> lis
     changed = []
     for case in cases:
         backend = case.backend
-        if kind_of(backend) != "paddle" or not is_bundled(case.scenario):
+        if kind_of(backend) != "paddle" or not is_bundled(case.scenario.path):
             changed.append(case)
             continue
         if backend not in files:
@@ -170,21 +169,6 @@ def with_deviation(scenario: Scenario, release: ReleaseFile | None) -> Scenario:
     return scenario.model_copy(update={"backends": {**scenario.backends, "paddle": entries}})
 
 
-def is_bundled(scenario: Scenario) -> bool:
-    """Whether a scenario is one of the suite's."""
-    return scenario.path in _bundled_names() or Path(scenario.path).resolve() in _bundled_paths()
-
-
-@functools.cache
-def _bundled_paths() -> frozenset[Path]:
-    return frozenset(path.resolve() for path in bundled_files())
-
-
-@functools.cache
-def _bundled_names() -> frozenset[str]:
-    return frozenset(map(str, bundled_files()))
-
-
 def deviations_of(scenario: str) -> dict[str, Deviation]:
     """Return what releases do in place of what a scenario expects, by release, the oldest first."""
     found = {}
@@ -193,31 +177,6 @@ def deviations_of(scenario: str) -> dict[str, Deviation]:
         if entry is not None:
             found[release] = entry
     return found
-
-
-# --------------------------------------------------------------------------- the suite
-WHAT_RUNS: set[str] = {
-    "id",
-    "layer",
-    "script",
-    "call",
-    "inputs",
-    "outputs",
-    "sizes",
-    "matrix",
-    "world",
-    "random",
-} | {"expect", "seed", "rtol"}
-"""Keys of a scenario that say what runs and what must hold; titles, rules and files may change."""
-
-
-def suite_digest(specs: Iterable[SpecFile]) -> str:
-    """Twelve hexadecimal digits that stand for what scenarios run and expect."""
-    scenarios = [scenario for spec in specs for scenario in spec.scenarios]
-    whole = hashlib.sha256()
-    for scenario in sorted(scenarios, key=lambda scenario: scenario.id):
-        whole.update(scenario.model_dump_json(include=WHAT_RUNS, exclude_defaults=True).encode())
-    return whole.hexdigest()[:12]
 
 
 def release_schema() -> dict[str, Any]:

@@ -17,8 +17,9 @@ import numpy as np
 
 from gradcheck.case.case import Case
 from gradcheck.conformance.behaviour import Behaviour, classify_deviation
-from gradcheck.conformance.releases import deviations_of, is_bundled
+from gradcheck.conformance.releases import deviations_of
 from gradcheck.spec.model import BackendExpectation, Expect, Raises, Scenario
+from gradcheck.support.resources import is_bundled
 from gradcheck.support.user_error import UserError
 
 HEADER = {
@@ -71,7 +72,7 @@ def known_deviations(scenario: Scenario) -> list[tuple[BackendExpectation, str]]
         for entry in scenario.entries_of("paddle")
         if entry.observed is not None
     ]
-    if entries or not is_bundled(scenario):
+    if entries or not is_bundled(scenario.path):
         return entries
     releases: dict[str, list[str]] = {}
     first: dict[str, BackendExpectation] = {}

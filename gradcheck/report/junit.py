@@ -26,6 +26,9 @@ def as_junit(report: Report) -> str:
     for path, results in by_file(report.results):
         attributes = {"name": shown_path(path), "timestamp": report.started}
         suite = ElementTree.SubElement(root, "testsuite", attributes)
+        if report.suite:
+            properties = ElementTree.SubElement(suite, "properties")
+            ElementTree.SubElement(properties, "property", name="suite", value=report.suite)
         for result in results:
             add_case(suite, result, report.again)
         set_counts(suite, results)

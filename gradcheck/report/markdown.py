@@ -33,8 +33,10 @@ def as_markdown(report: Report) -> str:
             lines.append(f"- {result.status} {text(result.name)}: {text(result.message)}")
     if lines:
         parts.append("\n".join(["### Not simply passed", "", *lines]))
-    packages = ", ".join(f"{name} {version}" for name, version in report.versions.items())
-    parts.append(text(f"gradcheck {report.gradcheck}, Python {report.python}, {packages}"))
+    packages = [f"{name} {version}" for name, version in report.versions.items()]
+    suite = [f"suite {report.suite}"] if report.suite else []
+    tools = [f"gradcheck {report.gradcheck}", *suite, f"Python {report.python}", *packages]
+    parts.append(text(", ".join(tools)))
     return "\n\n".join(parts) + "\n"
 
 

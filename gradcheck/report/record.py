@@ -42,6 +42,9 @@ class Report(BaseModel):
     gradcheck: str = Field(
         default_factory=lambda: __version__, description="The version of gradcheck."
     )
+    suite: str = Field(
+        default="", description="Version and digest of the bundled suite, of which scenarios ran."
+    )
     python: str = Field(
         default_factory=platform.python_version, description="The version of Python."
     )

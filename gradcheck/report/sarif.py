@@ -34,6 +34,7 @@ def as_sarif(report: Report) -> str:
     }
     run = {
         "tool": {"driver": driver},
+        "properties": {"suite": report.suite},
         "columnKind": "unicodeCodePoints",
         "invocations": [
             {"executionSuccessful": not report.not_run, "arguments": [*map(safe, report.command)]}

@@ -524,6 +524,29 @@ class Warns(Format):
     message: Message | None = _MESSAGE
 
 
+class Wording(Format):
+    """The words of the exception or warning, by implementation. Documents leave them open."""
+
+    noun = "wording"
+    example = "{engine: …, paddle: …}"
+
+    engine: Message | None = Field(
+        default=None, description="In the message of the bundled engine: text, or {re: …}."
+    )
+    paddle: Message | None = Field(
+        default=None, description="In the message of Paddle, in every release: text, or {re: …}."
+    )
+
+    def words_of(self, kind: str) -> Message | None:
+        """Return the words of a kind of backend; None where any will do."""
+        return {"numpy": self.engine, "cupy": self.engine, "paddle": self.paddle}.get(kind)
+
+
+def _same_words(value: object) -> object:
+    is_message = isinstance(value, str) or (isinstance(value, dict) and "re" in value)
+    return {"engine": value, "paddle": value} if is_message else value
+
+
 class Calls(Format):
     """How often the layer's functions run in one forward and backward pass."""
 
@@ -613,6 +636,13 @@ class Expect(Format):
     calls: Calls = Field(default_factory=Calls, description="How often forward and backward run.")
     raises: Raises | None = Field(default=None, description="The exception that must end the run.")
     warns: Warns | None = Field(default=None, description="A warning that must be given.")
+    wording: Annotated[
+        Wording, BeforeValidator(_same_words, json_schema_input_type=Wording | Message)
+    ] = Field(
+        default_factory=Wording,
+        description="Text of the message of `raises` or `warns`, or {engine: …, paddle: …} where "
+        "they differ.",
+    )
     values: dict[str, Expected] = Field(
         default={},
         description="Python expression → its value in the program's namespace after the run.",
@@ -658,6 +688,10 @@ class Expect(Format):
             elif verdict == "unchecked" and key in ("order", "precision"):
                 message = f"{quote(key)} asks for a check, 'gradient: unchecked' for none"
                 yield Violation((key,), message, "remove one of the two", at_key=True)
+        if "wording" in self.written and self.raises is None and self.warns is None:
+            help = "add 'raises' or 'warns'"
+            message = "'wording' is the text of an exception or a warning: there is none"
+            yield Violation(("wording",), message, help, at_key=True)
         if self.differs is not None and verdict not in (None, "differs"):
             message = f"'differs' and 'gradient: {verdict}' exclude each other"
             yield Violation(("differs",), message, "write 'gradient: differs'", at_key=True)

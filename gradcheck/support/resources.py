@@ -26,6 +26,12 @@ def bundled_files() -> list[Path]:
     return sorted(bundled_specs().rglob("*.grad.yaml"))
 
 
+@functools.cache
+def is_bundled(path: str) -> bool:
+    """Whether a spec file is one of the bundled ones."""
+    return path.endswith(".grad.yaml") and Path(path).resolve().is_relative_to(bundled_specs())
+
+
 def packaged(path: str) -> str:
     """The text of a file of the package, such as ``schemas/spec.json``, which
     `tests/commands/schemas.py` writes.
