@@ -18,7 +18,7 @@ import numpy as np
 
 from gradcheck.backends.base import Array
 from gradcheck.backends.bundled import Recording, Step
-from gradcheck.causes.candidates import SHARE, Candidate, Edge, all_candidates, edges_of
+from gradcheck.causes.candidates import SHARE, Candidate, Edge, all_candidates, edges_of, other_values
 from gradcheck.checking.differences import moved, random_direction, scale_of
 from gradcheck.checking.point import Point, directional_derivative
 from gradcheck.checking.precision import MOVES, SMALLEST, Change, wide
@@ -43,6 +43,8 @@ MOST_TAPE_NUMBERS, MOST_RULED = 10_000_000, 1_000_000
 """Numbers on a tape up to which causes are sought, and up to which other rules are tried than
 scaled shares. Tangents hold them `DIRECTIONS` times; the search takes about 0.3 µs a number for
 shares and 2 µs for all (LayerNorm of 256 × 1024)."""
+MOST_WIDE = 100
+"""Operations up to which wider mistakes are tried: these grow with their square."""
 LEAST_PULLED = 20_000
 """Operations that a search may pull back through in any case: some tenths of a second."""
 ANY_FACTOR = 9.0
@@ -273,9 +275,10 @@ class CauseSearch:
     def proposals(self, group: Sequence[int], ruled: set[Step]) -> Iterator[list[Cause]]:
         """Causes that agree along the directions with the errors of some inputs, by kind."""
         graph = self.graph
-        errors, mistakes = self.probed(group, ruled)
-        if not mistakes:
+        errors, tangents = self.probed(group)
+        if not tangents:
             return
+        mistakes = self.projected(tangents, ruled)
         within = max(SCREEN, SCREEN_UNITS * graph.coarsest) * float(abs(errors).max())
         # A candidate costs as much as an operation.
         graph.walks += 2 * DIRECTIONS + len(mistakes) / len(graph.recording.steps)
@@ -285,13 +288,19 @@ class CauseSearch:
             yield repeated(graph, mistakes, within)
         if len(group) == 1 and ruled and not self.claimed[group[0]].scaled:
             yield paired(mistakes, errors, within)
+        if ruled and len(graph.recording.steps) <= MOST_WIDE:
+            mistakes = self.projected(tangents, ruled, is_wide=True)
+            graph.walks += len(mistakes) / len(graph.recording.steps)
+            yield single(mistakes, errors, within, several) if mistakes else []
+            if len(group) == len(self.wrong) and graph.recording.replays:
+                yield computed_otherwise(graph)
 
     # ----------------------------------------------------------------- along directions
-    def probed(self, group: Sequence[int], ruled: set[Step]) -> tuple[Array, list[Mistake]]:
-        """The projections of the claim's error along directions of some inputs, and all mistakes.
+    def probed(self, group: Sequence[int]) -> tuple[Array, list[Array]]:
+        """The projections of the claim's error along directions of some inputs, and the change of
+        each value along them, one row per direction, flat.
 
-        Other rules are tried for the operations in `ruled`. The mistakes are empty if operations do
-        not depend on these inputs, or take another branch next to the point.
+        The changes are empty if operations take another branch next to the point.
         """
         graph, arrays = self.graph, self.graph.recording.arrays
         start = [wide(x) for x in arrays[: graph.recording.inputs]]
@@ -319,8 +328,7 @@ class CauseSearch:
                 # Times 1.0: masks among the inputs count as numbers.
                 sides.append([wide(1.0 * array).reshape(-1) for array in side.arrays])
             rows.append([(a - b) / (2 * step) for a, b in zip(*sides, strict=True)])
-        tangents = [np.stack(changes) for changes in zip(*rows, strict=True)]
-        return np.array(errors), self.projected(tangents, ruled)
+        return np.array(errors), [np.stack(changes) for changes in zip(*rows, strict=True)]
 
     def recorded(self, inputs: Sequence[Array], hold: Change) -> Recording | None:
         """The call at other inputs, dead values held; None where it gives no call."""
@@ -331,24 +339,26 @@ class CauseSearch:
             else self.reruns.recording(inputs, hold)
         )
 
-    def projected(self, tangents: Sequence[Array], ruled: set[Step]) -> list[Mistake]:
-        """The shares of all edges, and all candidates of operations in `ruled`.
+    def projected(
+        self, tangents: Sequence[Array], ruled: set[Step], is_wide: bool = False
+    ) -> list[Mistake]:
+        """The shares of all edges, and all candidates of operations in `ruled`; or the wider ones.
 
-        `tangents` are the changes of each value, one row per direction, flat.
+        `tangents` are as `probed` gives them.
         """
         graph, cotangents, found = self.graph, self.cotangents[0], list[Mistake]()
         without_share = {Edge.WHOLE, Edge.COMPOSED}
         if len(cotangents) == 1:
             without_share.add(Edge.INCOMING)  # it is the share of another edge
         steps = set(graph.recording.steps)
-        for edge in edges_of(graph, cotangents, graph.starts(cotangents), steps):
+        for edge in edges_of(graph, cotangents, graph.starts(cotangents), steps, is_wide):
             if not tangents[edge.number].any():
                 continue
             adjoint = tangents[edge.number].conj()
             right = (adjoint @ edge.right.reshape(-1)).real
             otherwise = EXACT_TO * float(abs(right).max())
             places = frozenset([edge.place])
-            if edge.position not in without_share:
+            if edge.position not in without_share and not is_wide:
                 found.append(Mistake(edge, SHARE, SHARE.cost, right, right, places))
             for candidate in all_candidates(edge) if edge.step in ruled else ():
                 projection = (adjoint @ candidate.hand_on(edge).reshape(-1)).real
@@ -401,13 +411,50 @@ def mistaken_gradients(
     graph: Tape, cotangents: Sequence[Array | None], cause: Cause
 ) -> list[Array]:
     """The gradients of the inputs on a walk on which mistakes are made."""
+    edges = [mistake.edge for mistake, _ in cause.mistakes]
+    if edges[0].position == Edge.VALUE:
+        return gradient_at_other_value(graph, cotangents, cause.mistakes[0][0])
     pending = graph.starts(cotangents)
     steps = {step for mistake, _ in cause.mistakes for step, *_ in mistake.places}
-    for edge in edges_of(graph, cotangents, pending, steps):
+    is_wide = any(edge.flows for edge in edges)
+    for edge in edges_of(graph, cotangents, pending, steps, is_wide):
         for mistake, factor in cause.mistakes:
             if edge.place in mistake.places:
                 edge.add(factor * mistake.candidate.hand_on(edge) - edge.right)
     return graph.filled(pending)
+
+
+def gradient_at_other_value(
+    graph: Tape, cotangents: Sequence[Array | None], mistake: Mistake
+) -> list[Array]:
+    """The gradients of the inputs if one value, and all that is computed from it, is another."""
+    edge, recording = mistake.edge, graph.recording
+
+    def change(name: str, out: Array, number: int) -> None:
+        if number == edge.number:
+            out[...] = mistake.candidate.value(edge)
+        elif number in graph.dead:
+            out[...] = recording.arrays[number]
+
+    other = recording.replayed(recording.arrays[: recording.inputs], change)
+    graph.walks += 2  # a replay costs as much as a walk
+    return Tape(other, dead=graph.dead).gradient(cotangents)
+
+
+def computed_otherwise(graph: Tape) -> list[Cause]:
+    """All values that backward may compute otherwise, the plainest first, each with a guess."""
+    found, arrays = list[Cause](), graph.recording.arrays
+    for step in graph.recording.steps:
+        if len(step.values) != 1 or step.first in graph.dead or step.name in MOVES:
+            continue
+        edge = Edge(step, Edge.VALUE, step.first, [], step.values[0], arrays, arrays.append)
+        for candidate in other_values(step, arrays):
+            nothing = np.zeros(1)
+            mistake = Mistake(
+                edge, candidate, candidate.cost, nothing, nothing, frozenset([edge.place])
+            )
+            found.append(Cause([(mistake, 1.0)], candidate.cost))
+    return sorted(found, key=lambda cause: cause.rank)
 
 
 # --------------------------------------------------------------------------- at several places
