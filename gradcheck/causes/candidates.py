@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -20,6 +20,49 @@ from gradcheck.backends.bundled import Step
 from gradcheck.checking.kinks import axes_of
 from gradcheck.checking.precision import CLEAR, EPS, MOVES, wide
 from gradcheck.checking.tape import Tape
+
+
+@dataclass(frozen=True, eq=False)
+class Values:
+    """The values of a tape by number, and what flows to them."""
+
+    arrays: Sequence[Array]
+    flows: Mapping[int, Array]
+    """The right cotangents, where wider mistakes are tried; empty otherwise."""
+    turns: Mapping[int, tuple[Sequence[int], int]]
+    """Of a value of a line that is run several times, the numbers in all runs, and which it is."""
+
+    @classmethod
+    def of(cls, graph: Tape, cotangents: Sequence[Array | None], is_wide: bool) -> Values:
+        """The values of a tape, and the flows for some cotangents of the outputs."""
+        turns: dict[int, tuple[Sequence[int], int]] = {}
+        for run in graph.runs:
+            for k in range(len(run[0].values)):
+                numbers = [step.first + k for step in run]
+                turns |= {number: (numbers, place) for place, number in enumerate(numbers)}
+        flows = flows_of(graph, cotangents) if is_wide else {}
+        return cls(graph.recording.arrays, flows, turns)
+
+    def run_after(self, number: int, what: str) -> str:
+        """Which run of a line it is of which two values are, if they are: both have one name."""
+        numbers, place = self.turns.get(number, ((), 0))
+        others = [k for k, n in enumerate(numbers) if what == f"#{n}"]
+        if not others:
+            return ""
+        return f", {abs(place - others[0])} run {'later' if place > others[0] else 'earlier'},"
+
+    def counterpart(self, number: int, origin: int, here: int) -> int:
+        """The value that is to the operation `here` what `number` is to `origin`, as in a loop.
+
+        Raises:
+            IndexError: the loop has no such run.
+        """
+        numbers, place = self.turns.get(number, ([number], 0))
+        if len(numbers) > 1 and origin in self.turns:
+            place += self.turns[here][1] - self.turns[origin][1]
+            if place < 0:
+                raise IndexError
+        return numbers[place]
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,20 +86,29 @@ class Edge:
     """The cotangents of the outputs."""
     right: Array
     """The cotangent of the input."""
-    arrays: Sequence[Array]
-    """All values, by number."""
+    values: Values
     add: Callable[[Array], None]
     """Lets more flow there, on the walk that it was met on."""
     of_call: tuple[int, ...] = ()
     """INCOMING: which output of the call. WHOLE: the numbers of the other value and of the
     input."""
-    flows: Mapping[int, Array] = field(default_factory=dict)
-    """The right cotangents of all values, by number, where wider mistakes are tried."""
 
     @property
     def place(self) -> tuple[Step, int, tuple[int, ...]]:
         """Its identity on every walk."""
         return self.step, self.position, self.of_call
+
+    @property
+    def arrays(self) -> Sequence[Array]:
+        return self.values.arrays
+
+    @property
+    def flows(self) -> Mapping[int, Array]:
+        return self.values.flows
+
+    def counterpart(self, number: int, origin: int) -> int:
+        """What a value is to the operation `origin`, to this one."""
+        return self.values.counterpart(number, origin, self.step.first)
 
     @property
     def g(self) -> Array:
@@ -148,7 +200,7 @@ def edges_of(
     the end to the inputs. `is_wide`: the edges know the cotangents of all values.
     """
     recording, arrays = graph.recording, graph.recording.arrays
-    flows = flows_of(graph, cotangents) if is_wide else {}
+    values = Values.of(graph, cotangents, is_wide)
 
     def add(number: int, change: Array) -> None:
         pending[number] = pending[number] + change
@@ -157,11 +209,11 @@ def edges_of(
         maker = last_computed(graph, end)
         if maker is not None and u is not None:
             incoming, flow = wide(u), partial(add, end)
-            yield Edge(maker, Edge.INCOMING, end, [incoming], incoming, arrays, flow, (k,), flows)
+            yield Edge(maker, Edge.INCOMING, end, [incoming], incoming, values, flow, (k,))
 
     for step, given, pulled in graph.walk(pending):
         if step in steps:
-            yield from edges_at(graph, step, given, pulled, flows)
+            yield from edges_at(graph, step, given, pulled, values)
 
     others: dict[int, Step] = {}
     for step in recording.steps:
@@ -171,7 +223,7 @@ def edges_of(
     for (other, step), k in itertools.product(others.items(), pending):
         if k != other and broadcasts_to(arrays[other].shape, arrays[k].shape):
             flow = partial(add, k)
-            yield Edge(step, Edge.WHOLE, k, [], pending[k], arrays, flow, (other, k), flows)
+            yield Edge(step, Edge.WHOLE, k, [], pending[k], values, flow, (other, k))
 
 
 def flows_of(graph: Tape, cotangents: Sequence[Array | None]) -> dict[int, Array]:
@@ -204,12 +256,11 @@ def edges_at(
     step: Step,
     given: Sequence[Any],
     pulled: list[tuple[int, int, Array]],
-    flows: Mapping[int, Array],
+    values: Values,
 ) -> Iterator[Edge]:
     """The inputs of an operation, the two of a square as one; its output if it has several."""
     if step.name in OF_WORLDS and step.spot is None:
         return
-    arrays = graph.recording.arrays
 
     def add(number: int, change: Array) -> None:
         pulled.append((0, number, change))
@@ -219,17 +270,14 @@ def edges_at(
         inputs = [(0, step.edges[0], pulled[0][2] + pulled[1][2])]
     composed = pull_through(graph.composed[step], given[0]) if step in graph.composed else []
     for position, number, right in (*inputs, *composed):
-        flow = partial(add, number)
-        yield Edge(step, position, number, given, right, arrays, flow, flows=flows)
+        yield Edge(step, position, number, given, right, values, partial(add, number))
 
     if len(inputs) > 1 and len(step.values) == 1:
 
         def add_to_output(change: Array) -> None:
             pulled.extend(step.pull([change]))
 
-        yield Edge(
-            step, Edge.OUTPUT, step.first, given, given[0], arrays, add_to_output, flows=flows
-        )
+        yield Edge(step, Edge.OUTPUT, step.first, given, given[0], values, add_to_output)
 
 
 def pull_through(steps: Sequence[Step], given: Any) -> list[tuple[int, int, Array]]:
@@ -270,7 +318,7 @@ class Candidate(NamedTuple):
         """Return its value, or the right one if that cannot be computed or has another shape."""
         try:
             value = self.value(edge)
-        except (ValueError, IndexError, TypeError):  # the matrix does not have such a factor, say
+        except (ValueError, LookupError, TypeError):  # the matrix does not have such a factor, say
             return edge.right
         found = np.asarray(value)
         return found if value is not None and found.shape == edge.right.shape else edge.right
@@ -450,6 +498,8 @@ def unsummed(edge: Edge) -> Iterator[Candidate]:
     input was broadcast."""
     if edge.g.size == edge.right.size:
         return
+    says = "takes the mean in place of the sum over the axes along which {own} was broadcast"
+    yield Candidate("GC112", 2, says, lambda e: e.right / e.summed)
     for axis in range(edge.g.ndim):
         says = f"takes the first slice along axis {axis} in place of the sum over it"
         yield Candidate("GC106", 2, says, partial(reduced, partial(np.take, indices=0, axis=axis)))
@@ -586,6 +636,11 @@ def in_pairs(values: Array, axis: int, shape: tuple[int, int]) -> Array:
     return values.take(order, axis=axis)
 
 
+def at_axis(merge: Callable[[Array, int], Array], axis: int, values: Array) -> Array:
+    """A change of places along an axis."""
+    return merge(values, axis)
+
+
 def merges(values: Array) -> Iterator[tuple[str, Callable[[Array], Array]]]:
     """Changes of the places of some values, in words; none of values such as those of a mask, of
     which many are equal."""
@@ -593,7 +648,7 @@ def merges(values: Array) -> Iterator[tuple[str, Callable[[Array], Array]]]:
         return
     for (words, merge), axis in itertools.product(MERGES, range(values.ndim)):
         if values.shape[axis] > 1:
-            yield words.format(f"axis {axis}"), partial(merge, k=axis)
+            yield words.format(f"axis {axis}"), partial(at_axis, merge, axis)
 
 
 def other_places(edge: Edge) -> Iterator[Candidate]:
@@ -618,12 +673,13 @@ def other_cotangents(edge: Edge) -> Iterator[Candidate]:
     for number, flow in edge.flows.items():
         if flow.shape == edge.g.shape and number != edge.step.first:
             says = f"takes the gradient of #{number} for that of {{out}}{of_input}"
-            yield Candidate("GC105", 3.5, says, partial(with_flow, number))
+            yield Candidate("GC105", 3.5, says, partial(with_flow, number, edge.step.first))
     for number, value in enumerate(edge.arrays):
         if value.dtype.kind == "f" and broadcasts_to(value.shape, edge.g.shape):
             for verb, operation in (("multiplies", np.multiply), ("divides", np.divide)):
                 says = f"{verb} the gradient of {{out}} by #{number} once too often{of_input}"
-                yield Candidate("GC114", 4, says, partial(combined, operation, number))
+                change = partial(combined, operation, number, edge.step.first)
+                yield Candidate("GC114", 4, says, change)
 
 
 def with_cotangent(change: Callable[[Array], Array], edge: Edge) -> Array:
@@ -632,14 +688,17 @@ def with_cotangent(change: Callable[[Array], Array], edge: Edge) -> Array:
     return edge.ruled([cotangent]) if edge.position >= 0 else cotangent
 
 
-def with_flow(number: int, edge: Edge) -> Array:
+def with_flow(number: int, origin: int, edge: Edge) -> Array:
     """What the right rule gives for the cotangent of another value."""
-    return with_cotangent(lambda _: edge.flows[number], edge)
+    return with_cotangent(lambda _: edge.flows[edge.counterpart(number, origin)], edge)
 
 
-def combined(operation: Callable[[Array, Array], Array], number: int, edge: Edge) -> Array:
+def combined(
+    operation: Callable[[Array, Array], Array], number: int, origin: int, edge: Edge
+) -> Array:
     """What the right rule gives for the cotangent times or over another value."""
-    return with_cotangent(lambda g: operation(g, wide(edge.arrays[number])), edge)
+    value = wide(edge.arrays[edge.counterpart(number, origin)])
+    return with_cotangent(lambda g: operation(g, value), edge)
 
 
 def another_gradient(edge: Edge) -> Iterator[Candidate]:
@@ -661,13 +720,21 @@ def other_readings(edge: Edge, name: str, present: Array, what: str) -> Iterator
         yield Candidate("GC116", 3, says, partial(with_changed, name, np.ones_like))
     for number, value in enumerate(edge.arrays):
         if (value.shape, value.dtype.kind) == (present.shape, present.dtype.kind):
-            says = f"reads #{number} in place of {what} {end}"
-            yield Candidate("GC116", 4, says, partial(with_argument, name, wide(value)))
+            which = edge.values.run_after(number, what)
+            says = f"reads #{number}{which} in place of {what} {end}"
+            reading = partial(with_reading, name, number, edge.step.first)
+            yield Candidate("GC116", 4, says, reading)
 
 
 def with_argument(name: str, value: Any, edge: Edge) -> Array:
     """The result of the rule with another value for an argument."""
     return edge.ruled(**{name: value})
+
+
+def with_reading(name: str, number: int, origin: int, edge: Edge) -> Array:
+    """The result of the rule with the value of another operation for an argument."""
+    value = edge.arrays[edge.counterpart(number, origin)]
+    return with_argument(name, wide(value), edge)
 
 
 def with_changed(name: str, change: Callable[[Array], Array], edge: Edge) -> Array:
@@ -863,7 +930,7 @@ WIDE: Mapping[int, Sequence[Family]] = {
     Edge.INCOMING: (other_places, other_cotangents),
     Edge.WHOLE: (another_gradient,),
 }
-"""The mistakes that are tried where no other explains the gradient, by position, 0 for all inputs."""
+"""The mistakes that are tried where no other explains the gradient, by position; 0 is any input."""
 
 
 # --------------------------------------------------------------------------- values of forward

@@ -69,21 +69,27 @@ def likely_causes(
     names = [point.problem.names[k] for k in point.moved]
     right = right_gradients(point, comparison, jacobians, [u for u, _ in claims])
     evidence = {k: Evidence(point, k, wrong, claims, *right[k]) for k in wrong if k in right}
-    # One slip is wrong about two inputs: what the tape has for each would be far-fetched.
-    found = [d for k in evidence for d in evidence[k].diagnoses((swapped,))]
-    swaps = {name for d in found for name in d.inputs}
+    found: list[Diagnosis] = []
     backward: Backward = point.vjp
-    if len(swaps) < len(wrong) and comparison is not None and (written or point.problem.order > 1):
+    if comparison is not None and (written or point.problem.order > 1):
         three, walks = [*claims, prober.claimed()], budget / OF_BUDGET
-        by_tape, backward = explained_by_tape(point, three, comparison.rounding, walks)
-        found += [d for d in by_tape if not swaps.intersection(d.inputs)]
+        found, backward = explained_by_tape(point, three, comparison.rounding, walks)
+    # Of two swapped inputs, which are one slip, what the tape has for each alone is far-fetched.
+    together = {name for d in found for name in d.inputs if len(d.inputs) > 1}
+    swaps = [
+        d for k in evidence if names[k] not in together for d in evidence[k].diagnoses((swapped,))
+    ]
+    swapped_names = {name for d in swaps for name in d.inputs}
+    found = [*swaps, *(d for d in found if not swapped_names.intersection(d.inputs))]
     explained = {name for d in found for name in d.inputs}
-    if not swaps and explained.issuperset(names[k] for k in wrong):
-        return [*with_their_inputs(found, [names[k] for k in wrong])], backward
     for k in evidence:
         if names[k] not in explained:
             found += evidence[k].diagnoses(FAMILIES_OF_FORMULAS)
-    return [*with_their_inputs(found, [names[k] for k in wrong])], point.vjp
+    is_by_tape = (
+        bool(found) and all(d.line for d in found) and explained >= {names[k] for k in wrong}
+    )
+    wrong_names = [names[k] for k in wrong]
+    return [*with_their_inputs(found, wrong_names)], backward if is_by_tape else point.vjp
 
 
 def with_their_inputs(found: Sequence[Diagnosis], wrong: Sequence[str]) -> Iterator[Diagnosis]:
@@ -93,7 +99,7 @@ def with_their_inputs(found: Sequence[Diagnosis], wrong: Sequence[str]) -> Itera
     rest = f"; the gradient of {left} is wrong as well" if left else ""
     for cause in found:
         says = ""
-        if cause.line and not explained.issuperset(wrong) or set(cause.inputs) < set(wrong):
+        if (cause.line and not explained.issuperset(wrong)) or set(cause.inputs) < set(wrong):
             says = f" (explains {', '.join(cause.inputs)}{rest})"
         yield cause.model_copy(update={"text": f"{cause.text}{says}"})
 

@@ -10,15 +10,23 @@ are pulled back for several cotangents, and must reproduce the claim.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from gradcheck.backends.base import Array
 from gradcheck.backends.bundled import Recording, Step
-from gradcheck.causes.candidates import SHARE, Candidate, Edge, all_candidates, edges_of, other_values
+from gradcheck.causes.candidates import (
+    SHARE,
+    Candidate,
+    Edge,
+    Values,
+    all_candidates,
+    edges_of,
+    other_values,
+)
 from gradcheck.checking.differences import moved, random_direction, scale_of
 from gradcheck.checking.point import Point, directional_derivative
 from gradcheck.checking.precision import MOVES, SMALLEST, Change, wide
@@ -63,6 +71,8 @@ RULE_FACTORS = {
     **dict.fromkeys((-2.0, -0.5, 3.0, 1 / 3), 2.0),
 }
 """Factors that a wrong rule may have besides, and how far-fetched each is."""
+EACH_TIME = ", each time"
+"""Said of a mistake that is made in every run of a line."""
 DEAREST = 2.0
 """How far-fetched a rule may be that is tried in all runs of a line, in a pair or with a factor."""
 
@@ -83,6 +93,8 @@ class Mistake:
     """The projections of the right cotangent."""
     places: frozenset[Any]
     """Everywhere it is made, see `Edge.place`."""
+    again: list[Mistake] = field(default_factory=list)
+    """The same in the other runs of its line."""
     when: str = ""
     """In which runs of its line it is made, as in a loop, if it is not in one alone."""
 
@@ -222,6 +234,7 @@ class CauseSearch:
         self.wrong = [k for k, claimed in self.claimed.items() if claimed.wrong]
         least = LEAST_PULLED / max(len(tape.recording.steps), 1)
         self.most_walks = self.graph.walks + max(walks, least)
+        self.is_short = len(tape.recording.steps) <= MOST_WIDE
 
     def choose(self) -> Iterator[tuple[Cause, list[Cause]]]:
         """The fewest and simplest causes that explain the most inputs, each with its equals."""
@@ -283,20 +296,53 @@ class CauseSearch:
         # A candidate costs as much as an operation.
         graph.walks += 2 * DIRECTIONS + len(mistakes) / len(graph.recording.steps)
         several = any(self.claimed[k].several for k in group)
+        each_time = [m for m in mistakes if m.when == EACH_TIME]
+        mistakes = [m for m in mistakes if m.when != EACH_TIME]
         yield single(mistakes, errors, within, several)
         if len(group) == len(self.wrong) and ruled:
             yield repeated(graph, mistakes, within)
+            yield single(each_time, errors, within, several)
+            for masks in self.last_runs() if self.is_short else ():
+                yield self.in_each_run(masks, ruled)
         if len(group) == 1 and ruled and not self.claimed[group[0]].scaled:
             yield paired(mistakes, errors, within)
-        if ruled and len(graph.recording.steps) <= MOST_WIDE:
+        if ruled and self.is_short:
             mistakes = self.projected(tangents, ruled, is_wide=True)
             graph.walks += len(mistakes) / len(graph.recording.steps)
-            yield single(mistakes, errors, within, several) if mistakes else []
+            yield single(mistakes, errors, within, several)
             if len(group) == len(self.wrong) and graph.recording.replays:
                 yield computed_otherwise(graph)
 
     # ----------------------------------------------------------------- along directions
-    def probed(self, group: Sequence[int]) -> tuple[Array, list[Array]]:
+    def last_runs(self) -> Iterator[dict[int, Array]]:
+        """Masks of wrong inputs: the elements of the last or first run of a loop that is wrong."""
+        lengths = {len(run) for run in self.graph.runs}
+        for k in self.wrong:
+            error, bound = abs(self.claimed[k].error), self.claimed[k].bound
+            for axis in [a for a, n in enumerate(error.shape) if n in lengths and n > 2]:
+                others = tuple(a for a in range(error.ndim) if a != axis)
+                is_wrong = np.flatnonzero((error > bound).any(axis=others))
+                for place in is_wrong[[-1, 0]] if is_wrong.size else ():
+                    mask = np.zeros(error.shape)
+                    np.moveaxis(mask, axis, 0)[place] = 1.0
+                    yield {k: mask}
+
+    def in_each_run(self, masks: Mapping[int, Array], ruled: set[Step]) -> list[Cause]:
+        """Mistakes made in every run of a line that agree where one run alone is felt."""
+        errors, tangents = self.probed(list(masks), masks)
+        if not tangents:
+            return []
+        within = max(SCREEN, SCREEN_UNITS * self.graph.coarsest) * float(abs(errors).max())
+        found = list[Cause]()
+        for is_wide in (False, True):
+            mistakes = [m for m in self.projected(tangents, ruled, is_wide) if m.when == EACH_TIME]
+            self.graph.walks += len(mistakes) / len(self.graph.recording.steps)
+            found += single(mistakes, errors, within, several=False)
+        return found
+
+    def probed(
+        self, group: Sequence[int], masks: Mapping[int, Array] | None = None
+    ) -> tuple[Array, list[Array]]:
         """The projections of the claim's error along directions of some inputs, and the change of
         each value along them, one row per direction, flat.
 
@@ -315,6 +361,7 @@ class CauseSearch:
             direction: list[Array | None] = [None] * len(start)
             for k in group:
                 direction[k] = random_direction(start[k], scale_of(start[k]), random)
+                direction[k] = direction[k] * masks[k] if masks else direction[k]
             errors.append(
                 directional_derivative(
                     [self.claimed[k].error for k in group], [direction[k] for k in group]
@@ -351,21 +398,33 @@ class CauseSearch:
         if len(cotangents) == 1:
             without_share.add(Edge.INCOMING)  # it is the share of another edge
         steps = set(graph.recording.steps)
+        loops = {step: run for run in graph.runs for step in run} if self.is_short else {}
+        each_time: dict[Any, list[Mistake]] = {}
         for edge in edges_of(graph, cotangents, graph.starts(cotangents), steps, is_wide):
-            if not tangents[edge.number].any():
+            if not tangents[edge.number].any() and edge.step not in loops:
                 continue
             adjoint = tangents[edge.number].conj()
             right = (adjoint @ edge.right.reshape(-1)).real
             otherwise = EXACT_TO * float(abs(right).max())
             places = frozenset([edge.place])
+            candidates = [*all_candidates(edge)] if edge.step in ruled else []
             if edge.position not in without_share and not is_wide:
-                found.append(Mistake(edge, SHARE, SHARE.cost, right, right, places))
-            for candidate in all_candidates(edge) if edge.step in ruled else ():
-                projection = (adjoint @ candidate.hand_on(edge).reshape(-1)).real
-                # If they are the same, the rule does not read what would be another.
-                if float(abs(projection - right).max()) > otherwise:
-                    mistake = Mistake(edge, candidate, candidate.cost, projection, right, places)
-                    found.append(mistake)
+                candidates.insert(0, SHARE)
+
+            def at_edge(candidate: Candidate, edge: Edge = edge) -> Mistake:
+                along = (adjoint @ candidate.hand_on(edge).reshape(-1)).real  # noqa: B023
+                return Mistake(edge, candidate, candidate.cost, along, right, places)  # noqa: B023
+
+            here = [at_edge(candidate) for candidate in candidates]
+            # If they are the same, the rule does not read what would be another.
+            found += [m for m in here if m.scales or abs(m.along - right).max() > otherwise]
+            if edge.step in loops and not edge.of_call:  # the last run comes first
+                run = edge.position, loops[edge.step][-1]
+                for mistake in each_time.get(run, ()):
+                    mistake.again.append(at_edge(mistake.candidate))
+                each_time.setdefault(run, [m for m in here if not m.scales])
+        for mistakes in each_time.values():
+            found += [together([m, *m.again][::-1], when=EACH_TIME) for m in mistakes]
         return [*found, *in_all_equals(graph, found), *in_all_runs_but_one(graph, found)]
 
     # ----------------------------------------------------------------- on a walk over the tape
@@ -441,13 +500,18 @@ def gradient_at_other_value(
     return Tape(other, dead=graph.dead).gradient(cotangents)
 
 
+def arrays_only(change: Array) -> None:
+    """Nothing flows to a value of forward."""
+
+
 def computed_otherwise(graph: Tape) -> list[Cause]:
     """All values that backward may compute otherwise, the plainest first, each with a guess."""
     found, arrays = list[Cause](), graph.recording.arrays
+    values = Values.of(graph, (), is_wide=False)
     for step in graph.recording.steps:
         if len(step.values) != 1 or step.first in graph.dead or step.name in MOVES:
             continue
-        edge = Edge(step, Edge.VALUE, step.first, [], step.values[0], arrays, arrays.append)
+        edge = Edge(step, Edge.VALUE, step.first, [], step.values[0], values, arrays_only)
         for candidate in other_values(step, arrays):
             nothing = np.zeros(1)
             mistake = Mistake(
@@ -519,7 +583,9 @@ def simplest(causes: Iterable[Cause]) -> list[Cause]:
 
 def single(mistakes: Sequence[Mistake], errors: Array, within: float, several: bool) -> list[Cause]:
     """One mistake, with a factor. A share of `several` numbers may be off by any."""
-    found = []
+    found = list[Cause]()
+    if not mistakes:
+        return found
     along = np.stack([m.along for m in mistakes])
     wanted = errors + np.stack([m.right for m in mistakes])
     unit = abs(along).max(1, keepdims=True)  # squares of small numbers underflow
@@ -572,7 +638,7 @@ def repeated(graph: Tape, mistakes: Sequence[Mistake], within: float) -> list[Ca
         if edge.of_call or edge.step not in runs:
             continue
         places = mistake.places.union((step, edge.position, ()) for step in runs[edge.step])
-        again = replace(mistake, places=places, when=", each time")
+        again = replace(mistake, places=places, when=EACH_TIME)
         for factor in mistake.simple_factors:
             cause = Cause([(again, factor)], mistake.cost + mistake.factors[factor])
             change = np.rint((factor * mistake.along - mistake.right) / within)
