@@ -35,6 +35,8 @@ LEAST_SIGNS = 16
 signs of n elements are those of one of 30 functions once in 2^(n − 6)."""
 OF_BUDGET = 10
 """The search on the tape takes a tenth of what naming may cost."""
+FAR_FETCHED = {"GC105", "GC114"}
+"""Codes of causes with a line that are tried last."""
 COTANGENTS = 2
 """Random ones that a formula has to hold for: with one, any number can be explained."""
 
@@ -74,21 +76,18 @@ def likely_causes(
     if comparison is not None and (written or point.problem.order > 1):
         three, walks = [*claims, prober.claimed()], budget / OF_BUDGET
         found, backward = explained_by_tape(point, three, comparison.rounding, walks)
-    # Of two swapped inputs, which are one slip, what the tape has for each alone is far-fetched.
-    together = {name for d in found for name in d.inputs if len(d.inputs) > 1}
-    swaps = [
-        d for k in evidence if names[k] not in together for d in evidence[k].diagnoses((swapped,))
-    ]
-    swapped_names = {name for d in swaps for name in d.inputs}
-    found = [*swaps, *(d for d in found if not swapped_names.intersection(d.inputs))]
+    wrong_names = [names[k] for k in wrong]
     explained = {name for d in found for name in d.inputs}
+    if not explained.issuperset(wrong_names) or FAR_FETCHED.intersection(d.code for d in found):
+        # Of two swapped inputs, which are one slip, what the tape has for each is far-fetched.
+        swaps = [d for k in evidence for d in evidence[k].diagnoses((swapped,))]
+        of_swaps = {name for d in swaps for name in d.inputs}
+        found = [*swaps, *(d for d in found if not of_swaps.issuperset(d.inputs))]
+        explained = {name for d in found for name in d.inputs}
     for k in evidence:
         if names[k] not in explained:
             found += evidence[k].diagnoses(FAMILIES_OF_FORMULAS)
-    is_by_tape = (
-        bool(found) and all(d.line for d in found) and explained >= {names[k] for k in wrong}
-    )
-    wrong_names = [names[k] for k in wrong]
+    is_by_tape = explained.issuperset(wrong_names) and all(d.line for d in found)
     return [*with_their_inputs(found, wrong_names)], backward if is_by_tape else point.vjp
 
 
