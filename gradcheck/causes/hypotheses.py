@@ -69,8 +69,6 @@ def likely_causes(
     # are what was cut off.
     written = any(bool((gradients[k] != 0).any()) for _, gradients in claims for k in wrong)
     names = [point.problem.names[k] for k in point.moved]
-    right = right_gradients(point, comparison, jacobians, [u for u, _ in claims])
-    evidence = {k: Evidence(point, k, wrong, claims, *right[k]) for k in wrong if k in right}
     found: list[Diagnosis] = []
     backward: Backward = point.vjp
     if comparison is not None and (written or point.problem.order > 1):
@@ -78,17 +76,21 @@ def likely_causes(
         found, backward = explained_by_tape(point, three, comparison.rounding, walks)
     wrong_names = [names[k] for k in wrong]
     explained = {name for d in found for name in d.inputs}
-    if not explained.issuperset(wrong_names) or FAR_FETCHED.intersection(d.code for d in found):
+    is_explained = explained.issuperset(wrong_names)
+    if not is_explained or FAR_FETCHED.intersection(d.code for d in found):
+        right = right_gradients(point, comparison, jacobians, [u for u, _ in claims])
+        evidence = {k: Evidence(point, k, wrong, claims, *right[k]) for k in wrong if k in right}
         # Of two swapped inputs, which are one slip, what the tape has for each is far-fetched.
         swaps = [d for k in evidence for d in evidence[k].diagnoses((swapped,))]
         of_swaps = {name for d in swaps for name in d.inputs}
         found = [*swaps, *(d for d in found if not of_swaps.issuperset(d.inputs))]
-        explained = {name for d in found for name in d.inputs}
-    for k in evidence:
-        if names[k] not in explained:
-            found += evidence[k].diagnoses(FAMILIES_OF_FORMULAS)
-    is_by_tape = explained.issuperset(wrong_names) and all(d.line for d in found)
-    return [*with_their_inputs(found, wrong_names)], backward if is_by_tape else point.vjp
+        explained = of_swaps.union(*(d.inputs for d in found))
+        for k in evidence:
+            if names[k] not in explained:
+                found += evidence[k].diagnoses(FAMILIES_OF_FORMULAS)
+        if not is_explained or swaps:
+            backward = point.vjp
+    return [*with_their_inputs(found, wrong_names)], backward
 
 
 def with_their_inputs(found: Sequence[Diagnosis], wrong: Sequence[str]) -> Iterator[Diagnosis]:
@@ -97,9 +99,8 @@ def with_their_inputs(found: Sequence[Diagnosis], wrong: Sequence[str]) -> Itera
     left = ", ".join(name for name in wrong if name not in explained)
     rest = f"; the gradient of {left} is wrong as well" if left else ""
     for cause in found:
-        says = ""
-        if (cause.line and not explained.issuperset(wrong)) or set(cause.inputs) < set(wrong):
-            says = f" (explains {', '.join(cause.inputs)}{rest})"
+        is_partial = cause.line and not set(cause.inputs).issuperset(wrong)
+        says = f" (explains {', '.join(cause.inputs)}{rest})" if is_partial else ""
         yield cause.model_copy(update={"text": f"{cause.text}{says}"})
 
 

@@ -10,7 +10,7 @@ are pulled back for several cotangents, and must reproduce the claim.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -302,8 +302,6 @@ class CauseSearch:
         if len(group) == len(self.wrong) and ruled:
             yield repeated(graph, mistakes, within)
             yield single(each_time, errors, within, several)
-            for masks in self.last_runs() if self.is_short else ():
-                yield self.in_each_run(masks, ruled)
         if len(group) == 1 and ruled and not self.claimed[group[0]].scaled:
             yield paired(mistakes, errors, within)
         if ruled and self.is_short:
@@ -314,35 +312,7 @@ class CauseSearch:
                 yield computed_otherwise(graph)
 
     # ----------------------------------------------------------------- along directions
-    def last_runs(self) -> Iterator[dict[int, Array]]:
-        """Masks of wrong inputs: the elements of the last or first run of a loop that is wrong."""
-        lengths = {len(run) for run in self.graph.runs}
-        for k in self.wrong:
-            error, bound = abs(self.claimed[k].error), self.claimed[k].bound
-            for axis in [a for a, n in enumerate(error.shape) if n in lengths and n > 2]:
-                others = tuple(a for a in range(error.ndim) if a != axis)
-                is_wrong = np.flatnonzero((error > bound).any(axis=others))
-                for place in is_wrong[[-1, 0]] if is_wrong.size else ():
-                    mask = np.zeros(error.shape)
-                    np.moveaxis(mask, axis, 0)[place] = 1.0
-                    yield {k: mask}
-
-    def in_each_run(self, masks: Mapping[int, Array], ruled: set[Step]) -> list[Cause]:
-        """Mistakes made in every run of a line that agree where one run alone is felt."""
-        errors, tangents = self.probed(list(masks), masks)
-        if not tangents:
-            return []
-        within = max(SCREEN, SCREEN_UNITS * self.graph.coarsest) * float(abs(errors).max())
-        found = list[Cause]()
-        for is_wide in (False, True):
-            mistakes = [m for m in self.projected(tangents, ruled, is_wide) if m.when == EACH_TIME]
-            self.graph.walks += len(mistakes) / len(self.graph.recording.steps)
-            found += single(mistakes, errors, within, several=False)
-        return found
-
-    def probed(
-        self, group: Sequence[int], masks: Mapping[int, Array] | None = None
-    ) -> tuple[Array, list[Array]]:
+    def probed(self, group: Sequence[int]) -> tuple[Array, list[Array]]:
         """The projections of the claim's error along directions of some inputs, and the change of
         each value along them, one row per direction, flat.
 
@@ -361,7 +331,6 @@ class CauseSearch:
             direction: list[Array | None] = [None] * len(start)
             for k in group:
                 direction[k] = random_direction(start[k], scale_of(start[k]), random)
-                direction[k] = direction[k] * masks[k] if masks else direction[k]
             errors.append(
                 directional_derivative(
                     [self.claimed[k].error for k in group], [direction[k] for k in group]

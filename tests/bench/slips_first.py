@@ -2,37 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any
-
 import numpy as np
 import paddle
-import paddle.nn.functional as F
+import paddle.nn.functional as F  # noqa: N812
 from paddle.autograd import PyLayer
-
-
-@dataclass
-class Row:
-    """A layer, what draws its inputs, mistakes, and options of its check."""
-
-    layer: type
-    inputs: Callable[[np.random.Generator], Sequence[Any]]
-    mistakes: Sequence[tuple[str, str, str]]
-    options: dict[str, Any] = field(default_factory=dict)
-
+from slips_rows import Row, rows_into
 
 ROWS: list[Row] = []
-
-
-def row(inputs: Any, *mistakes: tuple[str, str, str], **options: Any) -> Callable[[type], type]:
-    """Put a layer into the list."""
-
-    def put(layer: type) -> type:
-        ROWS.append(Row(layer, inputs, mistakes, options))
-        return layer
-
-    return put
+row = rows_into(ROWS)
 
 
 # --------------------------------------------------------------------------- norms
@@ -87,11 +64,7 @@ class LayerNormAffine(PyLayer):
         dgamma = (dy * x_hat).sum(axis=0)
         dbeta = dy.sum(axis=0)
         g_hat = dy * gamma
-        dx = (
-            g_hat
-            - g_hat.mean(axis=-1, keepdim=True)
-            - x_hat * (g_hat * x_hat).mean(axis=-1, keepdim=True)
-        ) / std
+        dx = (g_hat - g_hat.mean(axis=-1, keepdim=True) - x_hat * (g_hat * x_hat).mean(axis=-1, keepdim=True)) / std
         return dx, dgamma, dbeta
 
 
@@ -188,7 +161,11 @@ class RotaryHalf(PyLayer):
     ("elu_grad(q)", "1", "qf"),
     ("dv = kf @ ds", "dv = kf @ ds * kf.sum(axis=-1, keepdim=True)", "state|return"),
     ("ds = qf.transpose([0, 2, 1]) @ dy", "ds = kf.transpose([0, 2, 1]) @ dy", "return|state"),
-    ("paddle.where(t > 0, paddle.ones_like(t), paddle.exp(t))", "paddle.where(t > 0, paddle.ones_like(t), t)", "qf|kf|elu"),
+    (
+        "paddle.where(t > 0, paddle.ones_like(t), paddle.exp(t))",
+        "paddle.where(t > 0, paddle.ones_like(t), t)",
+        "qf|kf|elu",
+    ),
 )
 class LinearAttentionElu(PyLayer):
     @staticmethod
@@ -270,18 +247,18 @@ class TripletLoss(PyLayer):
 
 
 @row(
-    lambda r: [r.standard_normal((6,)), r.integers(0, 2, 6).astype("float64")],
+    lambda r: [r.standard_normal((6,)), paddle.to_tensor(r.integers(0, 2, 6))],
     ("alpha * y * (1 - p) ** gamma", "y * (1 - p) ** gamma", "pos"),
     ("gamma * p * logp - (1 - p)", "gamma * logp - (1 - p)", "pos"),
     ("(1 - alpha) * (1 - y) * p**gamma", "(1 - alpha) * (1 - y) * p", "neg"),
     ("p - gamma * (1 - p) * logq", "p + gamma * (1 - p) * logq", "neg"),
     ("(dpos + dneg) * dy", "(dpos - dneg) * dy", "return"),
-    )
+)
 class FocalBinary(PyLayer):
     @staticmethod
     def forward(ctx, x, y, alpha=0.25, gamma=2.0):
         p = F.sigmoid(x)
-        y = y.detach()
+        y = y.astype(x.dtype)
         pos = -alpha * y * (1 - p) ** gamma * paddle.log(p)
         neg = -(1 - alpha) * (1 - y) * p**gamma * paddle.log(1 - p)
         ctx.alpha, ctx.gamma = alpha, gamma
@@ -362,7 +339,12 @@ class DecayScan(PyLayer):
 
 
 @row(
-    lambda r: [r.standard_normal((2, 3)), r.standard_normal((2, 4)), r.standard_normal((3, 4)), r.standard_normal((4, 4))],
+    lambda r: [
+        r.standard_normal((2, 3)),
+        r.standard_normal((2, 4)),
+        r.standard_normal((3, 4)),
+        r.standard_normal((4, 4)),
+    ],
     ("dpre = dy * (1 - h * h)", "dpre = dy * (1 - h)", "tanh"),
     ("x.t() @ dpre", "x.t() @ dy", "pre|tanh"),
     ("state.t() @ dpre", "h.t() @ dpre", "pre"),
@@ -450,7 +432,7 @@ class CosineNumpy(PyLayer):
     lambda r: [r.standard_normal((6, 3))],
     ("dmean / n", "dmean", "mean"),
     ("2 * xc * dvar / n", "xc * dvar / n", "var"),
-    ("2 * xc * dvar / n", "2 * xc * dvar / (n - 1)", "var"),
+    ("2 * xc * dvar / n", "2 * xc * dvar / (n - 1)", "var|xc = "),
     ("dmean / n + 2", "dmean / n - 2", "var|mean"),
     ("xc = x - mean", "xc = x", "var|xc"),
 )
@@ -473,7 +455,11 @@ class MeanVar(PyLayer):
 
 @row(
     lambda r: [r.standard_normal((3, 4)), r.standard_normal((3, 4))],
-    ("dgate = dh * up * sig * (1 + gate * (1 - sig))", "dgate = dh * up * sig * (1 - gate * (1 - sig))", "sig|act|gate"),
+    (
+        "dgate = dh * up * sig * (1 + gate * (1 - sig))",
+        "dgate = dh * up * sig * (1 - gate * (1 - sig))",
+        "sig|act|gate",
+    ),
     ("dup = dh * gate * sig", "dup = dh * sig", "return|act"),
     ("sig * (1 + gate * (1 - sig))", "sig * (1 + gate)", "sig|act"),
     ("dh * up * sig", "dh * sig", "return|act"),
@@ -508,8 +494,7 @@ class LearnedClip(PyLayer):
     @staticmethod
     def forward(ctx, x, bound):
         ctx.save_for_backward(x, bound)
-        clipped = paddle.minimum(paddle.maximum(x, -bound), bound)
-        return clipped
+        return paddle.minimum(paddle.maximum(x, -bound), bound)
 
     @staticmethod
     def backward(ctx, g):
@@ -549,7 +534,12 @@ class SoftShrinkScale(PyLayer):
 
 # --------------------------------------------------------------------------- products, keywords
 @row(
-    lambda r: [r.standard_normal((3, 6)), r.standard_normal((6, 5)), r.standard_normal((6, 2)), r.standard_normal((2, 5))],
+    lambda r: [
+        r.standard_normal((3, 6)),
+        r.standard_normal((6, 5)),
+        r.standard_normal((6, 2)),
+        r.standard_normal((2, 5)),
+    ],
     ("ctx.scaling * xa.t() @ dy", "xa.t() @ dy", "return|xa"),
     ("x.t() @ dxa", "x.t() @ dy @ b.t()", "xa|return"),
     ("dy @ w.t() + dxa @ a.t()", "dy @ w.t()", "xa"),
