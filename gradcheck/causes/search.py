@@ -9,6 +9,7 @@ are pulled back for several cotangents, and must reproduce the claim.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -392,8 +393,7 @@ class CauseSearch:
                 for mistake in each_time.get(run, ()):
                     mistake.again.append(at_edge(mistake.candidate))
                 each_time.setdefault(run, [m for m in here if not m.scales])
-        for mistakes in each_time.values():
-            found += [together([m, *m.again][::-1], when=EACH_TIME) for m in mistakes]
+        found += in_every_run(itertools.chain.from_iterable(each_time.values()))
         return [*found, *in_all_equals(graph, found), *in_all_runs_but_one(graph, found)]
 
     # ----------------------------------------------------------------- on a walk over the tape
@@ -517,6 +517,17 @@ def largest_projection(mistake: Mistake) -> float:
     return float(max(abs(mistake.along).max(), abs(mistake.right).max()))
 
 
+def in_every_run(mistakes: Iterable[Mistake]) -> Iterator[Mistake]:
+    """Mistakes of the last run of a line made in all, and in those that have a share: a state that
+    starts as zeros has none in its first run."""
+    for mistake in mistakes:
+        runs = [mistake, *mistake.again][::-1]
+        felt = [m for m in runs if m.right.any()]
+        yield together(runs, when=EACH_TIME)
+        if 1 < len(felt) < len(runs):
+            yield together(felt, when=EACH_TIME)
+
+
 def in_all_runs_but_one(graph: Tape, mistakes: Sequence[Mistake]) -> Iterator[Mistake]:
     """Shares of a value that all runs of a line read, but that of the first or last run.
 
@@ -528,7 +539,10 @@ def in_all_runs_but_one(graph: Tape, mistakes: Sequence[Mistake]) -> Iterator[Mi
             places = [(step, position, number) for step in run]
             if not shares.keys() >= set(places):
                 continue
-            of_value = [shares[place] for place in places]
+            # A state that starts as zeros has no share in its first run.
+            of_value = [s for s in map(shares.__getitem__, places) if largest_projection(s)]
+            if len(of_value) < 2:
+                continue
             for which, exception, rest in (
                 ("first", of_value[0], of_value[1:]),
                 ("last", of_value[-1], of_value[:-1]),

@@ -144,7 +144,7 @@ class RBFKernel(PyLayer):
 
 @row(
     lambda r: [r.standard_normal((3, 4)), r.standard_normal((3, 4)), r.standard_normal((3, 4))],
-    ("dh * (z_hat - h)", "dh * (h - z_hat)", "return"),
+    ("dh * (z_hat - h)", "dh * (h - z_hat)", "return|u = "),
     ("dh * (1 - u)", "dh * u", "return"),
     ("u * (1 - u)", "u * (1 + u)", "u = "),
     ("(1 - z_hat**2)", "(1 - z_hat)", "z_hat"),
