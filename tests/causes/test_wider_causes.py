@@ -27,14 +27,14 @@ def weight_twice(x: Any, w: Any, g: Any) -> Any:
     return n * r - x * r**3 * (n * w * x).mean(-1, keepdims=True), (g * x * r).sum(0)
 
 
-def reglu(x: Any, u: Any, v: Any) -> Any:
+def gated(x: Any, u: Any, v: Any) -> Any:
     a, b = x @ u, x @ v
-    return np.maximum(a, 0) * b
+    return np.tanh(a) * b
 
 
 def gradient_of_the_other(x: Any, u: Any, v: Any, g: Any) -> Any:
     a, b = x @ u, x @ v
-    da, db = g * b * (a > 0), g * np.maximum(a, 0)
+    da, db = g * b * (1 - np.tanh(a) ** 2), g * np.tanh(a)
     return da @ u.T + db @ v.T, x.T @ db, x.T @ db
 
 
@@ -49,7 +49,7 @@ def another_constant(x: Any, g: Any) -> Any:
 
 CASES = [
     (rms_norm, weight_twice, [X, W], "multiplies the gradient of `x * r` by w once too often", "x * r"),
-    (reglu, gradient_of_the_other, [X, U, V], "takes the gradient of `x @ v` for that of `x @ u`", "a, b = "),
+    (gated, gradient_of_the_other, [X, U, V], "takes the gradient of `x @ v` for that of `x @ u`", "a, b = "),
     (logs, another_constant, [X], "computes s with 0.1 times the constant", "s = x"),
 ]
 
