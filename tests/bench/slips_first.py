@@ -252,7 +252,7 @@ class TripletLoss(PyLayer):
     ("gamma * p * logp - (1 - p)", "gamma * logp - (1 - p)", "pos"),
     ("(1 - alpha) * (1 - y) * p**gamma", "(1 - alpha) * (1 - y) * p", "neg"),
     ("p - gamma * (1 - p) * logq", "p + gamma * (1 - p) * logq", "neg"),
-    ("(dpos + dneg) * dy", "(dpos - dneg) * dy", "return"),
+    ("(dpos + dneg) * dy", "(dpos - dneg) * dy", "return|neg = "),
 )
 class FocalBinary(PyLayer):
     @staticmethod
