@@ -270,6 +270,15 @@ CODES: dict[str, Code] = {
         "Let the iteration run until nothing changes, or grant what is left of it by rtol.",
         "while abs(f(y)) > 1e-6: …      with the gradient of the exact root: rtol=1e-5",
     ),
+    "GC127": Code(
+        "one expression of backward",
+        "A slip in one expression of backward: another variable, a sign, an axis, an index, a "
+        "factor.",
+        "With this expression alone changed, backward gives the right gradient at other points, "
+        "sizes and dtypes too.",
+        "Apply the fix; gradcheck derive --write does.",
+        "wrong: return dy * (1 - y)      right: return dy * (1 - y * y)",
+    ),
     "GC131": Code(
         "forward is not deterministic",
         "Two calls with the same inputs give different outputs: a fresh dropout mask, a random "

@@ -33,6 +33,7 @@ from gradcheck.causes.entries import (
 )
 from gradcheck.causes.hypotheses import likely_causes
 from gradcheck.causes.search import Backward
+from gradcheck.causes.words import in_step_with
 from gradcheck.checking.declared_backwards import AGREES, not_straight_through, not_zero
 from gradcheck.checking.point import Entry, OutOfTimeError
 from gradcheck.checking.precision import EPS, distance, finite, largest, wide
@@ -379,7 +380,12 @@ def with_fix(
     def passes(changed: TensorFunction) -> bool:
         return gradient_summary(changed, settings._replace(effort="least")).verdict in GREEN
 
-    return summary.model_copy(update={"fix": fix_of(function, passes)})
+    fix = fix_of(function, passes)
+    if fix is None:
+        return summary
+    wrong = [name for name, (count, _) in summary.wrong_counts.items() if count]
+    diagnosis = tuple(in_step_with(fix, wrong, summary.diagnosis))
+    return summary.model_copy(update={"fix": fix, "diagnosis": diagnosis})
 
 
 def agrees(summary: GradientSummary) -> bool:

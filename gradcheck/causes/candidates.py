@@ -23,15 +23,59 @@ from gradcheck.checking.tape import Tape
 
 
 @dataclass(frozen=True, eq=False)
+class Values:
+    """The values of a tape by number, and what flows to them."""
+
+    arrays: Sequence[Array]
+    flows: Mapping[int, Array]
+    """The right cotangents, where wider mistakes are tried; empty otherwise."""
+    turns: Mapping[int, tuple[Sequence[int], int]]
+    """Of a value of a line that is run several times, the numbers in all runs, and which it is."""
+
+    @classmethod
+    def of(cls, graph: Tape, cotangents: Sequence[Array | None], is_wide: bool) -> Values:
+        """The values of a tape, and the flows for some cotangents of the outputs."""
+        turns: dict[int, tuple[Sequence[int], int]] = {}
+        for run in graph.runs:
+            for k in range(len(run[0].values)):
+                numbers = [step.first + k for step in run]
+                turns |= {number: (numbers, place) for place, number in enumerate(numbers)}
+        flows = flows_of(graph, cotangents) if is_wide else {}
+        return cls(graph.recording.arrays, flows, turns)
+
+    def run_after(self, number: int, what: str) -> str:
+        """Which run of a line it is of which two values are, if they are: both have one name."""
+        numbers, place = self.turns.get(number, ((), 0))
+        others = [k for k, n in enumerate(numbers) if what == f"#{n}"]
+        if not others:
+            return ""
+        return f", {abs(place - others[0])} run {'later' if place > others[0] else 'earlier'},"
+
+    def counterpart(self, number: int, origin: int, here: int) -> int:
+        """The value that is to the operation `here` what `number` is to `origin`, as in a loop.
+
+        Raises:
+            IndexError: the loop has no such run.
+        """
+        numbers, place = self.turns.get(number, ([number], 0))
+        if len(numbers) > 1 and origin in self.turns:
+            place += self.turns[here][1] - self.turns[origin][1]
+            if place < 0:
+                raise IndexError
+        return numbers[place]
+
+
+@dataclass(frozen=True, eq=False)
 class Edge:
     """One input of one operation, and what flows through it, in double precision."""
 
-    OUTPUT, INCOMING, WHOLE, COMPOSED = -1, -2, -3, -4
+    OUTPUT, INCOMING, WHOLE, COMPOSED, VALUE = -1, -2, -3, -4, -5
     """Positions of what is not an input of an operation.
 
-    OUTPUT: its output, which is only scaled. INCOMING: what comes in for an output of the call.
-    WHOLE: the gradient of an input of the call, without a factor that the operation reads.
-    COMPOSED: the input of a function whose last operation this is, see `Tape.composed`.
+    OUTPUT: its output. INCOMING: what comes in for an output of the call. WHOLE: the gradient of an
+    input of the call, without a factor that the operation reads, or in place of which the gradient
+    of its output is returned. COMPOSED: the input of a function whose last operation this is, see
+    `Tape.composed`. VALUE: its value in forward, which backward computes otherwise.
     """
 
     step: Step
@@ -42,17 +86,29 @@ class Edge:
     """The cotangents of the outputs."""
     right: Array
     """The cotangent of the input."""
-    arrays: Sequence[Array]
-    """All values, by number."""
+    values: Values
     add: Callable[[Array], None]
     """Lets more flow there, on the walk that it was met on."""
     of_call: tuple[int, ...] = ()
-    """INCOMING: which output of the call. WHOLE: the numbers of the factor and of the input."""
+    """INCOMING: which output of the call. WHOLE: the numbers of the other value and of the
+    input."""
 
     @property
     def place(self) -> tuple[Step, int, tuple[int, ...]]:
         """Its identity on every walk."""
         return self.step, self.position, self.of_call
+
+    @property
+    def arrays(self) -> Sequence[Array]:
+        return self.values.arrays
+
+    @property
+    def flows(self) -> Mapping[int, Array]:
+        return self.values.flows
+
+    def counterpart(self, number: int, origin: int) -> int:
+        """What a value is to the operation `origin`, to this one."""
+        return self.values.counterpart(number, origin, self.step.first)
 
     @property
     def g(self) -> Array:
@@ -135,14 +191,16 @@ def edges_of(
     cotangents: Sequence[Array | None],
     pending: dict[int, Array],
     steps: Collection[Step],
+    is_wide: bool = False,
 ) -> Iterator[Edge]:
     """Walk over the tape for some cotangents, and yield the edges of `steps`.
 
     The outputs of the call come first, whatever the steps. Last come the gradients of the inputs,
     each with every factor that broadcasts to it. `pending` holds what flows to the outputs, and in
-    the end to the inputs.
+    the end to the inputs. `is_wide`: the edges know the cotangents of all values.
     """
     recording, arrays = graph.recording, graph.recording.arrays
+    values = Values.of(graph, cotangents, is_wide)
 
     def add(number: int, change: Array) -> None:
         pending[number] = pending[number] + change
@@ -151,21 +209,30 @@ def edges_of(
         maker = last_computed(graph, end)
         if maker is not None and u is not None:
             incoming, flow = wide(u), partial(add, end)
-            yield Edge(maker, Edge.INCOMING, end, [incoming], incoming, arrays, flow, (k,))
+            yield Edge(maker, Edge.INCOMING, end, [incoming], incoming, values, flow, (k,))
 
     for step, given, pulled in graph.walk(pending):
         if step in steps:
-            yield from edges_at(graph, step, given, pulled)
+            yield from edges_at(graph, step, given, pulled, values)
 
-    factors: dict[int, Step] = {}
+    others: dict[int, Step] = {}
     for step in recording.steps:
-        if step.name in ("multiply", "divide") and step in steps:
-            factors |= dict.fromkeys(step.edges, step)
-    factors.pop(-1, None)
-    for (factor, step), k in itertools.product(factors.items(), pending):
-        if k != factor and broadcasts_to(arrays[factor].shape, arrays[k].shape):
+        if step in steps and (is_wide or step.name in ("multiply", "divide")):
+            others |= {step.first: step} if is_wide else dict.fromkeys(step.edges, step)
+    others.pop(-1, None)
+    for (other, step), k in itertools.product(others.items(), pending):
+        if k != other and broadcasts_to(arrays[other].shape, arrays[k].shape):
             flow = partial(add, k)
-            yield Edge(step, Edge.WHOLE, k, [], pending[k], arrays, flow, (factor, k))
+            yield Edge(step, Edge.WHOLE, k, [], pending[k], values, flow, (other, k))
+
+
+def flows_of(graph: Tape, cotangents: Sequence[Array | None]) -> dict[int, Array]:
+    """The right cotangents of all values that some cotangents of the outputs reach, by number."""
+    found = dict[int, Array]()
+    pending = graph.starts(cotangents)
+    for step, given, _ in graph.walk(pending):
+        found |= {step.first + k: g for k, g in enumerate(given) if g is not None}
+    return found | pending
 
 
 def last_computed(graph: Tape, number: int) -> Step | None:
@@ -185,12 +252,15 @@ def broadcasts_to(shape: tuple[int, ...], into: tuple[int, ...]) -> bool:
 
 
 def edges_at(
-    graph: Tape, step: Step, given: Sequence[Any], pulled: list[tuple[int, int, Array]]
+    graph: Tape,
+    step: Step,
+    given: Sequence[Any],
+    pulled: list[tuple[int, int, Array]],
+    values: Values,
 ) -> Iterator[Edge]:
     """The inputs of an operation, the two of a square as one; its output if it has several."""
     if step.name in OF_WORLDS and step.spot is None:
         return
-    arrays = graph.recording.arrays
 
     def add(number: int, change: Array) -> None:
         pulled.append((0, number, change))
@@ -200,14 +270,14 @@ def edges_at(
         inputs = [(0, step.edges[0], pulled[0][2] + pulled[1][2])]
     composed = pull_through(graph.composed[step], given[0]) if step in graph.composed else []
     for position, number, right in (*inputs, *composed):
-        yield Edge(step, position, number, given, right, arrays, partial(add, number))
+        yield Edge(step, position, number, given, right, values, partial(add, number))
 
     if len(inputs) > 1 and len(step.values) == 1:
 
         def add_to_output(change: Array) -> None:
             pulled.extend(step.pull([change]))
 
-        yield Edge(step, Edge.OUTPUT, step.first, given, given[0], arrays, add_to_output)
+        yield Edge(step, Edge.OUTPUT, step.first, given, given[0], values, add_to_output)
 
 
 def pull_through(steps: Sequence[Step], given: Any) -> list[tuple[int, int, Array]]:
@@ -248,7 +318,7 @@ class Candidate(NamedTuple):
         """Return its value, or the right one if that cannot be computed or has another shape."""
         try:
             value = self.value(edge)
-        except (ValueError, IndexError, TypeError):  # the matrix does not have such a factor, say
+        except (ValueError, LookupError, TypeError):  # the matrix does not have such a factor, say
             return edge.right
         found = np.asarray(value)
         return found if value is not None and found.shape == edge.right.shape else edge.right
@@ -261,9 +331,9 @@ Family = Callable[[Edge], Iterator[Candidate]]
 
 
 def all_candidates(edge: Edge) -> Iterator[Candidate]:
-    """All candidates of an edge; not all fit."""
-    families = OF_CALLS.get(edge.position, ())
-    if edge.position >= 0:
+    """All candidates of an edge; not all fit. Of an edge that knows other cotangents, the wider."""
+    families = (WIDE if edge.flows else OF_CALLS).get(min(edge.position, 0), ())
+    if edge.position >= 0 and not edge.flows:
         of_operation = FAMILIES.get(edge.step.name, ())
         families = (if_alone, simple_slips, *of_operation, one_thing_otherwise)
     for family in families:
@@ -428,6 +498,8 @@ def unsummed(edge: Edge) -> Iterator[Candidate]:
     input was broadcast."""
     if edge.g.size == edge.right.size:
         return
+    says = "takes the mean in place of the sum over the axes along which {own} was broadcast"
+    yield Candidate("GC112", 2, says, lambda e: e.right / e.summed)
     for axis in range(edge.g.ndim):
         says = f"takes the first slice along axis {axis} in place of the sum over it"
         yield Candidate("GC106", 2, says, partial(reduced, partial(np.take, indices=0, axis=axis)))
@@ -515,15 +587,125 @@ def one_thing_otherwise(edge: Edge) -> Iterator[Candidate]:
             yield Candidate("GC119", 2, says, partial(with_argument, "axis", other))
     yield Candidate("GC109", 2.5, DERIVATIVE_ALONE, lambda e: e.ruled([np.ones_like(e.g)]))
 
-    numbers = {"out": step.first, **dict(zip("xy", step.edges, strict=False))}
     for name, present in edge.readable.items():
-        number = numbers.get(name, -1)
-        yield from other_readings(
-            edge, name, present, f"#{number}" if number >= 0 else "a constant"
-        )
+        yield from other_readings(edge, name, present, read_in(edge, name))
     for words, order in orders(edge.right.shape):
         says = f"hands on the gradient of {{own}} in {{op}} {words}"
         yield Candidate("GC104", 3, says, partial(reordered, order))
+
+
+def read_in(edge: Edge, name: str) -> str:
+    """The value that a rule reads as an argument, in words."""
+    step = edge.step
+    numbers = {"out": step.first, **dict(zip("xy", step.edges, strict=False))}
+    number = numbers.get(name, -1)
+    return f"#{number}" if number >= 0 else "a constant"
+
+
+MERGES: Sequence[tuple[str, Callable[[Array, int], Array]]] = (
+    ("summed over {}", lambda v, k: v * 0 + v.sum(axis=k, keepdims=True)),
+    ("with its first entry along {} for all", lambda v, k: v * 0 + v.take([0], axis=k)),
+    ("with its last entry along {} for all", lambda v, k: v * 0 + v.take([-1], axis=k)),
+    ("with its halves swapped along {}", lambda v, k: np.roll(v, v.shape[k] // 2, axis=k)),
+    ("with one half along {} 0", lambda v, k: v * (places_along(v, k) < v.shape[k] // 2)),
+    ("with one half along {} 0", lambda v, k: v * (places_along(v, k) >= v.shape[k] // 2)),
+    ("moved by one along {}", lambda v, k: np.roll(v, 1, axis=k) * (places_along(v, k) > 0)),
+    (
+        "moved by one along {}",
+        lambda v, k: np.roll(v, -1, axis=k) * (places_along(v, k) < v.shape[k] - 1),
+    ),
+    ("with 0 at its first place along {}", lambda v, k: v * (places_along(v, k) > 0)),
+    (
+        "with 0 at its last place along {}",
+        lambda v, k: v * (places_along(v, k) < v.shape[k] - 1),
+    ),
+    ("with pairs for halves along {}", lambda v, k: in_pairs(v, k, (-1, 2))),
+    ("with halves for pairs along {}", lambda v, k: in_pairs(v, k, (2, -1))),
+)
+"""Mistakes about the places of an array along one axis that lose elements, or are about halves."""
+
+
+def places_along(values: Array, axis: int) -> Array:
+    """The places along an axis, to be multiplied with an array."""
+    return np.arange(values.shape[axis]).reshape(-1, *[1] * (values.ndim - axis - 1))
+
+
+def in_pairs(values: Array, axis: int, shape: tuple[int, int]) -> Array:
+    """The elements along an axis read as a table of a shape, column by column."""
+    order = np.arange(values.shape[axis]).reshape(shape).T.reshape(-1)
+    return values.take(order, axis=axis)
+
+
+def at_axis(merge: Callable[[Array, int], Array], axis: int, values: Array) -> Array:
+    """A change of places along an axis."""
+    return merge(values, axis)
+
+
+def merges(values: Array) -> Iterator[tuple[str, Callable[[Array], Array]]]:
+    """Changes of the places of some values, in words; none of values such as those of a mask, of
+    which many are equal."""
+    if 2 * np.unique(values).size < values.size:
+        return
+    for (words, merge), axis in itertools.product(MERGES, range(values.ndim)):
+        if values.shape[axis] > 1:
+            yield words.format(f"axis {axis}"), partial(at_axis, merge, axis)
+
+
+def other_places(edge: Edge) -> Iterator[Candidate]:
+    """The cotangent, what the rule reads, or what it gives with elements at other places."""
+    for name, present in edge.readable.items() if edge.position >= 0 else ():
+        for words, merge in merges(present):
+            says = f"reads {read_in(edge, name)} {words} in the rule of {{op}}"
+            yield Candidate("GC104", 4.5, says, partial(with_changed, name, merge))
+    if edge.position != Edge.OUTPUT:
+        for words, merge in merges(edge.right):
+            says = f"hands on the gradient of {{own}} in {{op}} {words}"
+            yield Candidate("GC104", 3.5, says, partial(reordered, merge))
+    of_input = " on the way to {own}" * (edge.position >= 0)
+    for words, order in (*orders(edge.g.shape), *merges(edge.g)):
+        says = f"takes the gradient of {{out}} {words}{of_input}"
+        yield Candidate("GC104", 3.5, says, partial(with_cotangent, order))
+
+
+def other_cotangents(edge: Edge) -> Iterator[Candidate]:
+    """The cotangent of another value, or with another value as a factor."""
+    of_input = " on the way to {own}" * (edge.position >= 0)
+    for number, flow in edge.flows.items():
+        if flow.shape == edge.g.shape and number != edge.step.first:
+            says = f"takes the gradient of #{number} for that of {{out}}{of_input}"
+            yield Candidate("GC105", 3.5, says, partial(with_flow, number, edge.step.first))
+    for number, value in enumerate(edge.arrays):
+        if value.dtype.kind == "f" and broadcasts_to(value.shape, edge.g.shape):
+            for verb, operation in (("multiplies", np.multiply), ("divides", np.divide)):
+                says = f"{verb} the gradient of {{out}} by #{number} once too often{of_input}"
+                change = partial(combined, operation, number, edge.step.first)
+                yield Candidate("GC114", 4, says, change)
+
+
+def with_cotangent(change: Callable[[Array], Array], edge: Edge) -> Array:
+    """What the right rule gives for the cotangent of the output changed."""
+    cotangent = change(edge.g)
+    return edge.ruled([cotangent]) if edge.position >= 0 else cotangent
+
+
+def with_flow(number: int, origin: int, edge: Edge) -> Array:
+    """What the right rule gives for the cotangent of another value."""
+    return with_cotangent(lambda _: edge.flows[edge.counterpart(number, origin)], edge)
+
+
+def combined(
+    operation: Callable[[Array, Array], Array], number: int, origin: int, edge: Edge
+) -> Array:
+    """What the right rule gives for the cotangent times or over another value."""
+    value = wide(edge.arrays[edge.counterpart(number, origin)])
+    return with_cotangent(lambda g: operation(g, value), edge)
+
+
+def another_gradient(edge: Edge) -> Iterator[Candidate]:
+    """The gradient of a value on the way as that of an input."""
+    number, _ = edge.of_call
+    says = f"returns the gradient of #{number} for that of {{own}}"
+    yield Candidate("GC105", 3, says, lambda e: e.flows.get(number))
 
 
 def other_readings(edge: Edge, name: str, present: Array, what: str) -> Iterator[Candidate]:
@@ -538,13 +720,21 @@ def other_readings(edge: Edge, name: str, present: Array, what: str) -> Iterator
         yield Candidate("GC116", 3, says, partial(with_changed, name, np.ones_like))
     for number, value in enumerate(edge.arrays):
         if (value.shape, value.dtype.kind) == (present.shape, present.dtype.kind):
-            says = f"reads #{number} in place of {what} {end}"
-            yield Candidate("GC116", 4, says, partial(with_argument, name, wide(value)))
+            which = edge.values.run_after(number, what)
+            says = f"reads #{number}{which} in place of {what} {end}"
+            reading = partial(with_reading, name, number, edge.step.first)
+            yield Candidate("GC116", 4, says, reading)
 
 
 def with_argument(name: str, value: Any, edge: Edge) -> Array:
     """The result of the rule with another value for an argument."""
     return edge.ruled(**{name: value})
+
+
+def with_reading(name: str, number: int, origin: int, edge: Edge) -> Array:
+    """The result of the rule with the value of another operation for an argument."""
+    value = edge.arrays[edge.counterpart(number, origin)]
+    return with_argument(name, wide(value), edge)
 
 
 def with_changed(name: str, change: Callable[[Array], Array], edge: Edge) -> Array:
@@ -733,3 +923,54 @@ OF_CALLS: Mapping[int, Sequence[Family]] = {
     Edge.COMPOSED: (elementwise,),
 }
 """The mistakes at positions that are not inputs of an operation."""
+
+WIDE: Mapping[int, Sequence[Family]] = {
+    0: (other_places, other_cotangents),
+    Edge.OUTPUT: (other_places, other_cotangents),
+    Edge.INCOMING: (other_places, other_cotangents),
+    Edge.WHOLE: (another_gradient,),
+}
+"""The mistakes that are tried where no other explains the gradient, by position; 0 is any input."""
+
+
+# --------------------------------------------------------------------------- values of forward
+FACTORS = (2.0, 0.5, -1.0, 0.0, 10.0, 0.1)
+"""Factors of a value, or of a constant in it, that backward may have otherwise."""
+
+
+def other_values(step: Step, arrays: Sequence[Array]) -> Iterator[Candidate]:
+    """Values that a backward may compute in place of an operation's."""
+    for cost, says, value in values_in_words(step, arrays):
+        yield Candidate("GC116", cost, says, partial(constant, value))
+
+
+def constant(value: Array, edge: Edge) -> Array:
+    """A value that is the same on every walk."""
+    return value
+
+
+def values_in_words(step: Step, arrays: Sequence[Array]) -> Iterator[tuple[float, str, Array]]:
+    """Values that a backward may compute in place of an operation's, and how far-fetched."""
+    out = step.values[0]
+    for number in step.edges:
+        if number >= 0 and arrays[number].shape == out.shape:
+            yield 2.0, f"computes #{number} in place of {{out}}", arrays[number]
+    constants = [v for v in step.arguments if isinstance(v, (int, float))]
+    constants += [v for v in step.arguments if getattr(v, "size", 0) == 1]
+    for factor in FACTORS:
+        if step.name in ("add", "subtract") and -1 in step.edges and constants:
+            sign = -1.0 if step.name == "subtract" else 1.0
+            changed = out + sign * (factor - 1) * float(np.asarray(constants[0]))
+            yield 2.5, f"computes {{out}} with {factor:g} times the constant", changed
+        elif factor:
+            yield 3.0, f"computes {factor:g} times {{out}}", factor * out
+    if step.name in ("add", "subtract") and -1 not in step.edges and step.edges[0] != step.edges[1]:
+        other = arrays[step.edges[1]]
+        changed = out + (2.0 if step.name == "subtract" else -2.0) * other
+        yield 2.5, f"computes {{out}} with the other sign of #{step.edges[1]}", changed
+    yield 3.0, "computes the square of {out}", out * out
+    if bool((out > 0).all()):
+        yield 3.0, "computes the square root of {out}", np.sqrt(out)
+    for number, value in enumerate(arrays[: step.first]):
+        if value.shape == out.shape and number not in step.edges:
+            yield 4.0, f"computes with #{number} in place of {{out}}", value

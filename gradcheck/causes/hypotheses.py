@@ -8,7 +8,7 @@ cause: the simplest come first.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from math import prod
@@ -35,8 +35,8 @@ LEAST_SIGNS = 16
 signs of n elements are those of one of 30 functions once in 2^(n − 6)."""
 OF_BUDGET = 10
 """The search on the tape takes a tenth of what naming may cost."""
-SWAPPED = "GC105"
-"""The code of gradients in the wrong order: one slip, which is wrong about two inputs."""
+FAR_FETCHED = {"GC105", "GC114"}
+"""Codes of causes with a line that are tried last."""
 COTANGENTS = 2
 """Random ones that a formula has to hold for: with one, any number can be explained."""
 
@@ -47,6 +47,7 @@ Claims = Sequence[tuple[Array, Sequence[Array]]]
 """Cotangents, and the gradients of the moved inputs that backward gives for each."""
 Formula = tuple[str, str, Array]
 """A code, what the formula says, and the right gradients if it is true, one for each cotangent."""
+FormulaFamily = Callable[["Evidence"], Iterator[Formula]]
 
 
 def likely_causes(
@@ -67,31 +68,40 @@ def likely_causes(
     # There is nothing to search for if a gradient of zeros was written. At second order, zeros
     # are what was cut off.
     written = any(bool((gradients[k] != 0).any()) for _, gradients in claims for k in wrong)
+    names = [point.problem.names[k] for k in point.moved]
     found: list[Diagnosis] = []
     backward: Backward = point.vjp
     if comparison is not None and (written or point.problem.order > 1):
         three, walks = [*claims, prober.claimed()], budget / OF_BUDGET
         found, backward = explained_by_tape(point, three, comparison.rounding, walks)
-    names = [point.problem.names[k] for k in point.moved]
-    explained = set[str]().union(*(d.inputs for d in found))
-    left = [k for k in wrong if names[k] not in explained]
-    if found and not left:
-        return found, backward
+    wrong_names = [names[k] for k in wrong]
+    explained = {name for d in found for name in d.inputs}
+    is_explained = explained.issuperset(wrong_names)
+    if not is_explained or FAR_FETCHED.intersection(d.code for d in found):
+        right = right_gradients(point, comparison, jacobians, [u for u, _ in claims])
+        evidence = {k: Evidence(point, k, wrong, claims, *right[k]) for k in wrong if k in right}
+        # Of two swapped inputs, which are one slip, what the tape has for each is far-fetched.
+        swaps = [d for k in evidence for d in evidence[k].diagnoses((swapped,))]
+        of_swaps = {name for d in swaps for name in d.inputs}
+        found = [*swaps, *(d for d in found if not of_swaps.issuperset(d.inputs))]
+        explained = of_swaps.union(*(d.inputs for d in found))
+        for k in evidence:
+            if names[k] not in explained:
+                found += evidence[k].diagnoses(FAMILIES_OF_FORMULAS)
+        if not is_explained or swaps:
+            backward = point.vjp
+    return [*with_their_inputs(found, wrong_names)], backward
 
-    right = right_gradients(point, comparison, jacobians, [u for u, _ in claims])
-    evidence = {k: Evidence(point, k, wrong, claims, *right[k]) for k in wrong if k in right}
-    formulas = {k: evidence[k].formula() for k in left if k in evidence}
-    if SWAPPED in {code for code, _ in formulas.values()}:
-        # The tape's explanation of the other of two swapped inputs is far-fetched.
-        for k in sorted(set(wrong).difference(left)):
-            formula = evidence[k].formula()
-            if formula[0] == SWAPPED:
-                formulas[k] = formula
-                found = [d for d in found if d.inputs != (names[k],)]
-    for k, (code, text) in formulas.items():
-        if code:
-            found.append(Diagnosis.of(code, f"{names[k]}: {text}", (names[k],)))
-    return found, point.vjp
+
+def with_their_inputs(found: Sequence[Diagnosis], wrong: Sequence[str]) -> Iterator[Diagnosis]:
+    """The causes; one that does not explain all wrong inputs says which, and what is left."""
+    explained = {name for cause in found for name in cause.inputs}
+    left = ", ".join(name for name in wrong if name not in explained)
+    rest = f"; the gradient of {left} is wrong as well" if left else ""
+    for cause in found:
+        is_partial = cause.line and not set(cause.inputs).issuperset(wrong)
+        says = f" (explains {', '.join(cause.inputs)}{rest})" if is_partial else ""
+        yield cause.model_copy(update={"text": f"{cause.text}{says}"})
 
 
 def right_gradients(
@@ -155,15 +165,16 @@ class Evidence:
         """The gradients of an input that backward gives."""
         return np.stack([gradients[number] for _, gradients in self.claims])
 
-    def formula(self) -> tuple[str, str]:
-        """The code of the first formula that holds, and what it says; empty if none does."""
+    def diagnoses(self, families: Sequence[FormulaFamily]) -> list[Diagnosis]:
+        """The first formula that holds, in words; empty if none does."""
         # The bounds may be too wide to tell the claim from what is right.
-        families = () if self.holds(self.analytic) else FAMILIES_OF_FORMULAS
+        if self.holds(self.analytic):
+            return []
         with np.errstate(all="ignore"):  # formulas try the logarithm of whatever there is
             for code, text, gradients in chain.from_iterable(f(self) for f in families):
                 if self.holds(gradients):
-                    return code, text
-        return "", ""
+                    return [Diagnosis.of(code, f"{self.name}: {text}", (self.name,))]
+        return []
 
     def holds(self, values: Array) -> bool:
         """Whether these are the right gradients. Of many, most formulas fail for the first."""
@@ -257,12 +268,16 @@ def parts(s: Evidence) -> Iterator[Formula]:
 
 
 # --------------------------------------------------------------------------- rearranged
-def rearranged(s: Evidence) -> Iterator[Formula]:
-    """That of another wrong input; in another order; with the cotangent summed over some axes."""
+def swapped(s: Evidence) -> Iterator[Formula]:
+    """That of another wrong input."""
     for k, (name, x) in enumerate(s.inputs.items()):
         if k in s.wrong and k != s.number and x.shape == s.x.shape:
             text = f"numeric = the gradient that backward gives for {name}"
-            yield SWAPPED, text, s.claimed(k)
+            yield "GC105", text, s.claimed(k)
+
+
+def rearranged(s: Evidence) -> Iterator[Formula]:
+    """In another order; with the cotangent summed over some axes."""
     problem, outputs = s.point.problem, s.point.outputs
     for words, order in orders(s.x.shape, partial(problem.axis, s.name)):
         code = "GC104" if words.startswith(("rolled", "flipped")) else "GC103"

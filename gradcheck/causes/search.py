@@ -9,16 +9,25 @@ are pulled back for several cotangents, and must reproduce the claim.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from gradcheck.backends.base import Array
 from gradcheck.backends.bundled import Recording, Step
-from gradcheck.causes.candidates import SHARE, Candidate, Edge, all_candidates, edges_of
+from gradcheck.causes.candidates import (
+    SHARE,
+    Candidate,
+    Edge,
+    Values,
+    all_candidates,
+    edges_of,
+    other_values,
+)
 from gradcheck.checking.differences import moved, random_direction, scale_of
 from gradcheck.checking.point import Point, directional_derivative
 from gradcheck.checking.precision import MOVES, SMALLEST, Change, wide
@@ -43,6 +52,8 @@ MOST_TAPE_NUMBERS, MOST_RULED = 10_000_000, 1_000_000
 """Numbers on a tape up to which causes are sought, and up to which other rules are tried than
 scaled shares. Tangents hold them `DIRECTIONS` times; the search takes about 0.3 µs a number for
 shares and 2 µs for all (LayerNorm of 256 × 1024)."""
+MOST_WIDE = 100
+"""Operations up to which wider mistakes are tried: these grow with their square."""
 LEAST_PULLED = 20_000
 """Operations that a search may pull back through in any case: some tenths of a second."""
 ANY_FACTOR = 9.0
@@ -61,6 +72,8 @@ RULE_FACTORS = {
     **dict.fromkeys((-2.0, -0.5, 3.0, 1 / 3), 2.0),
 }
 """Factors that a wrong rule may have besides, and how far-fetched each is."""
+EACH_TIME = ", each time"
+"""Said of a mistake that is made in every run of a line."""
 DEAREST = 2.0
 """How far-fetched a rule may be that is tried in all runs of a line, in a pair or with a factor."""
 
@@ -81,6 +94,8 @@ class Mistake:
     """The projections of the right cotangent."""
     places: frozenset[Any]
     """Everywhere it is made, see `Edge.place`."""
+    again: list[Mistake] = field(default_factory=list)
+    """The same in the other runs of its line."""
     when: str = ""
     """In which runs of its line it is made, as in a loop, if it is not in one alone."""
 
@@ -220,6 +235,7 @@ class CauseSearch:
         self.wrong = [k for k, claimed in self.claimed.items() if claimed.wrong]
         least = LEAST_PULLED / max(len(tape.recording.steps), 1)
         self.most_walks = self.graph.walks + max(walks, least)
+        self.is_short = len(tape.recording.steps) <= MOST_WIDE
 
     def choose(self) -> Iterator[tuple[Cause, list[Cause]]]:
         """The fewest and simplest causes that explain the most inputs, each with its equals."""
@@ -273,25 +289,35 @@ class CauseSearch:
     def proposals(self, group: Sequence[int], ruled: set[Step]) -> Iterator[list[Cause]]:
         """Causes that agree along the directions with the errors of some inputs, by kind."""
         graph = self.graph
-        errors, mistakes = self.probed(group, ruled)
-        if not mistakes:
+        errors, tangents = self.probed(group)
+        if not tangents:
             return
+        mistakes = self.projected(tangents, ruled)
         within = max(SCREEN, SCREEN_UNITS * graph.coarsest) * float(abs(errors).max())
         # A candidate costs as much as an operation.
         graph.walks += 2 * DIRECTIONS + len(mistakes) / len(graph.recording.steps)
         several = any(self.claimed[k].several for k in group)
+        each_time = [m for m in mistakes if m.when == EACH_TIME]
+        mistakes = [m for m in mistakes if m.when != EACH_TIME]
         yield single(mistakes, errors, within, several)
         if len(group) == len(self.wrong) and ruled:
             yield repeated(graph, mistakes, within)
+            yield single(each_time, errors, within, several)
         if len(group) == 1 and ruled and not self.claimed[group[0]].scaled:
             yield paired(mistakes, errors, within)
+        if ruled and self.is_short:
+            mistakes = self.projected(tangents, ruled, is_wide=True)
+            graph.walks += len(mistakes) / len(graph.recording.steps)
+            yield single(mistakes, errors, within, several)
+            if len(group) == len(self.wrong) and graph.recording.replays:
+                yield computed_otherwise(graph)
 
     # ----------------------------------------------------------------- along directions
-    def probed(self, group: Sequence[int], ruled: set[Step]) -> tuple[Array, list[Mistake]]:
-        """The projections of the claim's error along directions of some inputs, and all mistakes.
+    def probed(self, group: Sequence[int]) -> tuple[Array, list[Array]]:
+        """The projections of the claim's error along directions of some inputs, and the change of
+        each value along them, one row per direction, flat.
 
-        Other rules are tried for the operations in `ruled`. The mistakes are empty if operations do
-        not depend on these inputs, or take another branch next to the point.
+        The changes are empty if operations take another branch next to the point.
         """
         graph, arrays = self.graph, self.graph.recording.arrays
         start = [wide(x) for x in arrays[: graph.recording.inputs]]
@@ -319,8 +345,7 @@ class CauseSearch:
                 # Times 1.0: masks among the inputs count as numbers.
                 sides.append([wide(1.0 * array).reshape(-1) for array in side.arrays])
             rows.append([(a - b) / (2 * step) for a, b in zip(*sides, strict=True)])
-        tangents = [np.stack(changes) for changes in zip(*rows, strict=True)]
-        return np.array(errors), self.projected(tangents, ruled)
+        return np.array(errors), [np.stack(changes) for changes in zip(*rows, strict=True)]
 
     def recorded(self, inputs: Sequence[Array], hold: Change) -> Recording | None:
         """The call at other inputs, dead values held; None where it gives no call."""
@@ -331,31 +356,44 @@ class CauseSearch:
             else self.reruns.recording(inputs, hold)
         )
 
-    def projected(self, tangents: Sequence[Array], ruled: set[Step]) -> list[Mistake]:
-        """The shares of all edges, and all candidates of operations in `ruled`.
+    def projected(
+        self, tangents: Sequence[Array], ruled: set[Step], is_wide: bool = False
+    ) -> list[Mistake]:
+        """The shares of all edges, and all candidates of operations in `ruled`; or the wider ones.
 
-        `tangents` are the changes of each value, one row per direction, flat.
+        `tangents` are as `probed` gives them.
         """
         graph, cotangents, found = self.graph, self.cotangents[0], list[Mistake]()
         without_share = {Edge.WHOLE, Edge.COMPOSED}
         if len(cotangents) == 1:
             without_share.add(Edge.INCOMING)  # it is the share of another edge
         steps = set(graph.recording.steps)
-        for edge in edges_of(graph, cotangents, graph.starts(cotangents), steps):
-            if not tangents[edge.number].any():
+        loops = {step: run for run in graph.runs for step in run} if self.is_short else {}
+        each_time: dict[Any, list[Mistake]] = {}
+        for edge in edges_of(graph, cotangents, graph.starts(cotangents), steps, is_wide):
+            if not tangents[edge.number].any() and edge.step not in loops:
                 continue
             adjoint = tangents[edge.number].conj()
             right = (adjoint @ edge.right.reshape(-1)).real
             otherwise = EXACT_TO * float(abs(right).max())
             places = frozenset([edge.place])
-            if edge.position not in without_share:
-                found.append(Mistake(edge, SHARE, SHARE.cost, right, right, places))
-            for candidate in all_candidates(edge) if edge.step in ruled else ():
-                projection = (adjoint @ candidate.hand_on(edge).reshape(-1)).real
-                # If they are the same, the rule does not read what would be another.
-                if float(abs(projection - right).max()) > otherwise:
-                    mistake = Mistake(edge, candidate, candidate.cost, projection, right, places)
-                    found.append(mistake)
+            candidates = [*all_candidates(edge)] if edge.step in ruled else []
+            if edge.position not in without_share and not is_wide:
+                candidates.insert(0, SHARE)
+
+            def at_edge(candidate: Candidate, edge: Edge = edge) -> Mistake:
+                along = (adjoint @ candidate.hand_on(edge).reshape(-1)).real  # noqa: B023
+                return Mistake(edge, candidate, candidate.cost, along, right, places)  # noqa: B023
+
+            here = [at_edge(candidate) for candidate in candidates]
+            # If they are the same, the rule does not read what would be another.
+            found += [m for m in here if m.scales or abs(m.along - right).max() > otherwise]
+            if edge.step in loops and not edge.of_call:  # the last run comes first
+                run = edge.position, loops[edge.step][-1]
+                for mistake in each_time.get(run, ()):
+                    mistake.again.append(at_edge(mistake.candidate))
+                each_time.setdefault(run, [m for m in here if not m.scales])
+        found += in_every_run(itertools.chain.from_iterable(each_time.values()))
         return [*found, *in_all_equals(graph, found), *in_all_runs_but_one(graph, found)]
 
     # ----------------------------------------------------------------- on a walk over the tape
@@ -401,13 +439,55 @@ def mistaken_gradients(
     graph: Tape, cotangents: Sequence[Array | None], cause: Cause
 ) -> list[Array]:
     """The gradients of the inputs on a walk on which mistakes are made."""
+    edges = [mistake.edge for mistake, _ in cause.mistakes]
+    if edges[0].position == Edge.VALUE:
+        return gradient_at_other_value(graph, cotangents, cause.mistakes[0][0])
     pending = graph.starts(cotangents)
     steps = {step for mistake, _ in cause.mistakes for step, *_ in mistake.places}
-    for edge in edges_of(graph, cotangents, pending, steps):
+    is_wide = any(edge.flows for edge in edges)
+    for edge in edges_of(graph, cotangents, pending, steps, is_wide):
         for mistake, factor in cause.mistakes:
             if edge.place in mistake.places:
                 edge.add(factor * mistake.candidate.hand_on(edge) - edge.right)
     return graph.filled(pending)
+
+
+def gradient_at_other_value(
+    graph: Tape, cotangents: Sequence[Array | None], mistake: Mistake
+) -> list[Array]:
+    """The gradients of the inputs if one value, and all that is computed from it, is another."""
+    edge, recording = mistake.edge, graph.recording
+
+    def change(name: str, out: Array, number: int) -> None:
+        if number == edge.number:
+            out[...] = mistake.candidate.value(edge)
+        elif number in graph.dead:
+            out[...] = recording.arrays[number]
+
+    other = recording.replayed(recording.arrays[: recording.inputs], change)
+    graph.walks += 2  # a replay costs as much as a walk
+    return Tape(other, dead=graph.dead).gradient(cotangents)
+
+
+def arrays_only(change: Array) -> None:
+    """Nothing flows to a value of forward."""
+
+
+def computed_otherwise(graph: Tape) -> list[Cause]:
+    """All values that backward may compute otherwise, the plainest first, each with a guess."""
+    found, arrays = list[Cause](), graph.recording.arrays
+    values = Values.of(graph, (), is_wide=False)
+    for step in graph.recording.steps:
+        if len(step.values) != 1 or step.first in graph.dead or step.name in MOVES:
+            continue
+        edge = Edge(step, Edge.VALUE, step.first, [], step.values[0], values, arrays_only)
+        for candidate in other_values(step, arrays):
+            nothing = np.zeros(1)
+            mistake = Mistake(
+                edge, candidate, candidate.cost, nothing, nothing, frozenset([edge.place])
+            )
+            found.append(Cause([(mistake, 1.0)], candidate.cost))
+    return sorted(found, key=lambda cause: cause.rank)
 
 
 # --------------------------------------------------------------------------- at several places
@@ -437,6 +517,17 @@ def largest_projection(mistake: Mistake) -> float:
     return float(max(abs(mistake.along).max(), abs(mistake.right).max()))
 
 
+def in_every_run(mistakes: Iterable[Mistake]) -> Iterator[Mistake]:
+    """Mistakes of the last run of a line made in all, and in those that have a share: a state that
+    starts as zeros has none in its first run."""
+    for mistake in mistakes:
+        runs = [mistake, *mistake.again][::-1]
+        felt = [m for m in runs if m.right.any()]
+        yield together(runs, when=EACH_TIME)
+        if 1 < len(felt) < len(runs):
+            yield together(felt, when=EACH_TIME)
+
+
 def in_all_runs_but_one(graph: Tape, mistakes: Sequence[Mistake]) -> Iterator[Mistake]:
     """Shares of a value that all runs of a line read, but that of the first or last run.
 
@@ -448,7 +539,10 @@ def in_all_runs_but_one(graph: Tape, mistakes: Sequence[Mistake]) -> Iterator[Mi
             places = [(step, position, number) for step in run]
             if not shares.keys() >= set(places):
                 continue
-            of_value = [shares[place] for place in places]
+            # A state that starts as zeros has no share in its first run.
+            of_value = [s for s in map(shares.__getitem__, places) if largest_projection(s)]
+            if len(of_value) < 2:
+                continue
             for which, exception, rest in (
                 ("first", of_value[0], of_value[1:]),
                 ("last", of_value[-1], of_value[:-1]),
@@ -472,7 +566,9 @@ def simplest(causes: Iterable[Cause]) -> list[Cause]:
 
 def single(mistakes: Sequence[Mistake], errors: Array, within: float, several: bool) -> list[Cause]:
     """One mistake, with a factor. A share of `several` numbers may be off by any."""
-    found = []
+    found = list[Cause]()
+    if not mistakes:
+        return found
     along = np.stack([m.along for m in mistakes])
     wanted = errors + np.stack([m.right for m in mistakes])
     unit = abs(along).max(1, keepdims=True)  # squares of small numbers underflow
@@ -525,7 +621,7 @@ def repeated(graph: Tape, mistakes: Sequence[Mistake], within: float) -> list[Ca
         if edge.of_call or edge.step not in runs:
             continue
         places = mistake.places.union((step, edge.position, ()) for step in runs[edge.step])
-        again = replace(mistake, places=places, when=", each time")
+        again = replace(mistake, places=places, when=EACH_TIME)
         for factor in mistake.simple_factors:
             cause = Cause([(again, factor)], mistake.cost + mistake.factors[factor])
             change = np.rint((factor * mistake.along - mistake.right) / within)

@@ -25,7 +25,8 @@ from gradcheck.causes.search import SCREEN, Backward, Cause, CauseSearch, Mistak
 from gradcheck.checking.point import Point
 from gradcheck.checking.precision import MOVES
 from gradcheck.checking.tape import Tape
-from gradcheck.result import Diagnosis
+from gradcheck.codes import is_cause
+from gradcheck.result import Diagnosis, Fix
 
 ASSIGNED = re.compile(r"\s*([A-Za-z_]\w*(?:\s*,\s*[A-Za-z_]\w*)*)\s*=(?!=)\s*")
 """The beginning of a line that gives values names."""
@@ -174,6 +175,16 @@ def of_world(step: Step) -> bool:
     return step.spot is None and step.name in {*OF_WORLDS, "stack"} and max(step.edges) >= 0
 
 
+RULES = {
+    Edge.COMPOSED: "its derivative as a whole is wrong",
+    Edge.VALUE: "backward has another value here",
+    Edge.OUTPUT: "its gradient is wrong",
+    Edge.INCOMING: "its gradient is wrong",
+    Edge.WHOLE: "here",
+}
+"""What is said below the line of a mistake, by position; of an input, that the rule is wrong."""
+
+
 def sentence(mistake: Mistake, factor: float, called: str) -> tuple[str, str, str]:
     """Code, what backward does, and what to say below the line; `called` is the operation."""
     edge, times = mistake.edge, factor_text(factor, 1000).replace("-", "−")
@@ -186,9 +197,8 @@ def sentence(mistake: Mistake, factor: float, called: str) -> tuple[str, str, st
                 if forgets
                 else f"{says}, times {times}"
             )
-        whole = edge.position == Edge.COMPOSED
-        rule = "its derivative as a whole" if whole else f"the rule of {called}"
-        return code, says, f"{rule} is wrong"
+        rule = RULES.get(edge.position, f"the rule of {called} is wrong")
+        return code, says, rule
 
     through = "{out}"
     if edge.position >= 0 and not edge.alone and sum(e >= 0 for e in edge.step.edges) > 1:
@@ -216,6 +226,25 @@ def factor_text(value: float, simple: int = SIMPLE) -> str:
     fraction = Fraction(value).limit_denominator(simple)
     is_simple = abs(float(fraction) - value) <= 1e-9 * abs(value)
     return str(fraction) if is_simple else f"{value:.6g}"
+
+
+def in_step_with(fix: Fix, wrong: Sequence[str], diagnosis: Sequence[Diagnosis]) -> list[Diagnosis]:
+    """The diagnoses beside an edit of backward that makes the gradients of `wrong` inputs right.
+
+    A cause that explains all of these says what the edit means in forward. Otherwise one slip had
+    several causes, or none: the edit is the cause.
+    """
+    causes = [d for d in diagnosis if is_cause(d.code)]
+    if len(causes) == 1 and set(causes[0].inputs) >= set(wrong):
+        return [*diagnosis]
+    source = linecache.getline(fix.path, fix.line).rstrip("\n")
+    end = fix.end_column if fix.end_line == fix.line else len(source)
+    place = SourcePlace(fix.path, fix.line, fix.column, end, source)
+    text = f"backward has {place.quote('this')} where `{fix.replacement}` is right"
+    edit = Diagnosis(
+        code="GC127", text=text, inputs=tuple(wrong), detail="this expression", **place.fields
+    )
+    return [*(d for d in diagnosis if not is_cause(d.code)), edit]
 
 
 # --------------------------------------------------------------------------- source lines

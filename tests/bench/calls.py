@@ -3,7 +3,7 @@
     python tests/bench/calls.py [--only TEXT] [--where]
 
 Both are counted, not timed, so that two runs on one Python and one NumPy agree. Each layer is checked once before, so
-that imports and first uses are done, and no fix is looked for. With ``--where`` the calls of each file are printed
+that imports and first uses are done, and no fix is looked for: what that costs is in lines of their own. With ``--where`` the calls of each file are printed
 too, most first.
 """
 
@@ -179,15 +179,17 @@ class Cost(NamedTuple):
     by_file: Counter[str]
 
 
-def count(row: Row) -> Cost:
+def count(row: Row, effort: Any = "least") -> Cost:
     """Count the Python calls of a check, and those of the layer's methods among them.
+
+    With effort least no fix is looked for.
 
     Raises:
         AssertionError: the verdict is not the row's: what was counted is another check.
     """
 
     def check() -> Any:
-        return gradcheck.check(row.layer, *row.inputs, effort="least")  # which looks for no fix
+        return gradcheck.check(row.layer, *row.inputs, effort=effort)
 
     check()
     by_file = Counter[str]()
@@ -220,6 +222,9 @@ def main() -> None:
         if options.where:
             for file, calls in cost.by_file.most_common(25):
                 print(f"    {calls:8,}  {'/'.join(Path(file).parts[-3:])}")
+    for row in [row for row in chosen if row.verdict == "FAIL"]:
+        with_fix, without = count(row, "usual").calls, count(row).calls
+        print(f"{row.name}, with the search for a fix: {with_fix:,} calls, {with_fix / without:.1f} times")
     before = count(chosen[0]).calls
     classes = [type(f"Another{k}", (Tanh,), {"forward": staticmethod(lambda ctx, x: x)}) for k in range(500)]
     after = count(chosen[0]).calls
