@@ -22,7 +22,7 @@ from gradcheck.conformance.catalogue import (
     load_catalogue,
     scenarios_citing,
 )
-from gradcheck.run.plan import plan
+from gradcheck.run.plan import plan, with_usual_backends
 from gradcheck.run.select import select_ids
 from gradcheck.spec.model import CLASSES, Scenario, SpecFile
 from gradcheck.spec.text import read_text
@@ -115,7 +115,8 @@ def show_scenarios(names: Sequence[str], reproduce: bool, rules: Sequence[str]) 
         if scenario_of(name) not in known:
             near = hint(name, [*known, *rules], "`gradcheck list` shows what there is")
             raise UserError(f"there is no scenario, rule or code {name!r}; {near}")
-    cases = {case.scenario.id: case for case in reversed(select_ids(plan(specs, ["numpy"]), ids))}
+    everything = plan(specs, with_usual_backends((), specs))
+    cases = {case.scenario.id: case for case in reversed(select_ids(everything, ids))}
     if reproduce:
         from gradcheck.conformance.reproduce import write_program  # needs NumPy, slow to import
 
