@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
@@ -16,6 +16,7 @@ from gradcheck.backends.base import (
     FRAMEWORK_PACKAGES,
     Array,
     Backend,
+    backend_of_packages,
     is_differentiable,
     load_backend,
     package_of,
@@ -42,7 +43,8 @@ def backend_of(function: Any, inputs: Sequence[Any]) -> Backend:
     the modules, classes and functions that the function's code refers to.
 
     Raises:
-        ForeignFrameworkError: the function is of a framework that has no backend.
+        TypeError: nothing says which framework's methods the function calls;
+            ForeignFrameworkError: it is of a framework that has no backend.
     """
     imported = {
         package: name
@@ -53,13 +55,31 @@ def backend_of(function: Any, inputs: Sequence[Any]) -> Backend:
     }
     if imported:
         values = (function, *flat_names("", list(inputs)).values())
-        own = {name for value in values for name in libraries_of(value)}
+        own = {name for value in values for name in libraries_of(value)} or referred(function)
         for package, name in imported.items():
-            if package in (own or referred(function)):
+            if package in own:
                 return load_backend(name)
+        if inputs and not own and not is_primitive(function):
+            require_engine_only(imported)
     if not is_primitive(function):
         refuse_layer(function)
     return BundledBackend("numpy", "cpu", install=False)
+
+
+def require_engine_only(packages: Iterable[str]) -> None:
+    """See that a function whose code names no framework, such as ``lambda x: x.tanh()``, can only
+    call the engine's methods.
+
+    Raises:
+        TypeError: one of some imported packages has a backend of its own.
+    """
+    for package in packages:
+        if backend_of_packages([package]):
+            raise TypeError(
+                "neither the function's code nor its inputs say which framework it calls, and "
+                f"{package} is imported: pass Tensors of one in place of NumPy arrays; a function "
+                "of NumPy arrays has its gradients in backward="
+            )
 
 
 def libraries_of(value: Any) -> set[str]:

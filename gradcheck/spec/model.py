@@ -469,7 +469,7 @@ def size_of(world: int | dict[Axis, int]) -> int:
 
 
 # --------------------------------------------------------------------------- expectations
-BackendName = Literal["numpy", "cupy", "paddle", "torch", "jax"]
+BackendName = Literal["numpy", "cupy", "paddle"]
 Verdict = Literal["matches", "differs", "straight-through", "zero", "unchecked"]
 
 MAX_COMBINATIONS = 256

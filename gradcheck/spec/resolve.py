@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 from gradcheck.spec.containers import inside
 from gradcheck.spec.data import Map, Part, Seq
 from gradcheck.spec.diagnostic import describe, quote
 from gradcheck.spec.literals import ELEMENT_TYPES
-from gradcheck.spec.model import KEBAB, BackendName, Input, Scenario
+from gradcheck.spec.model import KEBAB, Input, Scenario
 from gradcheck.spec.text import SpecText
 
 _OF_LAYER = {"call", "inputs", "kwargs", "sizes", "world", "outputs", "random"}
@@ -40,7 +40,7 @@ _REPLACES = {
 _REPLACES_IN_CASE = {**_REPLACES, "script": _OF_LAYER, "layer": set[str]()}
 # Keys whose mappings are completed from inherited ones, name by name or by the rules above.
 _JOINED = ("inputs", "kwargs", "matrix", "sizes")
-_MERGED = ("expect", "calls", "backends", *get_args(BackendName))
+_MERGED = ("expect", "calls", "backends", "numpy", "cupy", "paddle")
 _OWN = ("id", "extends", "cases")
 _DEFAULTS = ("seed", "timeout", "rtol", "source", "tags", "matrix", "backends")
 _LAYER_NAME = re.compile(r"[\w.-]+")
