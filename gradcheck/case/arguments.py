@@ -36,11 +36,14 @@ from gradcheck.spec.literals import Placement
 WorldOf = Callable[[Mapping[str, Placement]], Declared]
 
 
-def backend_of(function: Any, inputs: Sequence[Any]) -> Backend:
+def backend_of(function: Any, inputs: Sequence[Any], *, is_named: bool = False) -> Backend:
     """The framework of a call: an installed one that is imported, else the bundled engine.
 
     What the inputs and the function are decides first (Tensors, a class of layers, a module); then
     the modules, classes and functions that the function's code refers to.
+
+    Args:
+        is_named: whether the user names the framework of what names none itself.
 
     Raises:
         TypeError: nothing says which framework's methods the function calls;
@@ -59,7 +62,7 @@ def backend_of(function: Any, inputs: Sequence[Any]) -> Backend:
         for package, name in imported.items():
             if package in own:
                 return load_backend(name)
-        if inputs and not own and not is_primitive(function):
+        if not (own or is_named or function is None or is_primitive(function)):
             require_engine_only(imported)
     if not is_primitive(function):
         refuse_layer(function)
@@ -77,8 +80,8 @@ def require_engine_only(packages: Iterable[str]) -> None:
         if backend_of_packages([package]):
             raise TypeError(
                 "neither the function's code nor its inputs say which framework it calls, and "
-                f"{package} is imported: pass Tensors of one in place of NumPy arrays; a function "
-                "of NumPy arrays has its gradients in backward="
+                f"{package} is imported: pass Tensors of one (a command: -b {package}, or -b numpy "
+                "for Paddle's); a function of NumPy arrays has its gradients in backward="
             )
 
 

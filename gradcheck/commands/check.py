@@ -139,9 +139,9 @@ def scenario_of_layer(
     return keys | world.keys(inputs)
 
 
-def import_signature(reference: str) -> LayerSignature:
+def import_signature(reference: str, backend: str = "") -> LayerSignature:
     """Import a layer, and return how it is called. Raises UserError: it is not there."""
-    return signature_in(reference, *import_layer(reference))
+    return signature_in(reference, *import_layer(reference, backend))
 
 
 def signature_in(reference: str, target: Any, backend: Backend) -> LayerSignature:
@@ -150,18 +150,19 @@ def signature_in(reference: str, target: Any, backend: Backend) -> LayerSignatur
     return signature_of(instance_of(target, backend), name, backend)
 
 
-def import_layer(reference: str) -> tuple[Any, Backend]:
+def import_layer(reference: str, named: str = "") -> tuple[Any, Backend]:
     """Import a layer, and return it with its backend: naming it is permission to run its module.
 
-    What the module prints goes to stderr. Raises UserError: there is no such layer, its module
-    cannot be imported, or it is of a framework that has no backend.
+    `named` is a backend or framework that the user names, if any. What the module prints goes to
+    stderr. Raises UserError: there is no such layer, its module cannot be imported, or neither its
+    code nor the user says of which framework it is, or that has no backend.
     """
     from gradcheck.case.arguments import backend_of  # needs NumPy, slow to import
 
     try:
         with engine(always=True), redirect_stdout(sys.stderr):
             target = import_anew(reference)
-            return target, backend_of(target, ())
+            return target, backend_of(target, (), is_named=bool(named))
     except NoLayerError:
         raise
     except (Exception, SystemExit) as error:
@@ -217,7 +218,7 @@ def check(named: LayerWords, world: InWorld, backends: tuple[str, ...], **asked:
     reference = qualified_reference(named.reference)
     inputs = inputs_of_words(named.inputs)
     if not inputs and not named.call:
-        import_signature(reference).require_call(())
+        import_signature(reference, "".join(backends)).require_call(())
     keys = scenario_of_layer(reference, inputs, named, world)
     if (order := asked.pop("order")) > 1:
         keys["expect"] = {"order": order}
@@ -264,7 +265,7 @@ def new(
     """
     reference = qualified_reference(named.reference)
     inputs, note = inputs_of_words(named.inputs), ""
-    target, backend = import_layer(reference)
+    target, backend = import_layer(reference, framework or "")
     if not named.call:
         signature = signature_in(reference, target, backend)
         inputs = inputs or inputs_of_words(signature.usual_inputs())

@@ -129,7 +129,7 @@ def explore(**given: Any) -> None:
         raise SystemExit(show_case(asked, case_of_example(case, smallest)))
     reference = qualified_reference(asked.named.reference)
     file = None if asked.save is None else new_spec("--save", asked.save)
-    keys = scenario_to_explore(asked.named, reference)
+    keys = scenario_to_explore(asked.named, reference, asked.backend)
     framework = framework_of_layer(reference, asked.named, [asked.backend])
     spec_file = read_draft(spec_text(keys, framework), reference)
     places = chosen_backends([asked.backend], specs=[spec_file])
@@ -148,14 +148,14 @@ def explore(**given: Any) -> None:
     raise SystemExit(status)
 
 
-def scenario_to_explore(named: LayerWords, reference: str) -> dict[str, Any]:
+def scenario_to_explore(named: LayerWords, reference: str, backend: str) -> dict[str, Any]:
     """Return the scenario of a named layer, with sizes of 2 for the free ones.
 
     Raises UserError: the layer cannot be called with the inputs, or these cannot be drawn.
     """
     inputs = inputs_of_words(named.inputs, letters=True)
     if not named.call:
-        signature = import_signature(reference)
+        signature = import_signature(reference, backend)
         if not inputs:
             wanted = " ".join(f"--input {name}=BxC" for name in signature.needed)
             raise InputWordError(f"give the inputs: {wanted}")

@@ -34,6 +34,12 @@ class Cube(torch.autograd.Function):
 
 def scaled(x):
     return x.tanh() * 2
+
+
+def cubed(x):
+    from other_layers import cube  # a name that says nothing of torch
+
+    return cube(x)
 """
 PADDLES = """\
 schema: gradcheck/v1
@@ -101,6 +107,17 @@ def test_a_layer_of_an_installed_package_is_found_to_be_torchs(command: Call) ->
     # a Function of torch's own package, of which the project has no file
     done = command("check", "torch.autograd._functions:Resize", "-i", "x=2x3", "--call", "Resize.apply(x, (3, 2))")
     assert done.stdout.startswith("PASS resize@torch "), done.stdout + done.stderr
+
+
+def test_a_function_of_which_nothing_says_whose_it_is_is_not_run_on_the_engine(command: Call, tmp_path: Path) -> None:
+    # on the engine the Function would be a plain function, and its backward would not run
+    (tmp_path / "other_layers.py").write_text("from own_layers import Cube\n\ncube = Cube.apply\n")
+    done = command("check", "own_layers:cubed", "-i", "x=3")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "torch is imported: pass Tensors of one (a command: -b torch, " in done.stderr
+    done = command("check", "own_layers:cubed", "-i", "x=3", "-b", "torch")
+    assert done.stdout.startswith("PASS cubed@torch own_layers:cubed:")
+    assert "no hand-written backward" not in done.stdout
 
 
 def test_what_names_no_framework_is_to_be_called_with_tensors() -> None:
