@@ -42,7 +42,7 @@ def init(github: bool, framework: str | None) -> None:
     if github:
         requirement = source if framework == "paddle" else with_extra(source, framework)
         files[Path(".github/workflows/gradcheck.yml")] = workflow.replace(
-            "{{ gradcheck }}", requirement + PIP_OPTIONS.get(framework, "")
+            "{{ gradcheck }}", PIP_FIRST.get(framework, "") + requirement
         )
     project = Path("pyproject.toml")
     try:
@@ -67,8 +67,9 @@ def init(github: bool, framework: str | None) -> None:
 
 WHEEL = "./gradcheck-*.whl"
 """A wheel that the project holds."""
-PIP_OPTIONS = {"torch": " --extra-index-url https://download.pytorch.org/whl/cpu"}
-"""PyTorch's index has builds for a CPU, which pip prefers; those of PyPI need gigabytes of CUDA."""
+PIP_FIRST = {"torch": "torch --index-url https://download.pytorch.org/whl/cpu && pip install "}
+"""PyTorch's index has builds for a CPU; those of PyPI, which pip takes where it does not reach that
+one, need gigabytes of CUDA."""
 
 
 def with_extra(source: str, extra: str) -> str:
