@@ -215,12 +215,13 @@ def check(
 ) -> CheckResult:
     """The verdict on the gradients of a layer or function.
 
-    Works on layers and functions of the bundled engine (`pylayer`) and on those of an installed
-    Paddle.
+    Works on layers and functions of the bundled engine (`pylayer`), and on those of an installed
+    Paddle, PyTorch, JAX or HIPS autograd.
 
     Args:
-        layer_or_function: a PyLayer class, whose `apply` is called, or any function of Tensors: an
-            ``nn.Layer``, a method, a lambda. A text such as ``"package.module:Layer"`` names one to
+        layer_or_function: a PyLayer or Function class, whose `apply` is called, or any function of
+            Tensors: a module, a method, a lambda. If its code names no framework, Tensors among the
+            inputs do. A text such as ``"package.module:Layer"`` names one to
             import, from the current folder or the project's root; where no Paddle is installed it
             gets the bundled engine as its ``paddle``.
         inputs: its arguments in order. NumPy arrays, and NumPy's floating scalars, become Tensors

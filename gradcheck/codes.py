@@ -99,8 +99,9 @@ CODES: dict[str, Code] = {
         "input.",
         "analytic is exactly 0 everywhere; numeric is not.",
         "Return the derivative times the cotangent; check that nothing was detached on the way. "
-        "An input that takes no gradient is passed as a Tensor with stop_gradient=True.",
-        "wrong: return paddle.zeros_like(x)      right: return dy * 2 * x",
+        "An input that takes no gradient is passed as a Tensor with stop_gradient=True, in torch "
+        "with requires_grad=False.",
+        "wrong: return zeros_like(x)      right: return dy * 2 * x",
     ),
     "GC109": Code(
         "cotangent ignored",
@@ -117,7 +118,7 @@ CODES: dict[str, Code] = {
         "0) is not.",
         "b(a·g₁ + g₂) differs from a·b(g₁) + b(g₂).",
         "Use the cotangent once, as a factor. Clip gradients in the optimiser, not in a layer.",
-        "wrong: return paddle.clip(dy, -1, 1) * d      right: return dy * d",
+        "wrong: return clip(dy, -1, 1) * d      right: return dy * d",
     ),
     "GC111": Code(
         "off by a simple function of x or y",
@@ -254,12 +255,11 @@ CODES: dict[str, Code] = {
         "directly, no input needs a gradient, no gradient reaches its outputs, or another branch "
         "was taken. What was "
         "compared is automatic differentiation with itself.",
-        "The engine, or Paddle, reports every layer that is applied and every backward that runs; "
-        "this one is not "
-        "among them.",
-        "Call the layer by PyLayer's own apply, at inputs and in a mode in which it is used. A "
-        "branch that is meant "
-        "without it is checked as a function of its own; an nn.Layer in eval mode passes, marked.",
+        "The framework reports every layer that is applied and every backward that runs; this one "
+        "is not among them.",
+        "Call the layer by the apply of its base class (PyLayer, Function), at inputs and in a "
+        "mode in which it is used. A branch that is meant without it is checked as a function of "
+        "its own; a module in eval mode passes, marked.",
         "wrong: y = Own.forward(ctx, x)      right: y = Own.apply(x)",
     ),
     "GC126": Code(
@@ -286,7 +286,7 @@ CODES: dict[str, Code] = {
         "The outputs differ by more than sums do that are taken in another order.",
         "Fix the seed, draw the random part once and pass it as an input, or switch to evaluation "
         "mode for the check.",
-        "wrong: mask = paddle.rand(x.shape) > p in forward      right: forward(ctx, x, mask)",
+        "wrong: mask = rand(x.shape) > p in forward      right: forward(ctx, x, mask)",
     ),
     "GC132": Code(
         "backward is not deterministic",
@@ -301,11 +301,10 @@ CODES: dict[str, Code] = {
         "forward writes into its argument, so backward, and everyone else who holds the tensor, "
         "sees another value.",
         "The argument's values differ before and after the call, and forward does not return it.",
-        "Write into a copy; or return the argument, which then is the output. What needs no "
-        "gradient, such as running "
-        "statistics, may be changed by operations in place.",
-        "wrong: x.scale_(2); return softmax(x)      right: return softmax(2 * x), or return "
-        "x.scale_(2)",
+        "Write into a copy; or return the argument, which then is the output (torch: after "
+        "ctx.mark_dirty). What needs no gradient, such as running statistics, may be changed by "
+        "operations in place.",
+        "wrong: x *= 2; return softmax(x)      right: return softmax(2 * x)",
     ),
     "GC134": Code(
         "backward changes its arguments",
@@ -313,7 +312,7 @@ CODES: dict[str, Code] = {
         "elsewhere.",
         "The memory differs before and after the call of backward.",
         "Use the out-of-place form.",
-        "wrong: dy.scale_(2); return dy      right: return dy * 2",
+        "wrong: dy *= 2; return dy      right: return dy * 2",
     ),
     "GC135": Code(
         "gradient shares memory with an input",
@@ -335,10 +334,9 @@ CODES: dict[str, Code] = {
     ),
     "GC137": Code(
         "wrong shape, dtype or number of gradients",
-        "backward must return one gradient per Tensor input, each of its input's shape and dtype. "
-        "The last ones may be "
-        "left out if their inputs have stop_gradient True; None counts as zeros; integers and "
-        "booleans have none.",
+        "backward must return one gradient per Tensor input, in torch one per argument, each of "
+        "its input's shape and dtype. None counts as zeros; integers and booleans have none. "
+        "Paddle's layers may leave out the last ones if their inputs have stop_gradient True.",
         "Count, shape or dtype of what is returned differ.",
         "Sum over broadcast axes, cast back, return None only where no gradient is needed.",
         "x of shape [3], y of [2, 3]      wrong: dx of [2, 3]      right: dx.sum(0) of [3]",
@@ -372,7 +370,7 @@ CODES: dict[str, Code] = {
         "Compute in backward from saved inputs and outputs with recorded operations; use "
         "once_differentiable to refuse "
         "instead.",
-        "wrong: y = paddle.tanh(x).detach() saved      right: ctx.save_for_backward(y)",
+        "wrong: y = tanh(x).detach() saved      right: ctx.save_for_backward(y)",
     ),
     "GC151": Code(
         "counted once for each rank",

@@ -112,20 +112,20 @@ class SpecCollector(pytest.File):
         """
         from gradcheck.backends.environments import name_problem
         from gradcheck.config import load_project
-        from gradcheck.run.plan import plan
+        from gradcheck.run.plan import plan, with_usual_backends
         from gradcheck.spec.diagnostic import SpecError
         from gradcheck.spec.read import read
         from gradcheck.support.pyproject import ConfigError
 
         try:
             config = load_project(self.path.parent).config
-            wanted = list(self.config.getini("gradcheck_backends") or config.backends or ["numpy"])
+            wanted = self.config.getini("gradcheck_backends") or config.backends
             spec = read(self.path)
         except (SpecError, ConfigError) as error:
             raise self.CollectError(str(error)) from None
         if problem := next(filter(None, map(name_problem, wanted)), ""):
             raise self.CollectError(problem)
-        for case in plan([spec], wanted):
+        for case in plan([spec], with_usual_backends(wanted, [spec])):
             yield CaseItem.from_parent(
                 self, name=case.name, case=case, environments=config.environments
             )

@@ -20,3 +20,14 @@ def test_an_explanation_has_a_cause_how_to_tell_it_a_fix_and_an_example():
     for code, row in CODES.items():
         assert all(row), code
         assert explained(code)[0] == f"{code}: {row.title}"
+
+
+def test_an_explanation_is_of_no_framework_alone():
+    for code, row in CODES.items():
+        text = " ".join(row)
+        assert not re.search(r"paddle\.|torch\.", text), code
+        # a word of Paddle's has torch's beside it
+        if "stop_gradient" in text:
+            assert "torch" in text, code
+        if "PyLayer" in text:
+            assert "Function" in text, code

@@ -268,6 +268,7 @@ class BackendRow(NamedTuple):
     a server imports before it forks the first case of the backend: they cost a case nothing.
     `warm_up`: a server may run it before it forks, which a device forbids. `packages` are the
     framework's import packages: an object of one of them shows that a call is the framework's.
+    `framework` is the one whose spec files it runs, as these name it.
     """
 
     implementation: str
@@ -278,6 +279,7 @@ class BackendRow(NamedTuple):
     preload: tuple[str, ...]
     warm_up: bool
     packages: tuple[str, ...] = ()
+    framework: str = "paddle"
 
 
 ENGINE = ("gradcheck.backends.bundled", "pylayer.paddle")
@@ -298,10 +300,11 @@ BACKENDS: dict[str, BackendRow] = {
     "torch": BackendRow(
         "gradcheck.backends.torch:TorchBackend", (), ("torch",), "torch",
         ("torch",), ("gradcheck.backends.torch", *ENGINE), False, ("torch", "functorch"),
+        "torch",
     ),
     "jax": BackendRow(
         "gradcheck.backends.jax:JaxBackend", (), ("jax",), "jax", ("jax",), (), False,
-        ("jax", "jaxlib"),
+        ("jax", "jaxlib"), "jax",
     ),
 }  # fmt: skip
 """The table of backends, by the name that the command line and specs use.
@@ -334,6 +337,16 @@ def backend_row(name: str) -> BackendRow:
     if row is None:
         raise KeyError(name)
     return row
+
+
+def framework_of_backend(name: str) -> str:
+    """The framework whose spec files a backend runs. Raises KeyError: there is no such backend."""
+    return backend_row(name).framework
+
+
+def usual_backend(framework: str) -> str:
+    """The backend that runs the spec files of a framework where none is named."""
+    return next(name for name, row in BACKENDS.items() if row.framework == framework)
 
 
 def backend_of_packages(packages: Collection[str]) -> str:

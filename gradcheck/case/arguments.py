@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -15,6 +15,7 @@ from gradcheck.backends.base import (
     FRAMEWORK_PACKAGES,
     Array,
     Backend,
+    backend_of_packages,
     is_differentiable,
     load_backend,
     package_of,
@@ -34,14 +35,18 @@ from gradcheck.spec.literals import Placement
 WorldOf = Callable[[Mapping[str, Placement]], Declared]
 
 
-def backend_of(function: Any, inputs: Sequence[Any]) -> Backend:
+def backend_of(function: Any, inputs: Sequence[Any], *, is_named: bool = False) -> Backend:
     """The framework of a call: an installed one that is imported, else the bundled engine.
 
     What the inputs and the function are decides first (Tensors, a class of layers, a module); then
     the modules, classes and functions that the function's code refers to.
 
+    Args:
+        is_named: whether the user names the framework of what names none itself.
+
     Raises:
-        ForeignFrameworkError: the function is of a framework that has no backend.
+        TypeError: nothing says which framework's methods the function calls;
+            ForeignFrameworkError: it is of a framework that has no backend.
     """
     imported = {
         package: name
@@ -52,13 +57,31 @@ def backend_of(function: Any, inputs: Sequence[Any]) -> Backend:
     }
     if imported:
         values = (function, *flat_names("", list(inputs)).values())
-        own = {name for value in values for name in libraries_of(value)}
+        own = {name for value in values for name in libraries_of(value)} or referred(function)
         for package, name in imported.items():
-            if package in (own or referred(function)):
+            if package in own:
                 return load_backend(name)
+        if not (own or is_named or function is None or is_primitive(function)):
+            require_engine_only(imported)
     if not is_primitive(function):
         refuse_layer(function)
     return BundledBackend("numpy", "cpu", install=False)
+
+
+def require_engine_only(packages: Iterable[str]) -> None:
+    """See that a function whose code names no framework, such as ``lambda x: x.tanh()``, can only
+    call the engine's methods.
+
+    Raises:
+        TypeError: one of some imported packages has a backend of its own.
+    """
+    for package in packages:
+        if backend_of_packages([package]):
+            raise TypeError(
+                "neither the function's code nor its inputs say which framework it calls, and "
+                f"{package} is imported: pass Tensors of one (a command: -b {package}, or -b numpy "
+                "for Paddle's); a function of NumPy arrays has its gradients in backward="
+            )
 
 
 def libraries_of(value: Any) -> set[str]:

@@ -37,6 +37,7 @@ from gradcheck.case.user_code import (
     NoLayerError,
     compile_expression,
     frames_of,
+    hint_of_framework,
     innermost_place,
     new_namespace,
     phase_of,
@@ -94,7 +95,7 @@ def execute(case: Case) -> Result:
             if not raised_by_scenario(scenario.path, error):
                 raise
             leave_out_own_place(error)
-            if hint := without_backward(text_of(error)):
+            if hint := hint_of_framework(error) or without_backward(text_of(error)):
                 error.add_note(hint)
             raised_at = innermost_place(frames_of(error), scenario.path)
             name = backend.lacks(error)

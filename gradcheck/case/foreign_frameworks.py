@@ -111,9 +111,10 @@ def refuse_layer(value: Any, packages: Sequence[str] = ()) -> None:
     if framework is not None and framework.backend:
         what = (
             f"{REFUSAL}{framework.name} on another backend, and {object_name(value)} is of "
-            f"{framework.name}: use its own, such as"
+            f"{framework.name}: use its own"
         )
-        raise ForeignFrameworkError(what, f"-b {framework.backend}")
+        recipe = f"-b {framework.backend}; in a spec file, 'framework: {framework.backend}'"
+        raise ForeignFrameworkError(what, recipe)
     if framework is not None:
         what = (
             f"{REFUSAL}{framework.name}, and {object_name(value)} is of {framework.name}: check it "

@@ -18,6 +18,7 @@ from typing import Any
 
 from gradcheck.backends.base import FRAMEWORK_PACKAGES, Backend
 from gradcheck.case.naming import is_file
+from gradcheck.spec.literals import NAMES_OF_FRAMEWORKS
 from gradcheck.support.pyproject import roots
 from gradcheck.support.suggest import hint
 from gradcheck.support.user_error import UserError
@@ -180,6 +181,16 @@ def new_namespace(backend: Backend) -> Namespace:
 
 
 # ------------------------------ what was raised, and where
+def hint_of_framework(error: BaseException) -> str:
+    """What to write where code reads a name of a framework that its file is not of; empty for any
+    other error."""
+    name = error.name if isinstance(error, NameError) else ""
+    for framework, names in NAMES_OF_FRAMEWORKS.items():
+        if name in names:
+            return f"{name} is there in files with 'framework: {framework}' at their top"
+    return ""
+
+
 Frame = tuple[str, int]
 """A file and a line of it."""
 

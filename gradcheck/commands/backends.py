@@ -8,7 +8,13 @@ from collections.abc import Iterable, Sequence
 
 import click
 
-from gradcheck.backends.base import BACKENDS, backend_row, installed_rows, version_of
+from gradcheck.backends.base import (
+    BACKENDS,
+    framework_of_backend,
+    installed_rows,
+    usual_backend,
+    version_of,
+)
 from gradcheck.backends.environments import (
     BackendPlace,
     folder,
@@ -19,7 +25,12 @@ from gradcheck.backends.environments import (
     place_of_backend,
     remove_environment,
 )
+from gradcheck.commands.errors import NOTHING_SELECTED
+from gradcheck.commands.specs import scenario_of
 from gradcheck.config import Config, load_project
+from gradcheck.run.plan import with_usual_backends
+from gradcheck.spec.model import SpecFile
+from gradcheck.support.display_paths import count
 from gradcheck.support.escape import safe
 from gradcheck.support.user_error import UserError
 
@@ -128,26 +139,58 @@ def chosen_backends(
     ids: Sequence[str] = (),
     config: Config | None = None,
     required: bool = True,
+    *,
+    specs: Sequence[SpecFile],
 ) -> dict[str, BackendPlace]:
-    """Return those of ``-b``, or of the case names among `ids`, or of the settings, or numpy.
+    """Return those of ``-b``, or of the case names among `ids`, or of the settings; with these the
+    usual ones of the frameworks of `specs` that they do not run.
 
     Raises:
-        UserError: there is no such backend, or one cannot be used that ``-b`` names, that is
-            `required`, or that needs no package.
+        UserError: there is no such backend, one that only the settings name is `required` and
+            cannot be used, or another cannot be used; or nothing that is selected can run on them.
     """
     config = config or Config.model_construct()
     in_cases = [name.partition("@")[2] for name in ids if "@" in name]
     named = split_names(names)
-    chosen = named or in_cases or config.backends or ["numpy"]
-    for name in (*in_cases, *chosen):
+    for name in (*in_cases, *named):
         require_backend(name)
-    places = {}
-    for name in chosen:
-        place = places[name] = place_of_backend(name, config.environments)
-        is_needed = named or required or not backend_row(name).requirement
+    chosen = named or in_cases or with_usual_backends(config.backends, specs)
+    places = {name: place_of_backend(name, config.environments) for name in chosen}
+    for name, place in places.items():
+        is_needed = named or required or name not in (*in_cases, *config.backends)
         if place.problem and is_needed:
-            raise UserError(f"backend {name}: {place.problem}")
+            who = "" if name in named else f"'framework: {framework_of_backend(name)}' needs "
+            raise UserError(f"{who}backend {name}: {place.problem}")
+    report_left_out(specs, ids, places)
     return places
+
+
+def report_left_out(specs: Sequence[SpecFile], ids: Iterable[str], names: Iterable[str]) -> None:
+    """Say how many of the selected scenarios are of a framework that no backend of `names` runs.
+
+    Raises UserError: these are all, or one of them is named.
+    """
+    runs = {framework_of_backend(name) for name in names}
+    wanted = {scenario_of(name) for name in ids}
+    left_out = [
+        spec.framework
+        for spec in specs
+        if spec.framework not in runs
+        for scenario in spec.scenarios
+        if not wanted or scenario.id in wanted
+    ]
+    if not left_out:
+        return
+    frameworks = sorted(set(left_out))
+    backends = ",".join(map(usual_backend, frameworks))
+    text = f"left out: {count(len(left_out), 'scenario')} of {' and '.join(frameworks)}"
+    text += f", as -b {backends} is not given"
+    if wanted or runs.isdisjoint(spec.framework for spec in specs):
+        raise UserError(
+            f"{text}; files with layers of {min(runs)} have 'framework: {min(runs)}' at their top",
+            NOTHING_SELECTED,
+        )
+    click.echo(f"gradcheck: {text}", err=True)
 
 
 def split_names(words: Iterable[str]) -> list[str]:

@@ -9,14 +9,14 @@ import re
 import shlex
 import sys
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import click
 
-from gradcheck.backends.base import BACKENDS, Backend
+from gradcheck.backends.base import BACKENDS, Backend, framework_of_backend
 from gradcheck.case.foreign_frameworks import REFUSAL
 from gradcheck.case.layer_signature import (
     CANNOT_CHECK,
@@ -26,7 +26,7 @@ from gradcheck.case.layer_signature import (
 )
 from gradcheck.case.user_code import NoLayerError, engine, import_anew, with_place
 from gradcheck.commands import shared_options as options
-from gradcheck.commands.backends import chosen_backends
+from gradcheck.commands.backends import chosen_backends, require_backend, split_names
 from gradcheck.commands.errors import USAGE
 from gradcheck.commands.init import MODELINE, SCHEMA_FILE
 from gradcheck.commands.report_options import report_files, report_option, results_shown
@@ -139,25 +139,30 @@ def scenario_of_layer(
     return keys | world.keys(inputs)
 
 
-def import_signature(reference: str) -> LayerSignature:
+def import_signature(reference: str, backend: str = "") -> LayerSignature:
     """Import a layer, and return how it is called. Raises UserError: it is not there."""
-    target, backend = import_layer(reference)
+    return signature_in(reference, *import_layer(reference, backend))
+
+
+def signature_in(reference: str, target: Any, backend: Backend) -> LayerSignature:
+    """Return how a layer is called. Raises NoLayerError: it cannot be called."""
     name = reference.replace(":", ".").rpartition(".")[2]
     return signature_of(instance_of(target, backend), name, backend)
 
 
-def import_layer(reference: str) -> tuple[Any, Backend]:
+def import_layer(reference: str, named: str = "") -> tuple[Any, Backend]:
     """Import a layer, and return it with its backend: naming it is permission to run its module.
 
-    What the module prints goes to stderr. Raises UserError: there is no such layer, its module
-    cannot be imported, or it is of a framework that has no backend.
+    `named` is a backend or framework that the user names, if any. What the module prints goes to
+    stderr. Raises UserError: there is no such layer, its module cannot be imported, or neither its
+    code nor the user says of which framework it is, or that has no backend.
     """
     from gradcheck.case.arguments import backend_of  # needs NumPy, slow to import
 
     try:
         with engine(always=True), redirect_stdout(sys.stderr):
             target = import_anew(reference)
-            return target, backend_of(target, ())
+            return target, backend_of(target, (), is_named=bool(named))
     except NoLayerError:
         raise
     except (Exception, SystemExit) as error:
@@ -168,20 +173,20 @@ def import_layer(reference: str) -> tuple[Any, Backend]:
 FRAMEWORK_NAMES = re.compile(r"\b(torch|jax)\b")
 
 
-def usual_backends(reference: str, named: LayerWords) -> tuple[str, ...]:
-    """Return the backend of a layer's framework; none for the usual one.
+def framework_of_layer(reference: str, named: LayerWords, backends: Sequence[str]) -> str:
+    """Return the framework of the first of some backends, otherwise of a layer.
 
-    The layer is imported for that if the text of its module names a framework other than Paddle.
+    The layer is imported for that unless its module is a file of the project whose text names no
+    framework but Paddle.
     """
-    module = reference.partition(":")[0]
-    files = (file_of_module(module, root) for root in roots())
-    file = next(filter(None, files), None)
-    if named.backward is not None or file is None:
-        return ()
-    if not FRAMEWORK_NAMES.search(file.read_text(encoding="utf-8", errors="replace")):
-        return ()
-    name = import_layer(reference)[1].name
-    return () if name == "numpy" else (name,)
+    for name in split_names(backends):
+        require_backend(name)
+        return framework_of_backend(name)
+    files = (file_of_module(reference.partition(":")[0], root) for root in roots())
+    text = "".join(file.read_text("utf-8", "replace") for file in files if file)
+    if named.backward is not None or (text and not FRAMEWORK_NAMES.search(text)):
+        return "paddle"
+    return framework_of_backend(import_layer(reference)[1].name)
 
 
 def require_layer(result: Result) -> None:
@@ -213,7 +218,7 @@ def check(named: LayerWords, world: InWorld, backends: tuple[str, ...], **asked:
     reference = qualified_reference(named.reference)
     inputs = inputs_of_words(named.inputs)
     if not inputs and not named.call:
-        import_signature(reference).require_call(())
+        import_signature(reference, "".join(backends)).require_call(())
     keys = scenario_of_layer(reference, inputs, named, world)
     if (order := asked.pop("order")) > 1:
         keys["expect"] = {"order": order}
@@ -221,8 +226,9 @@ def check(named: LayerWords, world: InWorld, backends: tuple[str, ...], **asked:
     for name, spec in inputs.items():
         if spec.from_ is not None and not Path(spec.from_).is_file():
             raise InputWordError(f"--input {name}=@{spec.from_}: there is no such file")
-    spec_file = read_draft(spec_text(keys), reference)
-    places = chosen_backends(backends or usual_backends(reference, named))
+    framework = framework_of_layer(reference, named, backends)
+    spec_file = read_draft(spec_text(keys, framework), reference)
+    places = chosen_backends(backends, specs=[spec_file])
     cases = plan([spec_file], list(places), places, **asked)
     files = report_files(reports)
     again = shlex.join(["gradcheck", *sys.argv[1:]])
@@ -249,22 +255,25 @@ def check(named: LayerWords, world: InWorld, backends: tuple[str, ...], **asked:
 @click.option(
     "--derive", is_flag=True, help="Derive the backward; the scenario has the code of the class."
 )
-def new(named: LayerWords, world: InWorld, output: str | None, derive: bool) -> None:
+@options.framework_option("Whose layer it is (default: what the layer is).")
+def new(
+    named: LayerWords, world: InWorld, output: str | None, derive: bool, framework: str | None
+) -> None:
     """Write a commented scenario for a layer of a module of yours, from its signature.
 
     The module is imported, as by `gradcheck check`.
     """
     reference = qualified_reference(named.reference)
     inputs, note = inputs_of_words(named.inputs), ""
-    if named.call:
-        import_layer(reference)
-    else:
-        signature = import_signature(reference)
+    target, backend = import_layer(reference, framework or "")
+    if not named.call:
+        signature = signature_in(reference, target, backend)
         inputs = inputs or inputs_of_words(signature.usual_inputs())
         signature.require_names(inputs, named.keywords())
         note = signature.call_to_complete(inputs, named.keywords())
     keys = scenario_of_layer(reference, inputs, named, world)
-    text = spec_text(keys, notes=True, call_note=note)
+    framework = framework or framework_of_backend(backend.name)
+    text = spec_text(keys, framework, notes=True, call_note=note)
     if derive:
         text = with_derived_layer(text, reference, named.inputs, named.call)
     read_draft(text, reference)

@@ -106,7 +106,7 @@ def repaired_scenario(word: str, allow_code: bool) -> Derived:
     """
     permission = permission_of(load_project(), allow_code)
     specs, ids = read_specs([word])
-    places = chosen_backends(("numpy",), config=permission.project.config)
+    places = chosen_backends((), specs=specs)
     case = select_ids(plan(specs, list(places), places), ids)[0]
     require_permission([case], permission)
     with make_executor() as runner:

@@ -14,10 +14,10 @@ from gradcheck.case.case import Case
 from gradcheck.commands.backends import chosen_backends
 from gradcheck.commands.check import (
     LayerWords,
+    framework_of_layer,
     import_signature,
     layer_options,
     scenario_of_layer,
-    usual_backends,
 )
 from gradcheck.commands.errors import NOTHING_SELECTED
 from gradcheck.commands.permission import permission_of, require_permission
@@ -129,17 +129,18 @@ def explore(**given: Any) -> None:
         raise SystemExit(show_case(asked, case_of_example(case, smallest)))
     reference = qualified_reference(asked.named.reference)
     file = None if asked.save is None else new_spec("--save", asked.save)
-    keys = scenario_to_explore(asked.named, reference)
-    names = (asked.backend,) if asked.backend else usual_backends(reference, asked.named)
-    places = chosen_backends(names)
-    spec_file = read_draft(spec_text(keys), reference)
+    keys = scenario_to_explore(asked.named, reference, asked.backend)
+    framework = framework_of_layer(reference, asked.named, [asked.backend])
+    spec_file = read_draft(spec_text(keys, framework), reference)
+    places = chosen_backends([asked.backend], specs=[spec_file])
     case = plan([spec_file], list(places), places, seed=asked.seed)[0]
     smallest = explored_case(asked, case)
     status = show_case(asked, case_of_example(case, smallest))
     del keys["sizes"]
     inputs = {n: example_input(spec, smallest.values[n]) for n, spec in smallest.inputs.items()}
     title = f"Found by gradcheck explore, seed {asked.seed}: {smallest}"
-    text = spec_text({"id": keys["id"], "title": title, **keys, "inputs": in_variables(inputs)})
+    keys = {"id": keys["id"], "title": title, **keys, "inputs": in_variables(inputs)}
+    text = spec_text(keys, framework)
     if file is None:
         click.echo(safe(text), nl=False)
     else:
@@ -147,14 +148,14 @@ def explore(**given: Any) -> None:
     raise SystemExit(status)
 
 
-def scenario_to_explore(named: LayerWords, reference: str) -> dict[str, Any]:
+def scenario_to_explore(named: LayerWords, reference: str, backend: str) -> dict[str, Any]:
     """Return the scenario of a named layer, with sizes of 2 for the free ones.
 
     Raises UserError: the layer cannot be called with the inputs, or these cannot be drawn.
     """
     inputs = inputs_of_words(named.inputs, letters=True)
     if not named.call:
-        signature = import_signature(reference)
+        signature = import_signature(reference, backend)
         if not inputs:
             wanted = " ".join(f"--input {name}=BxC" for name in signature.needed)
             raise InputWordError(f"give the inputs: {wanted}")
@@ -189,8 +190,7 @@ def case_in_file(asked: ExploreOptions) -> Case:
         name = f"{name}::{asked.scenario}"
     permission = permission_of(load_project(), asked.allow_code)
     specs, ids = read_specs([name])
-    names = (asked.backend,) if asked.backend else ("numpy",)
-    places = chosen_backends(names, config=permission.project.config)
+    places = chosen_backends([asked.backend], ids, permission.project.config, specs=specs)
     case = select_ids(plan(specs, list(places), places, seed=asked.seed), ids)[0]
     if problem := why_not_explored(case.scenario):
         raise UserError(f"{case.scenario.id} cannot be explored: {problem}")

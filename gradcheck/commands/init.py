@@ -11,6 +11,7 @@ from pathlib import Path
 
 import click
 
+from gradcheck.commands.shared_options import framework_option
 from gradcheck.support.file_io import write_whole
 from gradcheck.support.pyproject import ConfigError, content_of
 from gradcheck.support.resources import packaged
@@ -25,20 +26,24 @@ MODELINE = f"# yaml-language-server: $schema=./{SCHEMA_FILE}\n"
 @click.option(
     "--github/--no-github", default=True, help="Whether to write a workflow for GitHub Actions."
 )
-def init(github: bool) -> None:
+@framework_option("Whose layers the project has (default: paddle).")
+def init(github: bool, framework: str | None) -> None:
     """Lay out a project: a folder of specs with an example, its schema for editors, settings, a
     workflow.
 
     Files that are there already stay as they are.
     """
+    framework = framework or "paddle"
     files = {
-        Path("specs/example.grad.yaml"): MODELINE + packaged("project/example.grad.yaml"),
+        Path("specs/example.grad.yaml"): MODELINE + packaged(f"project/{framework}.grad.yaml"),
         Path("specs", SCHEMA_FILE): packaged("schemas/spec.json"),
     }
+    source, workflow = source_of_gradcheck(), packaged("project/workflow.yml")
     if github:
-        source = source_of_gradcheck()
-        workflow = packaged("project/workflow.yml").replace("{{ gradcheck }}", source)
-        files[Path(".github/workflows/gradcheck.yml")] = workflow
+        requirement = source if framework == "paddle" else with_extra(source, framework)
+        files[Path(".github/workflows/gradcheck.yml")] = workflow.replace(
+            "{{ gradcheck }}", PIP_FIRST.get(framework, "") + requirement
+        )
     project = Path("pyproject.toml")
     try:
         with_settings = settings(project)
@@ -53,7 +58,7 @@ def init(github: bool) -> None:
             write(project, with_settings)
     except OSError as error:
         raise UserError(f"{error.filename}: {error.strerror or error}") from None
-    if github and source_of_gradcheck() == WHEEL:
+    if github and source == WHEEL:
         click.echo(
             "commit the wheel that the workflow installs: pip wheel --no-deps path/to/gradcheck"
         )
@@ -62,6 +67,16 @@ def init(github: bool) -> None:
 
 WHEEL = "./gradcheck-*.whl"
 """A wheel that the project holds."""
+PIP_FIRST = {"torch": "torch --index-url https://download.pytorch.org/whl/cpu && pip install "}
+"""PyTorch's index has builds for a CPU; those of PyPI, which pip takes where it does not reach that
+one, need gigabytes of CUDA."""
+
+
+def with_extra(source: str, extra: str) -> str:
+    """Return a source of gradcheck with an extra, as a word of a shell that pip takes."""
+    if source == WHEEL:
+        return f'"$(ls {WHEEL})[{extra}]"'
+    return f'"gradcheck[{extra}] @ {source}"'
 
 
 def source_of_gradcheck() -> str:

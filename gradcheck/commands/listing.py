@@ -16,7 +16,7 @@ from gradcheck.commands.shared_options import bundled_option, selection_options
 from gradcheck.commands.specs import bundled_scenarios, read_specs
 from gradcheck.config import load_project
 from gradcheck.conformance.catalogue import iterate_rules, load_catalogue, scenarios_citing
-from gradcheck.run.plan import plan
+from gradcheck.run.plan import plan, with_usual_backends
 from gradcheck.run.select import nothing_selected, select
 from gradcheck.spec.model import Scenario
 from gradcheck.support.display_paths import count, shown_path
@@ -82,7 +82,7 @@ def scenario_rows(
 ) -> list[ListedRow]:
     """Return the scenarios that names and selections mean. Raises UserError: there are none."""
     specs, ids = read_specs(names, bundled=bundled, command="list")
-    everything = plan(specs, ["numpy"])
+    everything = plan(specs, with_usual_backends((), specs))
     selected = {case.scenario.id: case.scenario for case in select(everything, ids, keywords, tags)}
     if not selected:
         raise UserError(nothing_selected(keywords, everything), NOTHING_SELECTED)

@@ -107,7 +107,7 @@ def matrix(
     results = [*recorded_results(cases)]
     status = 0
     if running := [name for name in chosen if name not in taken]:
-        places = chosen_backends(running, config=load_project().config)
+        places = chosen_backends(running, config=load_project().config, specs=specs)
         ran = with_releases(plan(specs, list(places), places=places))
         outcome, interrupted = run_all(
             ran, make_executor(jobs=number_of_jobs(jobs)), ProgressOnly()

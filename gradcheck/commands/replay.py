@@ -93,7 +93,7 @@ def case_of(record: Record, seed: int | None, permission: Permission) -> tuple[S
     if not Path(result.path).is_file():
         raise UserError(f"{result.path} is no longer there")
     specs, _ = read_specs([result.path])
-    places = chosen_backends((result.backend,), config=permission.project.config)
+    places = chosen_backends((result.backend,), config=permission.project.config, specs=specs)
     cases = plan(
         specs,
         list(places),

@@ -318,7 +318,9 @@ def selected_cases(asked: RunOptions, project: Project, failed: Mapping[str, str
     if not asked.bundled and not any(parse_target(name).path for name in names):
         names = (*names, *dict.fromkeys(failed.values()))
     specs, ids = read_specs(names, project, bundled=asked.bundled)
-    places = chosen_backends(asked.backends, [*ids, *failed], config, asked.require_backend)
+    places = chosen_backends(
+        asked.backends, [*ids, *failed], config, asked.require_backend, specs=specs
+    )
     everything = plan(
         specs, list(places), places, seed=asked.seed, mode=asked.mode, order=asked.order,
         effort=asked.effort, timeout=asked.timeout, default_timeout=config.timeout or TIMEOUT,

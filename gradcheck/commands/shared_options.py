@@ -10,11 +10,12 @@ import os
 import re
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import click
 from click.shell_completion import CompletionItem
 
+from gradcheck.spec.literals import FrameworkName
 from gradcheck.support.user_error import UserError
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -126,6 +127,13 @@ selection_options = all_of(
         help="Only scenarios whose tags fit, as in 'apply and not slow'.",
     ),
 )
+
+
+def framework_option(help: str) -> Decorator:
+    """The option ``--framework``, which `help` explains."""
+    return click.option("--framework", type=click.Choice(get_args(FrameworkName)), help=help)
+
+
 mode_option = click.option(
     "--mode", type=click.Choice(["auto", "probe", "full"]), default="auto", show_default=True,
     help="How much of every Jacobian is compared: projections, also the entries of a diagonal "

@@ -21,7 +21,7 @@ from gradcheck.conformance.catalogue import (
     load_catalogue,
     scenarios_citing,
 )
-from gradcheck.run.plan import plan
+from gradcheck.run.plan import plan, with_usual_backends
 from gradcheck.run.select import select_ids
 from gradcheck.spec.model import CLASSES, Scenario, SpecFile
 from gradcheck.spec.text import read_text
@@ -119,7 +119,8 @@ def show_scenarios(names: Sequence[str], reproduce: bool, rules: Sequence[str]) 
             near = code if code in CODES else nearest(name, [*known, *rules])
             meant = f"did you mean {near}?" if near else LISTS
             raise UserError(f"there is no scenario, rule or code {name!r}; {meant}")
-    cases = {case.scenario.id: case for case in reversed(select_ids(plan(specs, ["numpy"]), ids))}
+    everything = plan(specs, with_usual_backends((), specs))
+    cases = {case.scenario.id: case for case in reversed(select_ids(everything, ids))}
     if reproduce:
         from gradcheck.conformance.reproduce import write_program  # needs NumPy, slow to import
 

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, TypedDict, Unpack
 
+from gradcheck.backends.base import framework_of_backend, usual_backend
 from gradcheck.backends.environments import BackendPlace
 from gradcheck.case.case import Case
 from gradcheck.case.defaults import TIMEOUT
@@ -34,31 +35,43 @@ def plan(
     default_timeout: float = TIMEOUT,
     **settings: Unpack[CaseSettings],
 ) -> list[Case]:
-    """Return all cases in order: file, scenario, matrix point, backend.
+    """Return all cases in order: file, scenario, matrix point, backend of the file's framework.
 
     A `seed` and a `timeout` in seconds replace the scenarios' own; `default_timeout` is for
     scenarios without one. Backends that are not in `places` run with this interpreter.
     """
-    known = {backend: places.get(backend, BackendPlace(backend)) for backend in backends}
+    known: dict[str, list[BackendPlace]] = {}
+    for backend in backends:
+        place = places.get(backend, BackendPlace(backend))
+        known.setdefault(framework_of_backend(backend), []).append(place)
     fields = set(Case.model_fields)  # one set for all: a run may have very many cases
     return [
         Case.model_construct(
             fields,
             scenario=scenario,
-            backend=backend,
+            backend=place.backend,
             interpreter=place.interpreter,
             unavailable=place.problem,
             parameters=point,
             seed=scenario.seed if seed is None else seed,
             timeout=timeout or scenario.timeout or default_timeout,
-            compared=len(known) > 1,
+            compared=len(known[spec.framework]) > 1,
             **settings,
         )
         for spec in specs
         for scenario in spec.scenarios
         for point in points(scenario.matrix)
-        for backend, place in known.items()
+        for place in known.get(spec.framework, ())
     ]
+
+
+def with_usual_backends(backends: Iterable[str], specs: Iterable[SpecFile]) -> list[str]:
+    """Return backends, and the usual ones of the frameworks of `specs` that these do not run."""
+    chosen = [*backends]
+    for framework in dict.fromkeys(spec.framework for spec in specs):
+        if framework not in map(framework_of_backend, chosen):
+            chosen.append(usual_backend(framework))
+    return chosen
 
 
 def shard(cases: Iterable[Case], number: int, total: int) -> list[Case]:

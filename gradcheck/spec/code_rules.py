@@ -11,6 +11,7 @@ from collections.abc import Container, Iterator
 from gradcheck.spec.containers import variables
 from gradcheck.spec.diagnostic import listing, quote, suggest
 from gradcheck.spec.input_rules import length_parameters
+from gradcheck.spec.literals import NAMES_OF_FRAMEWORKS
 from gradcheck.spec.model import LayerRef, Scenario, is_static
 from gradcheck.spec.python import (
     CompileMode,
@@ -43,7 +44,7 @@ MISSPELT = 0.85
 ten differ.
 """
 
-GIVEN = frozenset({"np", "paddle", "PyLayer", "torch", "Function", "out"})
+GIVEN = frozenset({"np", "out"}.union(*NAMES_OF_FRAMEWORKS.values()))
 """Names that code has without importing them, of any framework; ``out`` is the layer's result."""
 EXCEPTIONS = frozenset(
     name
@@ -274,7 +275,7 @@ def _find_ambiguous_layer(code: PythonCode) -> Iterator[Violation]:
         help = f"say what to run, such as 'call: {shown[0].name}.apply(x)'"
     else:
         shown = [statement for statement in code.tree.body if isinstance(statement, ast.ClassDef)]
-        message = "the layer defines no subclass of PyLayer to apply"
+        message = "the layer defines no subclass of PyLayer or Function to apply"
         help = "derive it from PyLayer, define forward_fn and backward_fn, or say what to run with "
         help += "'call: …'"
     inside = (shown[0].lineno, 1, 1) if len(shown) == 1 else None

@@ -144,12 +144,20 @@ def written_input(spec: Input) -> dict[str, Any]:
     )
 
 
-def spec_text(keys: Mapping[str, Any], *, notes: bool = False, call_note: str = "") -> str:
+def spec_text(
+    keys: Mapping[str, Any],
+    framework: str = "paddle",
+    *,
+    notes: bool = False,
+    call_note: str = "",
+) -> str:
     """Return a spec file with one scenario, with comments on what can be changed if `notes`.
 
     `call_note` stands in place of a call that is not given.
     """
-    lines = ["schema: gradcheck/v1", "scenarios:"]
+    lines = ["schema: gradcheck/v1", f"framework: {framework}", "scenarios:"]
+    if framework == "paddle":  # as in a file that says nothing
+        del lines[1]
     for key, value in keys.items():
         start = "  - " if key == "id" else "    "
         if key != "inputs":

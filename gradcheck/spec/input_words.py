@@ -69,7 +69,9 @@ def _named_inputs(name: str, word: str, letters: bool) -> Iterator[tuple[str, In
         return
     words = [part.strip() for part in word.removeprefix("[").removesuffix("]").split(",")]
     if not word.endswith("]") or not all(words):
-        raise InputWordError(f"a list is written {name}=[2x3,2x3]: an input after each comma")
+        raise InputWordError(
+            f"a list is written {name}=[2x3,2x3]: an input after each comma; a number {name}=scalar"
+        )
     if all(part.isdecimal() for part in words):  # as a shape is written in Python
         vectors = ",".join(f"{part}:float64" for part in words)
         raise InputWordError(

@@ -25,3 +25,11 @@ INTEGER_RANGE = {
     "int64": (-(2**63), 2**63 - 1), "uint8": (0, 2**8 - 1), "bool": (0, 1),
 }  # fmt: skip
 """The least and the most that the dtypes without a gradient hold."""
+FrameworkName = Literal["paddle", "torch", "jax"]
+"""The frameworks whose layers a spec file may have."""
+NAMES_OF_FRAMEWORKS: dict[FrameworkName, tuple[str, ...]] = {
+    "paddle": ("paddle", "PyLayer"),
+    "torch": ("torch", "Function"),
+    "jax": ("jax", "jnp"),
+}
+"""Names that code in their files has without importing them, besides ``np``."""

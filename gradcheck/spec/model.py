@@ -42,6 +42,7 @@ from gradcheck.spec.literals import (
     MAX_DIMENSIONS,
     MOST_RANKS,
     DType,
+    FrameworkName,
     Layout,
     OutputPlacement,
     Placement,
@@ -1325,6 +1326,11 @@ class SpecFile(Format):
     schema_: Literal["gradcheck/v1"] = Field(
         alias="schema", description="The version of the format: gradcheck/v1."
     )
+    framework: FrameworkName = Field(
+        default="paddle",
+        description="Whose layers the scenarios have. They run on that framework alone, and their "
+        "code finds paddle and PyLayer, torch and Function, or jax and jnp.",
+    )
     defaults: Defaults = Field(
         default_factory=Defaults,
         description="Values for all scenarios that give none of their own.",
@@ -1338,6 +1344,21 @@ class SpecFile(Format):
 
     path: SkipJsonSchema[str] = ""
     """The file, set by the reader."""
+
+    def find_mistakes(self, rules: RuleBook) -> Iterator[Violation]:
+        """Yield what only Paddle has, in a file of another framework."""
+        for index, scenario in enumerate(self.scenarios if self.framework != "paddle" else ()):
+            layer = scenario.layer
+            only_paddle = {
+                "a world of ranks": ("world", bool(scenario.world_sizes)),
+                "{op: …}": ("layer", isinstance(layer, LayerOp)),
+                "forward_fn of static_pylayer": ("layer", is_static(layer)),
+            }
+            for what, (key, is_given) in only_paddle.items():
+                if is_given:
+                    help = "remove it, or move the scenario into a file without 'framework'"
+                    message = f"{what} is for layers of Paddle, and this file is {self.framework}'s"
+                    yield Violation(("scenarios", index, key), message, help)
 
 
 def json_schema() -> dict[str, Any]:

@@ -23,6 +23,7 @@ from gradcheck.spec.python import (
     layer_classes,
     read_and_bound,
     static_forward,
+    words,
 )
 from gradcheck.spec.violation import Violation
 from gradcheck.support.syntax_tree import last_name
@@ -75,7 +76,8 @@ class _Subject:
             what, (least, most) = f"'{layer.op}'", OPERATIONS.get(layer.op, (0, inf))
             count += len(keywords)
         elif forward is not None:
-            what, (least, most) = forward.name, _argument_range(forward)
+            has_context = forward.name == "forward" and "setup_context" not in words(self.tree)
+            what, (least, most) = forward.name, _argument_range(forward, int(has_context))
             inside = _place_of(forward)
             count += sum(argument.arg in keywords for argument in forward.args.args)
         else:
@@ -184,13 +186,13 @@ def _may_set(node: ast.AST, name: str) -> bool:
     return isinstance(node, ast.Name) and node.id == "setattr"
 
 
-def _argument_range(function: ast.FunctionDef) -> tuple[int, float]:
-    """The least and the most positional arguments of a forward, besides its context."""
+def _argument_range(function: ast.FunctionDef, skipped: int) -> tuple[int, float]:
+    """The least and the most positional arguments of a forward, besides the first `skipped`."""
     if [last_name(decorator) for decorator in function.decorator_list] not in (
         [],
         ["staticmethod"],
     ):
         return 0, inf
     arguments = function.args
-    count = len(arguments.posonlyargs) + len(arguments.args) - (function.name == "forward")
+    count = len(arguments.posonlyargs) + len(arguments.args) - skipped
     return max(count - len(arguments.defaults), 0), inf if arguments.vararg is not None else count

@@ -22,8 +22,9 @@ def bundled_specs() -> Path:
 
 
 def bundled_files() -> list[Path]:
-    """The bundled spec files."""
-    return sorted(bundled_specs().rglob("*.grad.yaml"))
+    """The bundled spec files of Paddle's layers; those in ``torch/`` are about torch itself."""
+    files = bundled_specs().rglob("*.grad.yaml")
+    return sorted(file for file in files if file.parent.name != "torch")
 
 
 @functools.cache

@@ -201,7 +201,7 @@ def test_a_wrong_schema_and_a_missing_one(diagnose):
             "layer: |\n  class A(PyLayer): pass\n  class B(A): pass",
             "3:3 the layer defines 2 classes to apply: A and B", "call: B.apply(x)",
         ),
-        ("layer: |\n  class A: pass", "2:3 the layer defines no subclass of PyLayer to apply", "derive it"),
+        ("layer: |\n  class A: pass", "2:3 the layer defines no subclass of PyLayer or Function to apply", "derive it"),
         # inputs
         (LAYER + "inputs: {x: 3}", "2:13 an input must be a mapping, not 3", "write {shape: [2, 3]}; the keys are"),
         (LAYER + "inputs: {x: {}}", "2:13 an input needs 'shape' or 'values'", "add 'shape: [2, 3]'"),

@@ -100,7 +100,7 @@ SPECIAL: dict[str, Special] = {
     "mark_dirty, wrong": Special(lambda a: layers.InPlaceBad.apply(a * 1), (X,), "FAIL"),
     "an unmarked write": Special(lambda a: layers.InPlaceUnsaid.apply(a * 1), (X,), "FAIL", {}, "forward writes into"),
     "mark_non_differentiable": Special(layers.NonDifferentiable, (X,), "PASS"),
-    "an output cut off": Special(lambda a: (a * a).detach(), (X,), "FAIL"),
+    "an output cut off": Special(lambda a: (a * a).detach(), (torch.tensor(X, requires_grad=True),), "FAIL"),
     "undefined gradients": Special(layers.Unmaterialised, (X,), "PASS"),
     "complex numbers": Special(layers.Complex, (COMPLEX,), "PASS"),
     "complex numbers, wrong": Special(layers.ComplexBad, (COMPLEX,), "FAIL"),

@@ -1,0 +1,52 @@
+"""A project of JAX's functions on the command line: `framework: jax`, `new` and `init`."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from gradcheck.backends.jax import JaxBackend
+from gradcheck.spec.literals import NAMES_OF_FRAMEWORKS
+
+ROOT = Path(__file__).parents[3]
+LAYERS = """\
+import jax
+
+
+@jax.custom_vjp
+def cube(x):
+    return x**3
+
+
+cube.defvjp(lambda x: (x**3, x), lambda x, g: (3 * g * x**2,))
+"""
+
+
+def test_init_new_and_run(tmp_path: Path) -> None:
+    (tmp_path / "own_layers.py").write_text(LAYERS)
+    path = os.pathsep.join([str(ROOT), str(ROOT / "engine")])
+
+    def command(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "gradcheck", *arguments],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": path, "NO_COLOR": "1"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    assert command("init", "--framework", "jax").returncode == 0
+    made = command("new", "own_layers:cube", "-i", "x=3", "-o", "specs/cube.grad.yaml")
+    assert made.returncode == 0, made.stderr
+    assert "framework: jax\n" in (tmp_path / "specs" / "cube.grad.yaml").read_text()
+    done = command("run")
+    assert done.returncode == 0, done.stdout + done.stderr
+    started = sorted(" ".join(line.split()[:2]) for line in done.stdout.splitlines()[:-1])
+    assert started == ["PASS cube@jax", "PASS example-square@jax"]
+
+
+def test_code_finds_the_names_that_the_format_promises() -> None:
+    assert tuple(JaxBackend().names()) == NAMES_OF_FRAMEWORKS["jax"]
