@@ -23,13 +23,16 @@ from gradcheck.backends.base import (
 from gradcheck.backends.torch_operations import (
     METHODS,
     ReachingMode,
-    TorchRecomputation,
+    SeenFunction,
     array_of,
     is_floating_tensor,
     tensor_of,
+    users_code,
 )
 from gradcheck.backends.torch_private import DEFAULT_SETUP, BackwardCFunction, Patch, users_layer
+from gradcheck.backends.recomputation import Recomputation
 from gradcheck.support.foreign import text_of
+from pylayer.watch import current_observer
 from pylayer.watch.layers import LayerObserver
 
 REFUSED_BY_TORCH = re.compile(
@@ -116,7 +119,7 @@ class TorchBackend(Backend):
 
     # ----------------------------------------------------------------- gradients
     def call(self, function: Callable[[dict[str, Tensor]], Any], tensors: dict[str, Tensor]) -> Any:
-        with torch.enable_grad():
+        with torch.enable_grad(), users_code():
             return function(tensors)
 
     def grad(
@@ -130,14 +133,15 @@ class TorchBackend(Backend):
         """As ``torch.autograd.grad`` gives them; as ``backward`` leaves them in the leaves, where a
         layer takes nothing else."""
         try:
-            found = torch.autograd.grad(
-                outputs,
-                inputs,
-                cotangents,
-                retain_graph=True,
-                create_graph=create_graph,
-                allow_unused=True,
-            )
+            with users_code():
+                found = torch.autograd.grad(
+                    outputs,
+                    inputs,
+                    cotangents,
+                    retain_graph=True,
+                    create_graph=create_graph,
+                    allow_unused=True,
+                )
             if any(gradient is None for gradient in found) and is_of_once_differentiable(outputs):
                 raise RuntimeError(ONCE)
             return list(found)
@@ -148,7 +152,8 @@ class TorchBackend(Backend):
         before = [leaf.grad for leaf in leaves]
         for leaf in leaves:
             leaf.grad = None
-        torch.autograd.backward(outputs, cotangents, retain_graph=True)
+        with users_code():
+            torch.autograd.backward(outputs, cotangents, retain_graph=True)
         gradients = [leaf.grad for leaf in inputs]
         for leaf, gradient in zip(leaves, before, strict=True):
             leaf.grad = gradient
@@ -206,8 +211,8 @@ class TorchBackend(Backend):
         sources: Sequence[Any],
         original: Computed | None = None,
         takes_gradients: bool = False,
-    ) -> TorchRecomputation:
-        return TorchRecomputation(self, function, takes_gradients)
+    ) -> Recomputation:
+        return Recomputation(SeenFunction(function), (), None, takes_gradients)
 
 
 def is_of_once_differentiable(outputs: Tensors) -> bool:
@@ -255,8 +260,10 @@ CONTEXTS = Patch(watch_contexts, leave_contexts)
 
 def report_applied(context: Any, *args: Any) -> None:
     """A Function is about to run its forward."""
+    layer = users_layer(context._forward_cls)
+    current_observer.get().applied(layer)
     for observer in layer_observers:
-        observer.applied(users_layer(context._forward_cls), context)
+        observer.applied(layer, context)
 
 
 def report_pulled_back(context: Any, *args: Any) -> Any:
