@@ -260,6 +260,22 @@ class Backend(Protocol):
         """
 
 
+class Observing:
+    """A block in which an observer is among those that a backend tells of layers.
+
+    It is a class as every evaluation has one, and a generator takes twice the calls.
+    """
+
+    def __init__(self, observers: list[LayerObserver], observer: LayerObserver) -> None:
+        self.observers, self.observer = observers, observer
+
+    def __enter__(self) -> None:
+        self.observers.append(self.observer)
+
+    def __exit__(self, *error: object) -> None:
+        self.observers.remove(self.observer)
+
+
 class BackendRow(NamedTuple):
     """The class of a backend with its arguments; what it needs, and how to get that.
 

@@ -9,8 +9,7 @@ Everything runs with JAX's 64-bit types.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -24,6 +23,7 @@ from gradcheck.backends.base import (
     Cotangents,
     FrameworkWords,
     InputGradients,
+    Observing,
     Recordable,
     RecordableCall,
     Refusal,
@@ -392,13 +392,8 @@ class JaxBackend(Backend):
         return self.compiled[key]
 
     # ----------------------------------------------------------------- layers
-    @contextmanager
-    def observing(self, observer: LayerObserver) -> Iterator[None]:
-        self.observers.append(observer)
-        try:
-            yield
-        finally:
-            self.observers.remove(observer)
+    def observing(self, observer: LayerObserver) -> Observing:
+        return Observing(self.observers, observer)
 
     def tell_layers(self, call: JaxCall, positions: Places, places: Places) -> None:
         """Report the functions whose hand-written derivative is about to run."""

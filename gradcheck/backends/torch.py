@@ -15,11 +15,13 @@ from gradcheck.backends.base import (
     Backend,
     Computed,
     FrameworkWords,
+    Observing,
     Recordable,
     Refusal,
     Tensor,
     Tensors,
 )
+from gradcheck.backends.recomputation import Recomputation
 from gradcheck.backends.torch_operations import (
     METHODS,
     ReachingMode,
@@ -30,7 +32,6 @@ from gradcheck.backends.torch_operations import (
     users_code,
 )
 from gradcheck.backends.torch_private import DEFAULT_SETUP, BackwardCFunction, Patch, users_layer
-from gradcheck.backends.recomputation import Recomputation
 from gradcheck.support.foreign import text_of
 from pylayer.watch import current_observer
 from pylayer.watch.layers import LayerObserver
@@ -119,8 +120,11 @@ class TorchBackend(Backend):
 
     # ----------------------------------------------------------------- gradients
     def call(self, function: Callable[[dict[str, Tensor]], Any], tensors: dict[str, Tensor]) -> Any:
-        with torch.enable_grad(), users_code():
-            return function(tensors)
+        if torch.is_grad_enabled():
+            with users_code():
+                return function(tensors)
+        with torch.enable_grad():
+            return self.call(function, tensors)
 
     def grad(
         self,
@@ -184,15 +188,8 @@ class TorchBackend(Backend):
     def takes_context(self, layer: Any) -> bool:
         return getattr(layer, "setup_context", DEFAULT_SETUP) is DEFAULT_SETUP
 
-    @contextmanager
-    def observing(self, observer: LayerObserver) -> Iterator[None]:
-        """See what torch calls: ``apply`` makes a context, whose own ``apply`` is the backward."""
-        with CONTEXTS:
-            layer_observers.append(observer)
-            try:
-                yield
-            finally:
-                layer_observers.remove(observer)
+    def observing(self, observer: LayerObserver) -> Observing:
+        return ObservingContexts(layer_observers, observer)
 
     @contextmanager
     def session(self) -> Iterator[None]:
@@ -256,6 +253,18 @@ def leave_contexts() -> None:
 
 
 CONTEXTS = Patch(watch_contexts, leave_contexts)
+
+
+class ObservingContexts(Observing):
+    """See what torch calls: ``apply`` makes a context, whose own ``apply`` is the backward."""
+
+    def __enter__(self) -> None:
+        CONTEXTS.__enter__()
+        super().__enter__()
+
+    def __exit__(self, *error: object) -> None:
+        super().__exit__(*error)
+        CONTEXTS.__exit__(*error)
 
 
 def report_applied(context: Any, *args: Any) -> None:
