@@ -13,6 +13,7 @@ from importlib.util import find_spec
 from types import BuiltinFunctionType, CodeType, MethodType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from gradcheck.spec import containers
 from gradcheck.support.entry_points import entry_points_of
 
 if TYPE_CHECKING:
@@ -139,6 +140,11 @@ class Backend(Protocol):
     def call(self, function: Callable[[dict[str, Tensor]], Any], tensors: dict[str, Tensor]) -> Any:
         """What a function of named Tensors returns, such that `grad` can take gradients of it."""
         return function(tensors)
+
+    def map_leaves(self, name: str, value: Any, leaf: Callable[[str, Any], Any]) -> Any:
+        """An argument with `leaf` of the name and the value of each leaf in its place: of lists,
+        tuples and dicts, and of whatever else the framework takes for a container of Tensors."""
+        return containers.map_leaves(name, value, leaf)
 
     def needs_gradient(self, tensor: Tensor) -> bool:
         """Whether a gradient flows to a Tensor."""

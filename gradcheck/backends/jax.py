@@ -15,6 +15,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.tree_util import keystr, tree_map_with_path
 
 from gradcheck.backends.base import (
     Array,
@@ -32,12 +33,14 @@ from gradcheck.backends.base import (
 from gradcheck.backends.jax_program import (
     HandWritten,
     JaxProgram,
+    code_of,
     engine_value,
     is_plain,
     plain_array,
 )
 from gradcheck.backends.played import Unplayed, is_close
 from gradcheck.backends.recomputation import Recomputation
+from gradcheck.spec.containers import map_leaves
 from gradcheck.support.foreign import text_of
 from pylayer.tensor.tensor import Tensor as Shadow
 from pylayer.watch import current_observer
@@ -186,6 +189,14 @@ class JaxBackend(Backend):
         if isinstance(tensor, JaxTensor):
             return tensor.value
         return tensor if isinstance(tensor, jax.core.Tracer) else np.asarray(tensor)
+
+    def map_leaves(self, name: str, value: Any, leaf: Callable[[str, Any], Any]) -> Any:
+        """In registered classes too, whose leaves are named by their paths, as ``p.weight``."""
+
+        def map_tree(name: str, value: Any) -> Any:
+            return tree_map_with_path(lambda path, x: leaf(f"{name}{keystr(path)}", x), value)
+
+        return map_leaves(name, value, map_tree)
 
     def needs_gradient(self, tensor: Any) -> bool:
         if isinstance(tensor, JaxTensor):
@@ -405,13 +416,11 @@ class JaxBackend(Backend):
     def layer_of(self, value: Any) -> HandWritten | None:
         if not isinstance(value, (jax.custom_vjp, jax.custom_jvp)):
             return None
-        function = value.fun
-        while hasattr(function, "func"):
-            function = function.func
-        code = getattr(function, "__code__", None)
+        code = code_of(value.fun)
         if code is None:
             return None
-        layer = HandWritten(function.__name__, code.co_filename, code.co_firstlineno)
+        bwd = code_of(getattr(value, "bwd", None))
+        layer = HandWritten(code.co_name, code.co_filename, code.co_firstlineno, bwd)
         return layer if layer.is_users else None
 
     def takes_context(self, layer: Any) -> bool:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 import jax
@@ -41,12 +42,14 @@ Slots = list[int]
 class HandWritten:
     """A function with a derivative written by hand: a custom_vjp, or a custom_jvp.
 
-    It is known by where its primal is written.
+    It is known by where its primal is written, and by the code of its bwd, as two may be on a line.
     """
 
     name: str
     file: str
     line: int
+    bwd: CodeType | None = None
+    """None of a custom_jvp, of which a trace does not have the rule."""
 
     @property
     def __name__(self) -> str:
@@ -327,7 +330,7 @@ class JaxProgram:
             jaxpr, constants = getattr(called, "jaxpr", called), getattr(called, "consts", ())
             outputs = self.inline(jaxpr, constants, inputs, below)
             if name.startswith("custom"):
-                self.layers.append((hand_written(jaxpr), inputs, outputs))
+                self.layers.append((hand_written(jaxpr, params), inputs, outputs))
             return outputs
         operands = [self.values[slot] for slot in inputs]
         is_constant = all(x is not None for x in operands)
@@ -402,10 +405,18 @@ class JaxProgram:
         return [layer for layer in dict.fromkeys(found) if layer.is_users]
 
 
-def hand_written(jaxpr: Any) -> HandWritten:
-    """The function that a jaxpr is the primal of."""
-    info = jaxpr.debug_info
-    return HandWritten(str(info.func_name), str(info.func_filename), int(info.func_lineno or 0))
+def hand_written(jaxpr: Any, params: dict[str, Any]) -> HandWritten:
+    """The function that a jaxpr is the primal of; the parameters are those of its call."""
+    info, bwd = jaxpr.debug_info, code_of(getattr(params.get("bwd"), "f", None))
+    line = int(info.func_lineno or 0)
+    return HandWritten(str(info.func_name), str(info.func_filename), line, bwd)
+
+
+def code_of(function: Any) -> CodeType | None:
+    """The code of a function, or of the one that partials are of; None if it has none."""
+    while hasattr(function, "func"):
+        function = function.func
+    return getattr(function, "__code__", None)
 
 
 # --------------------------------------------------------------------------- control flow
