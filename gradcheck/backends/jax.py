@@ -452,48 +452,37 @@ class OnEngine:
 
     def __init__(self, backend: JaxBackend, function: Recordable) -> None:
         self.backend, self.function = backend, function
-        self.programs: dict[Any, tuple[JaxProgram, list[bool]]] = {}
+        self.programs: dict[Any, tuple[JaxProgram, Any]] = {}
+        """By half, shapes and dtypes; each with the tree of its results, some of which are None."""
 
-    def program(
-        self, part: str, arrays: Sequence[Array], cotangents: Cotangents = ()
-    ) -> tuple[JaxProgram, list[bool]]:
-        """The program of a part at some shapes, and which results are arrays: others are None."""
-        given = [c for c in cotangents if c is not None]
-        present = tuple(c is not None for c in cotangents)
-        key = part, avals_of([*arrays, *given]), present
+    def program(self, half: str, *given: Any) -> tuple[JaxProgram, Any]:
+        """The program of a half at arguments of these shapes, and the tree of its results."""
+        leaves, tree = jax.tree.flatten(given)
+        key = half, tree, avals_of(leaves)
         if key not in self.programs:
-            are_arrays: list[bool] = []
-
-            def compute(*values: Any) -> list[Any]:
-                inputs, rest = values[: len(arrays)], iter(values[len(arrays) :])
-                if part == "forward":
-                    found: list[Any] = self.function.forward(inputs)
-                else:
-                    starts = [next(rest) if is_present else None for is_present in present]
-                    found = self.function.vjp(inputs, starts)
-                are_arrays[:] = [result is not None for result in found]
-                return [result for result in found if result is not None]
-
+            compute = getattr(self.function, half)
             with jax.enable_x64(True):
-                program = JaxProgram(jax.make_jaxpr(compute)(*arrays, *given))
-            self.programs[key] = program, are_arrays
+                closed, results = jax.make_jaxpr(compute, return_shape=True)(*given)
+            self.programs[key] = JaxProgram(closed), jax.tree.structure(results)
         return self.programs[key]
+
+    def run(self, half: str, *given: Any) -> Any:
+        """The results of a half."""
+        program, tree = self.program(half, *given)
+        results = program.run(list(map(engine_value, jax.tree.leaves(given))))
+        return jax.tree.unflatten(tree, map(plain_array, results))
 
     def forward(self, arrays: Sequence[Array]) -> list[Array]:
         """The outputs."""
-        program, _ = self.program("forward", arrays)
-        return list(map(plain_array, program.run(list(map(engine_value, arrays)))))
+        return self.run("forward", list(arrays))  # type: ignore[no-any-return]
 
     def vjp(self, arrays: Sequence[Array], cotangents: Cotangents) -> InputGradients:
         """The gradients."""
-        given = [c for c in cotangents if c is not None]
-        program, are_arrays = self.program("vjp", arrays, cotangents)
-        found = iter(program.run([engine_value(a) for a in (*arrays, *given)]))
-        return [plain_array(next(found)) if has_numbers else None for has_numbers in are_arrays]
+        return self.run("vjp", list(arrays), list(cotangents))  # type: ignore[no-any-return]
 
     def recordable_call(self, arrays: Sequence[Array]) -> RecordableCall:
         """The leaves, and the program of the forward."""
-        program, _ = self.program("forward", arrays)
+        program, _ = self.program("forward", list(arrays))
         leaves = [Shadow(np.array(a), None, not is_differentiable(a)) for a in arrays]
 
         def call() -> list[Shadow]:

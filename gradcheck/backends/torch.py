@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -31,7 +30,13 @@ from gradcheck.backends.torch_operations import (
     tensor_of,
     users_code,
 )
-from gradcheck.backends.torch_private import DEFAULT_SETUP, BackwardCFunction, Patch, users_layer
+from gradcheck.backends.torch_private import (
+    DEFAULT_SETUP,
+    BackwardCFunction,
+    Patch,
+    WeakTensors,
+    users_layer,
+)
 from gradcheck.support.foreign import text_of
 from pylayer.watch import current_observer
 from pylayer.watch.layers import LayerObserver
@@ -95,8 +100,7 @@ class TorchBackend(Backend):
     def claims(self, output: Tensor) -> bool:
         """One that is cut off from its inputs claims a gradient of zero, unless a Function marked
         it as non-differentiable."""
-        marked = non_differentiable.get(id(output))
-        return bool(output.requires_grad) or marked is None or marked() is not output
+        return bool(output.requires_grad) or output not in non_differentiable
 
     def version(self, tensor: Tensor) -> int:
         return int(tensor._version)
@@ -230,41 +234,10 @@ def is_of_once_differentiable(outputs: Tensors) -> bool:
 # ------------------------------ what contexts tell
 layer_observers: list[LayerObserver] = []
 """Those in force."""
-non_differentiable: dict[int, weakref.ref[Tensor]] = {}
-"""The tensors that Functions marked as such while an observer was in force, by id."""
+non_differentiable = WeakTensors()
+"""The tensors that Functions marked as such while an observer was in force."""
 RAW_APPLY = BackwardCFunction.apply
 RAW_MARK = torch.autograd.function.FunctionCtx.mark_non_differentiable
-
-
-def watch_contexts() -> None:
-    """Have contexts report that they are made, that their backward runs, and what they mark."""
-    BackwardCFunction.__init__ = report_applied
-    BackwardCFunction.apply = report_pulled_back
-    torch.autograd.function.FunctionCtx.mark_non_differentiable = report_marked
-
-
-def leave_contexts() -> None:
-    """Undo `watch_contexts`."""
-    del BackwardCFunction.__init__
-    BackwardCFunction.apply = RAW_APPLY
-    torch.autograd.function.FunctionCtx.mark_non_differentiable = RAW_MARK
-    for key in [key for key, tensor in non_differentiable.items() if tensor() is None]:
-        del non_differentiable[key]
-
-
-CONTEXTS = Patch(watch_contexts, leave_contexts)
-
-
-class ObservingContexts(Observing):
-    """See what torch calls: ``apply`` makes a context, whose own ``apply`` is the backward."""
-
-    def __enter__(self) -> None:
-        CONTEXTS.__enter__()
-        super().__enter__()
-
-    def __exit__(self, *error: object) -> None:
-        super().__exit__(*error)
-        CONTEXTS.__exit__(*error)
 
 
 def report_applied(context: Any, *args: Any) -> None:
@@ -285,5 +258,25 @@ def report_pulled_back(context: Any, *args: Any) -> Any:
 def report_marked(context: Any, *tensors: Any) -> None:
     """A Function marks outputs as non-differentiable."""
     for tensor in tensors:
-        non_differentiable[id(tensor)] = weakref.ref(tensor)
+        non_differentiable[tensor] = True
     RAW_MARK(context, *tensors)
+
+
+CONTEXTS = Patch(
+    (BackwardCFunction, "__init__", report_applied),
+    (BackwardCFunction, "apply", report_pulled_back),
+    (torch.autograd.function.FunctionCtx, "mark_non_differentiable", report_marked),
+)
+"""Contexts report that they are made, that their backward runs, and what they mark."""
+
+
+class ObservingContexts(Observing):
+    """See what torch calls: ``apply`` makes a context, whose own ``apply`` is the backward."""
+
+    def __enter__(self) -> None:
+        CONTEXTS.__enter__()
+        super().__enter__()
+
+    def __exit__(self, *error: object) -> None:
+        super().__exit__(*error)
+        CONTEXTS.__exit__(*error)

@@ -179,7 +179,7 @@ class ForeignOperation:
         self.operation, self.values = operation, values
         self.copies = {id(t): t.detach().clone() for t in tensors_in(values)}
 
-    def pull(self, tensor: Any, g: Any) -> Array:
+    def pull(self, tensor: Any, cotangents: list[Array]) -> Array:
         """The cotangent of one of the tensors."""
         wide = {key: as_double(copy) for key, copy in self.copies.items()}
         leaf = wide[id(tensor)].requires_grad_()
@@ -187,7 +187,6 @@ class ForeignOperation:
             # an operation in place may not change a leaf
             wide[id(tensor)] = leaf.clone()
             outs = self.operation.run(replaced(self.values, lambda t: wide[id(t)]))
-            cotangents = g if isinstance(g, list) else [g]
             pairs = [
                 (o, tensor_of(c).to(o.dtype).reshape(o.shape))
                 for o, c in zip(outs, cotangents, strict=True)
@@ -504,27 +503,9 @@ def noting_method(name: str, method: Any) -> Any:
     return noted
 
 
-own_methods: dict[str, Any] = {}
-"""What the class of tensors itself defines of `TAKES_OUT`, while others are in their place."""
-
-
-def watch_methods() -> None:
-    """Have what takes values out of tensors note it."""
-    for name in TAKES_OUT:
-        own_methods[name] = vars(torch.Tensor).get(name)
-        setattr(torch.Tensor, name, noting_method(name, getattr(torch.Tensor, name)))
-
-
-def leave_methods() -> None:
-    """Undo `watch_methods`."""
-    for name, method in own_methods.items():
-        if method is None:
-            delattr(torch.Tensor, name)
-        else:
-            setattr(torch.Tensor, name, method)
-
-
-METHODS = Patch(watch_methods, leave_methods)
+METHODS = Patch(
+    *((torch.Tensor, name, noting_method(name, getattr(torch.Tensor, name))) for name in TAKES_OUT)
+)
 
 
 class ReachingMode(TorchDispatchMode):  # type: ignore[misc]

@@ -131,7 +131,7 @@ SPECIAL: dict[str, Special] = {
     "sums in any order": Special(layers.SegmentSum, (LONG, PLACES), "PASS", BOTH),
     "a backward that sums in any order": Special(layers.Pick, (V, PLACES), "PASS", BOTH),
     "a backward that sums in any order, wrong": Special(layers.PickBad, (V, PLACES), "FAIL"),
-    "more noise than another order gives": Special(lambda a: noisy(layers.Relu.apply(a)), (X,), "FAIL", {}, "two calls"),
+    "more noise than another order": Special(lambda a: noisy(layers.Relu.apply(a)), (X,), "FAIL", {}, "two calls"),
     "grid_sample": Special(layers.GridSample, (IMAGE, GRID), "PASS"),
     "grid_sample of a grid that each call draws": Special(
         lambda a: layers.GridSample.apply(a, torch.rand(1, 3, 3, 2, dtype=a.dtype)), (IMAGE,), "FAIL", {}, "two calls"
