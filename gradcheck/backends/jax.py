@@ -169,15 +169,6 @@ class JaxBackend(Backend):
     def names(self) -> dict[str, Any]:
         return {"jax": jax, "jnp": jnp}
 
-    def seed(self, seed: int) -> None:
-        """JAX has no global random numbers."""
-
-    def settings(self) -> Any:
-        return None
-
-    def restore_settings(self, before: Any) -> None:
-        """Nothing was changed."""
-
     def tensor(self, array: Array, dtype: str | None, *, stop_gradient: bool) -> JaxTensor:
         if not isinstance(array, jax.core.Tracer):
             array = np.array(array, dtype=jnp.dtype(dtype) if dtype else None, order="C")
@@ -235,9 +226,7 @@ class JaxBackend(Backend):
         self, key: Any, compute: Callable[[Sequence[Any]], list[Any]], is_pull: bool
     ) -> PureFunction:
         """The function that is kept under a key, made if there is none."""
-        if key not in self.functions:
-            self.functions[key] = PureFunction(compute, is_pull)
-        return self.functions[key]
+        return self.functions.setdefault(key, PureFunction(compute, is_pull))
 
     def call(self, function: Callable[[dict[str, Any]], Any], tensors: dict[str, Any]) -> Any:
         names = tuple(tensors)
@@ -323,10 +312,8 @@ class JaxBackend(Backend):
         if call is None:
             return
         leaves = [t for t in call.inputs if t.needs_gradient]
-        starts = [
-            JaxTensor(np.ones(out.shape, out.dtype), False) if start is None else start
-            for out, start in zip(outputs, cotangents, strict=True)
-        ]
+        ones = [JaxTensor(np.ones(out.shape, out.dtype), False) for out in outputs]
+        starts = [start or one for start, one in zip(cotangents, ones, strict=True)]
         gradients = self.grad(outputs, leaves, starts, (), False)
         for leaf, gradient in zip(leaves, gradients, strict=True):
             leaf.grad = gradient
