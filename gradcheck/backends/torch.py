@@ -35,7 +35,7 @@ from gradcheck.backends.torch_private import (
     BackwardCFunction,
     Patch,
     WeakTensors,
-    users_layer,
+    layer_of_context,
 )
 from gradcheck.support.foreign import text_of
 from pylayer.watch import current_observer
@@ -242,7 +242,7 @@ RAW_MARK = torch.autograd.function.FunctionCtx.mark_non_differentiable
 
 def report_applied(context: Any, *args: Any) -> None:
     """A Function is about to run its forward."""
-    layer = users_layer(context._forward_cls)
+    layer = layer_of_context(context)
     current_observer.get().applied(layer)
     for observer in layer_observers:
         observer.applied(layer, context)
@@ -251,7 +251,7 @@ def report_applied(context: Any, *args: Any) -> None:
 def report_pulled_back(context: Any, *args: Any) -> Any:
     """A Function is about to run its backward."""
     for observer in layer_observers:
-        observer.pulled_back(users_layer(context._forward_cls))
+        observer.pulled_back(layer_of_context(context))
     return RAW_APPLY(context, *args)
 
 
@@ -275,8 +275,8 @@ class ObservingContexts(Observing):
 
     def __enter__(self) -> None:
         CONTEXTS.__enter__()
-        super().__enter__()
+        self.observers.append(self.observer)
 
     def __exit__(self, *error: object) -> None:
-        super().__exit__(*error)
+        self.observers.remove(self.observer)
         CONTEXTS.__exit__(*error)

@@ -39,6 +39,7 @@ from gradcheck.backends.torch_private import (
     is_zero_tensor,
     plain_tensor,
     python_code_of,
+    storage_of,
     without_transforms,
 )
 from pylayer.tape.node import parent_of
@@ -294,7 +295,7 @@ class Shadows:
 
     def memory(self, tensor: Any) -> Memory:
         """What the storage of a tensor holds."""
-        key = int(tensor.untyped_storage()._cdata)
+        key = storage_of(tensor)
         if key not in self.memories:
             self.memories[key] = Memory(tensor)
         return self.memories[key]
@@ -303,7 +304,7 @@ class Shadows:
         """The shadow of a tensor; None for a constant."""
         if not self.has_memory(tensor):
             return None
-        memory = self.memories.get(int(tensor.untyped_storage()._cdata))
+        memory = self.memories.get(storage_of(tensor))
         return None if memory is None else memory.read(tensor)
 
     def shadow(self, tensor: Any) -> Shadow:
@@ -484,11 +485,12 @@ class InForce(threading.local):
 
 
 in_force = InForce()
+UNSEEN = nullcontext()
 
 
 def users_code() -> AbstractContextManager[object]:
     """A block around the user's code: what it computes is seen, if the run is watched."""
-    return nullcontext() if in_force.mode is None else in_force.mode
+    return UNSEEN if in_force.mode is None else in_force.mode
 
 
 def noting_method(name: str, method: Any) -> Any:

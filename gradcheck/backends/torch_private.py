@@ -82,22 +82,26 @@ class Patch:
                 setattr(owner, name, before)
 
 
+functorch: Any = private("torch._C", "_functorch")
+without_transforms: Callable[[], Any] = private("torch._C", "_DisableFuncTorch")
+"""A block in which operations give plain tensors, also within `torch.func`."""
+
+
 def plain_tensor(tensor: Any) -> Any:
     """A tensor without what `torch.func` wraps around it."""
-    functorch = torch._C._functorch
     while functorch.is_functorch_wrapped_tensor(tensor):
         tensor = functorch.get_unwrapped(tensor)
     return tensor
 
 
-def without_transforms() -> Any:
-    """A block in which operations give plain tensors, also within `torch.func`."""
-    return torch._C._DisableFuncTorch()
-
-
 def is_zero_tensor(tensor: Any) -> bool:
     """Whether a tensor is torch's zero without memory, which derivatives of steps are."""
     return bool(tensor._is_zerotensor())
+
+
+def storage_of(tensor: Any) -> int:
+    """What identifies the storage of a tensor while something keeps it."""
+    return int(tensor.untyped_storage()._cdata)
 
 
 def python_code_of(func: Any) -> Callable[..., Any] | None:
@@ -108,6 +112,11 @@ def python_code_of(func: Any) -> Callable[..., Any] | None:
         return None
     definition = definitions.get(func._schema.name)
     return None if definition is None else definition._init_fn
+
+
+def layer_of_context(context: Any) -> Any:
+    """The user's layer that a context was made for."""
+    return users_layer(context._forward_cls)
 
 
 def users_layer(layer: Any) -> Any:
