@@ -266,7 +266,7 @@ class Backend(Protocol):
         """
 
 
-class Observing:
+class ObserverBlock:
     """A block in which an observer is among those that a backend tells of layers.
 
     It is a class as every evaluation has one, and a generator takes twice the calls.

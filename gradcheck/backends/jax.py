@@ -24,7 +24,7 @@ from gradcheck.backends.base import (
     Cotangents,
     FrameworkWords,
     InputGradients,
-    Observing,
+    ObserverBlock,
     Recordable,
     RecordableCall,
     Refusal,
@@ -390,8 +390,8 @@ class JaxBackend(Backend):
         return self.compiled[key]
 
     # ----------------------------------------------------------------- layers
-    def observing(self, observer: LayerObserver) -> Observing:
-        return Observing(self.observers, observer)
+    def observing(self, observer: LayerObserver) -> ObserverBlock:
+        return ObserverBlock(self.observers, observer)
 
     def tell_layers(self, call: JaxCall, positions: Places, places: Places) -> None:
         """Report the functions whose hand-written derivative is about to run."""

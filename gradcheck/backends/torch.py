@@ -14,7 +14,7 @@ from gradcheck.backends.base import (
     Backend,
     Computed,
     FrameworkWords,
-    Observing,
+    ObserverBlock,
     Recordable,
     Refusal,
     Tensor,
@@ -192,7 +192,7 @@ class TorchBackend(Backend):
     def takes_context(self, layer: Any) -> bool:
         return getattr(layer, "setup_context", DEFAULT_SETUP) is DEFAULT_SETUP
 
-    def observing(self, observer: LayerObserver) -> Observing:
+    def observing(self, observer: LayerObserver) -> ObserverBlock:
         return ObservingContexts(layer_observers, observer)
 
     @contextmanager
@@ -270,7 +270,7 @@ CONTEXTS = Patch(
 """Contexts report that they are made, that their backward runs, and what they mark."""
 
 
-class ObservingContexts(Observing):
+class ObservingContexts(ObserverBlock):
     """See what torch calls: ``apply`` makes a context, whose own ``apply`` is the backward."""
 
     def __enter__(self) -> None:

@@ -101,14 +101,14 @@ def name_of_dtype(dtype: Any) -> str:
     return str(dtype).removeprefix("torch.")
 
 
-def tensors_in(values: Sequence[Any]) -> list[Any]:
+def tensors_among(values: Sequence[Any]) -> list[Any]:
     """The tensors among values, at any depth of lists."""
     found: list[Any] = []
     for value in values:
         if isinstance(value, torch.Tensor):
             found.append(value)
         elif isinstance(value, (list, tuple)):
-            found += tensors_in(value)
+            found += tensors_among(value)
     return found
 
 
@@ -157,7 +157,7 @@ class Operation:
     def run(self, values: Sequence[Any]) -> list[Any]:
         """The tensors that the operation returns for all its arguments, in order."""
         by_name = {a.name: v for a, v in zip(self.arguments, values, strict=True) if a.kwarg_only}
-        return tensors_in([self.func(*values[: len(values) - len(by_name)], **by_name)])
+        return tensors_among([self.func(*values[: len(values) - len(by_name)], **by_name)])
 
 
 INDEPENDENT = {
@@ -178,7 +178,7 @@ class ForeignOperation:
 
     def __init__(self, operation: Operation, values: Sequence[Any]) -> None:
         self.operation, self.values = operation, values
-        self.copies = {id(t): t.detach().clone() for t in tensors_in(values)}
+        self.copies = {id(t): t.detach().clone() for t in tensors_among(values)}
 
     def pull(self, tensor: Any, cotangents: list[Array]) -> Array:
         """The cotangent of one of the tensors."""
@@ -330,7 +330,7 @@ class Played:
         self, operation: Operation, values: Sequence[Any], shadows: dict[int, Shadow]
     ) -> None:
         self.operation, self.shadows = operation, shadows
-        self.written = tensors_in([values[k] for k in operation.writes])
+        self.written = tensors_among([values[k] for k in operation.writes])
         # what is written into is read before
         before = {id(tensor): tensor.detach().clone() for tensor in self.written}
         self.values = replaced(values, lambda t: before.get(id(t), t))
@@ -352,7 +352,7 @@ class Played:
             return made
         if any(map(is_floating_tensor, results)) and operation.is_aten and not operation.is_random:
             run = ForeignOperation(operation, self.values)
-            tensors = {id(t): t for t in tensors_in(self.values) if id(t) in self.shadows}
+            tensors = {id(t): t for t in tensors_among(self.values) if id(t) in self.shadows}
             pulls = [(self.shadows[k], functools.partial(run.pull, t)) for k, t in tensors.items()]
             return foreign(operation.name, pulls, arrays)
         if any(map(is_floating_tensor, results)):
@@ -405,7 +405,7 @@ class OperationMode(TorchDispatchMode):  # type: ignore[misc]
         out = func(*args, **kwargs)
         if run is None and (self.perturbation is None or operation.is_view):
             return out
-        results = tensors_in([out])
+        results = tensors_among([out])
         made = None if run is None else run.results(results)
         if self.perturbation is not None and not operation.is_view:
             self.perturb(operation, results, made)
@@ -420,7 +420,7 @@ class OperationMode(TorchDispatchMode):  # type: ignore[misc]
         if self.shadows is None:
             return None
         values, shadows = operation.in_order(args, kwargs), dict[int, Shadow]()
-        for tensor in tensors_in(values):
+        for tensor in tensors_among(values):
             shadow = self.shadows.get(tensor)
             if shadow is not None:
                 shadows[id(tensor)] = shadow
@@ -521,7 +521,7 @@ class ReachingMode(TorchDispatchMode):  # type: ignore[misc]
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        for value in tensors_in([args, [*kwargs.values()]]):
+        for value in tensors_among([args, [*kwargs.values()]]):
             # within a Function, views of its arguments are leaves too
             base = value._base if value._is_view() and value._base.requires_grad else value
             if base.requires_grad and base.is_leaf:
