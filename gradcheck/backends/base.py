@@ -13,6 +13,7 @@ from importlib.util import find_spec
 from types import BuiltinFunctionType, CodeType, MethodType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from gradcheck.spec import containers
 from gradcheck.support.entry_points import entry_points_of
 
 if TYPE_CHECKING:
@@ -140,6 +141,11 @@ class Backend(Protocol):
         """What a function of named Tensors returns, such that `grad` can take gradients of it."""
         return function(tensors)
 
+    def map_leaves(self, name: str, value: Any, leaf: Callable[[str, Any], Any]) -> Any:
+        """An argument with `leaf` of the name and the value of each leaf in its place: of lists,
+        tuples and dicts, and of whatever else the framework takes for a container of Tensors."""
+        return containers.map_leaves(name, value, leaf)
+
     def needs_gradient(self, tensor: Tensor) -> bool:
         """Whether a gradient flows to a Tensor."""
 
@@ -258,6 +264,22 @@ class Backend(Protocol):
             degrees: ranks along the axes of fleet's topology; none to leave it alone.
             same_random: whether all ranks draw the same random numbers.
         """
+
+
+class ObserverBlock:
+    """A block in which an observer is among those that a backend tells of layers.
+
+    It is a class as every evaluation has one, and a generator takes twice the calls.
+    """
+
+    def __init__(self, observers: list[LayerObserver], observer: LayerObserver) -> None:
+        self.observers, self.observer = observers, observer
+
+    def __enter__(self) -> None:
+        self.observers.append(self.observer)
+
+    def __exit__(self, *error: object) -> None:
+        self.observers.remove(self.observer)
 
 
 class BackendRow(NamedTuple):

@@ -9,13 +9,13 @@ Everything runs with JAX's 64-bit types.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.tree_util import keystr, tree_map_with_path
 
 from gradcheck.backends.base import (
     Array,
@@ -24,6 +24,7 @@ from gradcheck.backends.base import (
     Cotangents,
     FrameworkWords,
     InputGradients,
+    ObserverBlock,
     Recordable,
     RecordableCall,
     Refusal,
@@ -32,12 +33,14 @@ from gradcheck.backends.base import (
 from gradcheck.backends.jax_program import (
     HandWritten,
     JaxProgram,
+    code_of,
     engine_value,
     is_plain,
     plain_array,
 )
 from gradcheck.backends.played import Unplayed, is_close
 from gradcheck.backends.recomputation import Recomputation
+from gradcheck.spec.containers import map_leaves
 from gradcheck.support.foreign import text_of
 from pylayer.tensor.tensor import Tensor as Shadow
 from pylayer.watch import current_observer
@@ -166,15 +169,6 @@ class JaxBackend(Backend):
     def names(self) -> dict[str, Any]:
         return {"jax": jax, "jnp": jnp}
 
-    def seed(self, seed: int) -> None:
-        """JAX has no global random numbers."""
-
-    def settings(self) -> Any:
-        return None
-
-    def restore_settings(self, before: Any) -> None:
-        """Nothing was changed."""
-
     def tensor(self, array: Array, dtype: str | None, *, stop_gradient: bool) -> JaxTensor:
         if not isinstance(array, jax.core.Tracer):
             array = np.array(array, dtype=jnp.dtype(dtype) if dtype else None, order="C")
@@ -186,6 +180,14 @@ class JaxBackend(Backend):
         if isinstance(tensor, JaxTensor):
             return tensor.value
         return tensor if isinstance(tensor, jax.core.Tracer) else np.asarray(tensor)
+
+    def map_leaves(self, name: str, value: Any, leaf: Callable[[str, Any], Any]) -> Any:
+        """In registered classes too, whose leaves are named by their paths, as ``p.weight``."""
+
+        def map_tree(name: str, value: Any) -> Any:
+            return tree_map_with_path(lambda path, x: leaf(f"{name}{keystr(path)}", x), value)
+
+        return map_leaves(name, value, map_tree)
 
     def needs_gradient(self, tensor: Any) -> bool:
         if isinstance(tensor, JaxTensor):
@@ -224,9 +226,7 @@ class JaxBackend(Backend):
         self, key: Any, compute: Callable[[Sequence[Any]], list[Any]], is_pull: bool
     ) -> PureFunction:
         """The function that is kept under a key, made if there is none."""
-        if key not in self.functions:
-            self.functions[key] = PureFunction(compute, is_pull)
-        return self.functions[key]
+        return self.functions.setdefault(key, PureFunction(compute, is_pull))
 
     def call(self, function: Callable[[dict[str, Any]], Any], tensors: dict[str, Any]) -> Any:
         names = tuple(tensors)
@@ -312,10 +312,8 @@ class JaxBackend(Backend):
         if call is None:
             return
         leaves = [t for t in call.inputs if t.needs_gradient]
-        starts = [
-            JaxTensor(np.ones(out.shape, out.dtype), False) if start is None else start
-            for out, start in zip(outputs, cotangents, strict=True)
-        ]
+        ones = [JaxTensor(np.ones(out.shape, out.dtype), False) for out in outputs]
+        starts = [start or one for start, one in zip(cotangents, ones, strict=True)]
         gradients = self.grad(outputs, leaves, starts, (), False)
         for leaf, gradient in zip(leaves, gradients, strict=True):
             leaf.grad = gradient
@@ -392,13 +390,8 @@ class JaxBackend(Backend):
         return self.compiled[key]
 
     # ----------------------------------------------------------------- layers
-    @contextmanager
-    def observing(self, observer: LayerObserver) -> Iterator[None]:
-        self.observers.append(observer)
-        try:
-            yield
-        finally:
-            self.observers.remove(observer)
+    def observing(self, observer: LayerObserver) -> ObserverBlock:
+        return ObserverBlock(self.observers, observer)
 
     def tell_layers(self, call: JaxCall, positions: Places, places: Places) -> None:
         """Report the functions whose hand-written derivative is about to run."""
@@ -410,13 +403,11 @@ class JaxBackend(Backend):
     def layer_of(self, value: Any) -> HandWritten | None:
         if not isinstance(value, (jax.custom_vjp, jax.custom_jvp)):
             return None
-        function = value.fun
-        while hasattr(function, "func"):
-            function = function.func
-        code = getattr(function, "__code__", None)
+        code = code_of(value.fun)
         if code is None:
             return None
-        layer = HandWritten(function.__name__, code.co_filename, code.co_firstlineno)
+        bwd = code_of(getattr(value, "bwd", None))
+        layer = HandWritten(code.co_name, code.co_filename, code.co_firstlineno, bwd)
         return layer if layer.is_users else None
 
     def takes_context(self, layer: Any) -> bool:
@@ -448,48 +439,37 @@ class OnEngine:
 
     def __init__(self, backend: JaxBackend, function: Recordable) -> None:
         self.backend, self.function = backend, function
-        self.programs: dict[Any, tuple[JaxProgram, list[bool]]] = {}
+        self.programs: dict[Any, tuple[JaxProgram, Any]] = {}
+        """By half, shapes and dtypes; each with the tree of its results, some of which are None."""
 
-    def program(
-        self, part: str, arrays: Sequence[Array], cotangents: Cotangents = ()
-    ) -> tuple[JaxProgram, list[bool]]:
-        """The program of a part at some shapes, and which results are arrays: others are None."""
-        given = [c for c in cotangents if c is not None]
-        present = tuple(c is not None for c in cotangents)
-        key = part, avals_of([*arrays, *given]), present
+    def program(self, half: str, *given: Any) -> tuple[JaxProgram, Any]:
+        """The program of a half at arguments of these shapes, and the tree of its results."""
+        leaves, tree = jax.tree.flatten(given)
+        key = half, tree, avals_of(leaves)
         if key not in self.programs:
-            are_arrays: list[bool] = []
-
-            def compute(*values: Any) -> list[Any]:
-                inputs, rest = values[: len(arrays)], iter(values[len(arrays) :])
-                if part == "forward":
-                    found: list[Any] = self.function.forward(inputs)
-                else:
-                    starts = [next(rest) if is_present else None for is_present in present]
-                    found = self.function.vjp(inputs, starts)
-                are_arrays[:] = [result is not None for result in found]
-                return [result for result in found if result is not None]
-
+            compute = getattr(self.function, half)
             with jax.enable_x64(True):
-                program = JaxProgram(jax.make_jaxpr(compute)(*arrays, *given))
-            self.programs[key] = program, are_arrays
+                closed, results = jax.make_jaxpr(compute, return_shape=True)(*given)
+            self.programs[key] = JaxProgram(closed), jax.tree.structure(results)
         return self.programs[key]
+
+    def run(self, half: str, *given: Any) -> Any:
+        """The results of a half."""
+        program, tree = self.program(half, *given)
+        results = program.run(list(map(engine_value, jax.tree.leaves(given))))
+        return jax.tree.unflatten(tree, map(plain_array, results))
 
     def forward(self, arrays: Sequence[Array]) -> list[Array]:
         """The outputs."""
-        program, _ = self.program("forward", arrays)
-        return list(map(plain_array, program.run(list(map(engine_value, arrays)))))
+        return self.run("forward", list(arrays))  # type: ignore[no-any-return]
 
     def vjp(self, arrays: Sequence[Array], cotangents: Cotangents) -> InputGradients:
         """The gradients."""
-        given = [c for c in cotangents if c is not None]
-        program, are_arrays = self.program("vjp", arrays, cotangents)
-        found = iter(program.run([engine_value(a) for a in (*arrays, *given)]))
-        return [plain_array(next(found)) if has_numbers else None for has_numbers in are_arrays]
+        return self.run("vjp", list(arrays), list(cotangents))  # type: ignore[no-any-return]
 
     def recordable_call(self, arrays: Sequence[Array]) -> RecordableCall:
         """The leaves, and the program of the forward."""
-        program, _ = self.program("forward", arrays)
+        program, _ = self.program("forward", list(arrays))
         leaves = [Shadow(np.array(a), None, not is_differentiable(a)) for a in arrays]
 
         def call() -> list[Shadow]:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 import jax
@@ -21,7 +22,7 @@ from jax.extend import core
 from gradcheck.backends.base import Array, Spot, is_differentiable
 from gradcheck.backends.jax_primitives import PRIMITIVES
 from gradcheck.backends.played import ForeignRow, PullBack, Unplayed, foreign
-from gradcheck.backends.recording import is_library_file, played_at
+from gradcheck.backends.recording import is_library_file, outputs_of, played_at
 from pylayer.ops.joining import stack
 from pylayer.ops.shape import cast
 from pylayer.tensor.dtype import BY_NUMPY
@@ -41,12 +42,14 @@ Slots = list[int]
 class HandWritten:
     """A function with a derivative written by hand: a custom_vjp, or a custom_jvp.
 
-    It is known by where its primal is written.
+    It is known by where its primal is written, and by the code of its bwd, as two may be on a line.
     """
 
     name: str
     file: str
     line: int
+    bwd: CodeType | None = None
+    """None of a custom_jvp, of which a trace does not have the rule."""
 
     @property
     def __name__(self) -> str:
@@ -114,10 +117,9 @@ class Equation:
             raise Unplayed
         given = self.in_one_dtype(operands)
         try:
-            found = row(*given, **self.eqn.params)
+            results = outputs_of(row(*given, **self.eqn.params))
         except (ValueError, TypeError, IndexError, NotImplementedError) as error:
             raise Unplayed from error  # the engine has no such operation
-        results = list(found) if isinstance(found, (list, tuple)) else [found]
         rows = zip(results, self.eqn.outvars, strict=True)
         return [self.fitted(result, variable) for result, variable in rows]
 
@@ -199,7 +201,7 @@ def bind(eqn: Any, operands: Sequence[Any]) -> list[Any]:
 def jax_pull(eqn: Any, arrays: Sequence[Array], position: int) -> PullBack:
     """The vjp of one operand, in double precision."""
 
-    def pull(cotangent: Any) -> Array:
+    def pull(cotangents: list[Array]) -> Array:
         with jax.enable_x64(True):
             wide = [jax.numpy.asarray(to_double(a)) for a in arrays]
 
@@ -207,12 +209,11 @@ def jax_pull(eqn: Any, arrays: Sequence[Array], position: int) -> PullBack:
                 return bind(eqn, [*wide[:position], x, *wide[position + 1 :]])
 
             outputs, back = jax.vjp(of_one, wide[position])
-            given = cotangent if isinstance(cotangent, list) else [cotangent]
             starts = [
                 jax.numpy.asarray(np.conj(c), out.dtype)
                 if jax.numpy.issubdtype(out.dtype, jax.numpy.inexact)
                 else np.zeros(out.shape, jax.dtypes.float0)
-                for c, out in zip(given, outputs, strict=True)
+                for c, out in zip(cotangents, outputs, strict=True)
             ]
             return np.conj(np.asarray(back(starts)[0]))
 
@@ -327,7 +328,7 @@ class JaxProgram:
             jaxpr, constants = getattr(called, "jaxpr", called), getattr(called, "consts", ())
             outputs = self.inline(jaxpr, constants, inputs, below)
             if name.startswith("custom"):
-                self.layers.append((hand_written(jaxpr), inputs, outputs))
+                self.layers.append((hand_written(jaxpr, params), inputs, outputs))
             return outputs
         operands = [self.values[slot] for slot in inputs]
         is_constant = all(x is not None for x in operands)
@@ -365,12 +366,16 @@ class JaxProgram:
             played_at.set(before)
         return [values[slot] for slot in self.outputs]
 
-    def applied_layers(self) -> list[HandWritten]:
-        """The user's functions with a hand-written derivative, also inside loops."""
-        found = [layer for layer, _, _ in self.layers]
+    def programs(self) -> Iterator[JaxProgram]:
+        """This one, and those of its loops and branches, at any depth."""
+        yield self
         for equation in self.equations:
             for part in equation.parts:
-                found += part.applied_layers()
+                yield from part.programs()
+
+    def applied_layers(self) -> list[HandWritten]:
+        """The user's functions with a hand-written derivative, also inside loops."""
+        found = [layer for program in self.programs() for layer, _, _ in program.layers]
         return [layer for layer in dict.fromkeys(found) if layer.is_users]
 
     def slots_between(self, sources: Sequence[int], ends: Sequence[int]) -> set[int]:
@@ -402,10 +407,18 @@ class JaxProgram:
         return [layer for layer in dict.fromkeys(found) if layer.is_users]
 
 
-def hand_written(jaxpr: Any) -> HandWritten:
-    """The function that a jaxpr is the primal of."""
-    info = jaxpr.debug_info
-    return HandWritten(str(info.func_name), str(info.func_filename), int(info.func_lineno or 0))
+def hand_written(jaxpr: Any, params: dict[str, Any]) -> HandWritten:
+    """The function that a jaxpr is the primal of; the parameters are those of its call."""
+    info, bwd = jaxpr.debug_info, code_of(getattr(params.get("bwd"), "f", None))
+    line = int(info.func_lineno or 0)
+    return HandWritten(str(info.func_name), str(info.func_filename), line, bwd)
+
+
+def code_of(function: Any) -> CodeType | None:
+    """The code of a function, or of the one that partials are of; None if it has none."""
+    while hasattr(function, "func"):
+        function = function.func
+    return getattr(function, "__code__", None)
 
 
 # --------------------------------------------------------------------------- control flow
@@ -465,11 +478,3 @@ LOOPS: dict[str, Callable[[Equation, list[EngineValue]], list[EngineValue]]] = {
     "scan": scan,
     "while": while_loop,
 }
-
-
-def all_equations(program: JaxProgram) -> Iterator[Equation]:
-    """The equations of a program, those in its loops and branches included."""
-    for equation in program.equations:
-        yield equation
-        for part in equation.parts:
-            yield from all_equations(part)

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradcheck.backends.base import Array, is_differentiable
+from gradcheck.backends.recording import outputs_of
 from pylayer.ops.shape import cast
 from pylayer.tape.graph import Output
 from pylayer.tape.node import parent_of
@@ -33,9 +34,8 @@ HALF_THE_DIGITS = {
 """How far the engine's result may be from the framework's, relative to the largest entry, for both
 to be the same operation: half of the digits."""
 
-PullBack = Callable[[Any], Array]
-"""The cotangent of an input of an operation, in double precision, given that of the output, or a
-list of one per output."""
+PullBack = Callable[[list[Array]], Array]
+"""The cotangent of an input of an operation, in double precision, given one per output."""
 
 
 class Unplayed(Exception):  # noqa: N818 - an answer, not an error
@@ -63,7 +63,7 @@ class ForeignRow(Op):
 
 def vjp_of(pull: PullBack, arguments: Sequence[str]) -> Vjp:
     """A rule of the engine that reads nothing but the cotangent."""
-    return Vjp(lambda g: pull(g), arguments)
+    return Vjp(lambda g: pull(outputs_of(g)), arguments)
 
 
 def shadow_of(value: Array) -> Shadow:
@@ -86,8 +86,7 @@ def play(
     if counterpart is None:
         return None
     try:
-        found = counterpart.play(*arguments)
-        shadows = list(found) if isinstance(found, (tuple, list)) else [found]
+        shadows = outputs_of(counterpart.play(*arguments))
         return [fitted(s, v, arguments) for s, v in zip(shadows, values, strict=True)]
     except Exception:  # whatever the engine raises for arguments that it does not take
         return None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -15,21 +14,31 @@ from gradcheck.backends.base import (
     Backend,
     Computed,
     FrameworkWords,
+    ObserverBlock,
     Recordable,
     Refusal,
     Tensor,
     Tensors,
 )
+from gradcheck.backends.recomputation import Recomputation
 from gradcheck.backends.torch_operations import (
     METHODS,
     ReachingMode,
-    TorchRecomputation,
+    SeenFunction,
     array_of,
     is_floating_tensor,
     tensor_of,
+    users_code,
 )
-from gradcheck.backends.torch_private import DEFAULT_SETUP, BackwardCFunction, Patch, users_layer
+from gradcheck.backends.torch_private import (
+    DEFAULT_SETUP,
+    BackwardCFunction,
+    Patch,
+    WeakTensors,
+    layer_of_context,
+)
 from gradcheck.support.foreign import text_of
+from pylayer.watch import current_observer
 from pylayer.watch.layers import LayerObserver
 
 REFUSED_BY_TORCH = re.compile(
@@ -91,8 +100,7 @@ class TorchBackend(Backend):
     def claims(self, output: Tensor) -> bool:
         """One that is cut off from its inputs claims a gradient of zero, unless a Function marked
         it as non-differentiable."""
-        marked = non_differentiable.get(id(output))
-        return bool(output.requires_grad) or marked is None or marked() is not output
+        return bool(output.requires_grad) or output not in non_differentiable
 
     def version(self, tensor: Tensor) -> int:
         return int(tensor._version)
@@ -116,8 +124,11 @@ class TorchBackend(Backend):
 
     # ----------------------------------------------------------------- gradients
     def call(self, function: Callable[[dict[str, Tensor]], Any], tensors: dict[str, Tensor]) -> Any:
+        if torch.is_grad_enabled():
+            with users_code():
+                return function(tensors)
         with torch.enable_grad():
-            return function(tensors)
+            return self.call(function, tensors)
 
     def grad(
         self,
@@ -130,14 +141,15 @@ class TorchBackend(Backend):
         """As ``torch.autograd.grad`` gives them; as ``backward`` leaves them in the leaves, where a
         layer takes nothing else."""
         try:
-            found = torch.autograd.grad(
-                outputs,
-                inputs,
-                cotangents,
-                retain_graph=True,
-                create_graph=create_graph,
-                allow_unused=True,
-            )
+            with users_code():
+                found = torch.autograd.grad(
+                    outputs,
+                    inputs,
+                    cotangents,
+                    retain_graph=True,
+                    create_graph=create_graph,
+                    allow_unused=True,
+                )
             if any(gradient is None for gradient in found) and is_of_once_differentiable(outputs):
                 raise RuntimeError(ONCE)
             return list(found)
@@ -148,7 +160,8 @@ class TorchBackend(Backend):
         before = [leaf.grad for leaf in leaves]
         for leaf in leaves:
             leaf.grad = None
-        torch.autograd.backward(outputs, cotangents, retain_graph=True)
+        with users_code():
+            torch.autograd.backward(outputs, cotangents, retain_graph=True)
         gradients = [leaf.grad for leaf in inputs]
         for leaf, gradient in zip(leaves, before, strict=True):
             leaf.grad = gradient
@@ -179,15 +192,8 @@ class TorchBackend(Backend):
     def takes_context(self, layer: Any) -> bool:
         return getattr(layer, "setup_context", DEFAULT_SETUP) is DEFAULT_SETUP
 
-    @contextmanager
-    def observing(self, observer: LayerObserver) -> Iterator[None]:
-        """See what torch calls: ``apply`` makes a context, whose own ``apply`` is the backward."""
-        with CONTEXTS:
-            layer_observers.append(observer)
-            try:
-                yield
-            finally:
-                layer_observers.remove(observer)
+    def observing(self, observer: LayerObserver) -> ObserverBlock:
+        return ObservingContexts(layer_observers, observer)
 
     @contextmanager
     def session(self) -> Iterator[None]:
@@ -206,8 +212,8 @@ class TorchBackend(Backend):
         sources: Sequence[Any],
         original: Computed | None = None,
         takes_gradients: bool = False,
-    ) -> TorchRecomputation:
-        return TorchRecomputation(self, function, takes_gradients)
+    ) -> Recomputation:
+        return Recomputation(SeenFunction(function), (), None, takes_gradients)
 
 
 def is_of_once_differentiable(outputs: Tensors) -> bool:
@@ -228,46 +234,49 @@ def is_of_once_differentiable(outputs: Tensors) -> bool:
 # ------------------------------ what contexts tell
 layer_observers: list[LayerObserver] = []
 """Those in force."""
-non_differentiable: dict[int, weakref.ref[Tensor]] = {}
-"""The tensors that Functions marked as such while an observer was in force, by id."""
+non_differentiable = WeakTensors()
+"""The tensors that Functions marked as such while an observer was in force."""
 RAW_APPLY = BackwardCFunction.apply
 RAW_MARK = torch.autograd.function.FunctionCtx.mark_non_differentiable
 
 
-def watch_contexts() -> None:
-    """Have contexts report that they are made, that their backward runs, and what they mark."""
-    BackwardCFunction.__init__ = report_applied
-    BackwardCFunction.apply = report_pulled_back
-    torch.autograd.function.FunctionCtx.mark_non_differentiable = report_marked
-
-
-def leave_contexts() -> None:
-    """Undo `watch_contexts`."""
-    del BackwardCFunction.__init__
-    BackwardCFunction.apply = RAW_APPLY
-    torch.autograd.function.FunctionCtx.mark_non_differentiable = RAW_MARK
-    for key in [key for key, tensor in non_differentiable.items() if tensor() is None]:
-        del non_differentiable[key]
-
-
-CONTEXTS = Patch(watch_contexts, leave_contexts)
-
-
 def report_applied(context: Any, *args: Any) -> None:
     """A Function is about to run its forward."""
+    layer = layer_of_context(context)
+    current_observer.get().applied(layer)
     for observer in layer_observers:
-        observer.applied(users_layer(context._forward_cls), context)
+        observer.applied(layer, context)
 
 
 def report_pulled_back(context: Any, *args: Any) -> Any:
     """A Function is about to run its backward."""
     for observer in layer_observers:
-        observer.pulled_back(users_layer(context._forward_cls))
+        observer.pulled_back(layer_of_context(context))
     return RAW_APPLY(context, *args)
 
 
 def report_marked(context: Any, *tensors: Any) -> None:
     """A Function marks outputs as non-differentiable."""
     for tensor in tensors:
-        non_differentiable[id(tensor)] = weakref.ref(tensor)
+        non_differentiable[tensor] = True
     RAW_MARK(context, *tensors)
+
+
+CONTEXTS = Patch(
+    (BackwardCFunction, "__init__", report_applied),
+    (BackwardCFunction, "apply", report_pulled_back),
+    (torch.autograd.function.FunctionCtx, "mark_non_differentiable", report_marked),
+)
+"""Contexts report that they are made, that their backward runs, and what they mark."""
+
+
+class ObservingContexts(ObserverBlock):
+    """See what torch calls: ``apply`` makes a context, whose own ``apply`` is the backward."""
+
+    def __enter__(self) -> None:
+        CONTEXTS.__enter__()
+        self.observers.append(self.observer)
+
+    def __exit__(self, *error: object) -> None:
+        self.observers.remove(self.observer)
+        CONTEXTS.__exit__(*error)

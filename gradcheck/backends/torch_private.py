@@ -42,52 +42,56 @@ with suppress(ImportError):
 TorchDispatchMode: Any = private("torch.utils._python_dispatch", "TorchDispatchMode")
 BackwardCFunction: Any = private("torch.autograd.function", "BackwardCFunction")
 """The base class of the contexts of Functions, which know the Function as ``_forward_cls``."""
-tree_flatten: Callable[[Any], tuple[list[Any], Any]] = private(
-    "torch.utils._pytree", "tree_flatten"
-)
-tree_unflatten: Callable[[list[Any], Any], Any] = private("torch.utils._pytree", "tree_unflatten")
+WeakTensors: Any = private("torch.utils.weak", "WeakTensorKeyDictionary")
+"""A dictionary by tensors, which it does not keep alive."""
 DEFAULT_SETUP: Any = torch.autograd.Function.setup_context
 """The ``setup_context`` of a Function that defines none: its forward takes a context."""
 
 
 class Patch:
-    """A change of torch that is in force in ``with`` blocks, which may be within each other.
+    """A change of classes of torch that is in force in ``with`` blocks, which may be within others.
 
     Setting an attribute of a class that has many subclasses takes a millisecond, so that a check
     has one block around all its evaluations.
+
+    Args:
+        rows: classes, the names of attributes, and what takes their place.
     """
 
-    def __init__(self, make: Callable[[], None], undo: Callable[[], None]) -> None:
-        self.make, self.undo = make, undo
+    def __init__(self, *rows: tuple[type, str, Any]) -> None:
+        self.rows = rows
+        self.before: list[Any] = []
+        """What the classes themselves define of these, None if nothing."""
         self.depth = 0
 
     def __enter__(self) -> None:
-        if not self.depth:
-            self.make()
         self.depth += 1
+        if self.depth == 1:
+            self.before = [vars(owner).get(name) for owner, name, _ in self.rows]
+            for row in self.rows:
+                setattr(*row)
 
     def __exit__(self, *error: object) -> None:
         self.depth -= 1
-        if not self.depth:
-            self.undo()
+        if self.depth:
+            return
+        for (owner, name, _), before in zip(self.rows, self.before, strict=True):
+            if before is None:
+                delattr(owner, name)
+            else:
+                setattr(owner, name, before)
+
+
+functorch: Any = private("torch._C", "_functorch")
+without_transforms: Callable[[], Any] = private("torch._C", "_DisableFuncTorch")
+"""A block in which operations give plain tensors, also within `torch.func`."""
 
 
 def plain_tensor(tensor: Any) -> Any:
     """A tensor without what `torch.func` wraps around it."""
-    functorch = torch._C._functorch
     while functorch.is_functorch_wrapped_tensor(tensor):
         tensor = functorch.get_unwrapped(tensor)
     return tensor
-
-
-def is_transformed() -> bool:
-    """Whether code of `torch.func` runs, which wraps the results of operations."""
-    return bool(torch._C._are_functorch_transforms_active())
-
-
-def without_transforms() -> Any:
-    """A block in which operations give plain tensors, also within `torch.func`."""
-    return torch._C._DisableFuncTorch()
 
 
 def is_zero_tensor(tensor: Any) -> bool:
@@ -95,15 +99,9 @@ def is_zero_tensor(tensor: Any) -> bool:
     return bool(tensor._is_zerotensor())
 
 
-def map_tensors(function: Callable[[Any], Any], values: list[Any]) -> list[Any]:
-    """What a function gives for each tensor, at any depth of lists; None for anything else."""
-
-    def of(value: Any) -> Any:
-        if isinstance(value, (list, tuple)):
-            return [of(item) for item in value]
-        return function(value) if isinstance(value, torch.Tensor) else None
-
-    return [of(value) for value in values]
+def storage_of(tensor: Any) -> int:
+    """What identifies the storage of a tensor while something keeps it."""
+    return int(tensor.untyped_storage()._cdata)
 
 
 def python_code_of(func: Any) -> Callable[..., Any] | None:
@@ -114,6 +112,11 @@ def python_code_of(func: Any) -> Callable[..., Any] | None:
         return None
     definition = definitions.get(func._schema.name)
     return None if definition is None else definition._init_fn
+
+
+def layer_of_context(context: Any) -> Any:
+    """The user's layer that a context was made for."""
+    return users_layer(context._forward_cls)
 
 
 def users_layer(layer: Any) -> Any:

@@ -152,8 +152,11 @@ def tensor_function(
         apply: Callable[..., Any] = function.apply if signature.is_applied else function
 
         def call(tensors: Mapping[str, Any]) -> Any:
-            values = {name: filled(name, value, tensors) for name, value in given.items()}
-            by_name = dict(zip(keywords, map(values.pop, keywords), strict=True))
+            values = {
+                name: filled(name, value, tensors, backend.map_leaves)
+                for name, value in given.items()
+            }
+            by_name = {name: values.pop(name) for name in keywords}
             return apply(*values.values(), **by_name)
 
         return call
@@ -177,7 +180,7 @@ def argument_arrays(
     """
     arrays, stopped = dict[str, Array](), list[str]()
     for variable, whole in given.items():
-        for name, value in flat_names(variable, whole).items():
+        for name, value in flat_names(variable, whole, backend.map_leaves).items():
             if isinstance(value, backend.tensor_type):
                 array, is_stopped = backend.array(value), not backend.needs_gradient(value)
             elif isinstance(value, np.ndarray) or (

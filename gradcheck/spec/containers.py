@@ -65,15 +65,21 @@ def map_leaves(name: str, value: Any, leaf: Callable[[str, Any], Any]) -> Any:
     return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
 
 
-def flat_names(name: str, value: Any) -> dict[str, Any]:
+MapLeaves = Callable[[str, Any, Callable[[str, Any], Any]], Any]
+"""`map_leaves`, or what knows more containers."""
+
+
+def flat_names(name: str, value: Any, mapping: MapLeaves = map_leaves) -> dict[str, Any]:
     """Return the leaves of nested lists, tuples and dicts under a name, each by its name."""
     leaves: dict[str, Any] = {}
-    map_leaves(name, value, leaves.__setitem__)
+    mapping(name, value, leaves.__setitem__)
     return leaves
 
 
-def filled(name: str, value: Any, leaves: Mapping[str, Any]) -> Any:
+def filled(
+    name: str, value: Any, leaves: Mapping[str, Any], mapping: MapLeaves = map_leaves
+) -> Any:
     """Return nested lists, tuples and dicts with those of some `leaves` that `flat_names` names so
     in their place.
     """
-    return map_leaves(name, value, leaves.get)
+    return mapping(name, value, leaves.get)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from textwrap import dedent
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -177,6 +178,69 @@ def sine_outside(bwd: Any) -> Any:
 def test_callbacks_are_checked_by_differences() -> None:
     assert gradcheck.check(sine_outside(lambda x, g: (jnp.cos(x) * g,)), V).verdict == "PASS"
     assert gradcheck.check(sine_outside(lambda x, g: (jnp.sin(x) * g,)), V).verdict == "FAIL"
+
+
+primals = [lambda x: x**2, lambda x: x**3]
+unused = custom(primals[0], lambda x: (x**2, x), lambda x, g: (2 * x * g,))
+used = custom(primals[1], lambda x: (x**3, x), lambda x, g: (3 * x * x * g,))
+
+
+def test_two_functions_on_a_line_are_two() -> None:
+    either = gradcheck.check(lambda x: unused(x) if x.ndim > 1 else used(x), V)
+    assert either.marks == ("backward of <lambda> did not run",)
+    both = gradcheck.check(lambda x: unused(x) + used(x), V)
+    assert (both.verdict, both.marks) == ("PASS", ())
+
+
+class Weights(NamedTuple):
+    w: Any
+    b: Any
+
+
+@jax.tree_util.register_dataclass
+@dataclass
+class Parameters:
+    w: Any
+    b: Any
+
+
+@jax.tree_util.register_pytree_node_class
+class Registered(Parameters):
+    def tree_flatten(self) -> tuple[tuple[Any, Any], None]:
+        return (self.w, self.b), None
+
+    @classmethod
+    def tree_unflatten(cls, _: None, children: tuple[Any, Any]) -> Registered:
+        return cls(*children)
+
+
+PLACES = {Weights: "p[1]", Parameters: "p.b", Registered: "p[<flat index 1>]"}
+
+
+@pytest.mark.parametrize("kind", PLACES)
+@pytest.mark.parametrize("is_nested", [False, True])
+def test_arrays_in_registered_classes_are_checked(kind: Any, is_nested: bool) -> None:
+    def affine(factor: float) -> Any:
+        return custom(
+            lambda x, p: jnp.tanh(x * p.w + p.b),
+            lambda x, p: (jnp.tanh(x * p.w + p.b), (x, p)),
+            lambda res, g: (slope(*res, g) * res[1].w, kind(slope(*res, g) * res[0], factor * slope(*res, g))),
+        )
+
+    def slope(x: Any, p: Any, g: Any) -> Any:
+        return g * (1 - jnp.tanh(x * p.w + p.b) ** 2)
+
+    def check(factor: float) -> Any:
+        function, given = affine(factor), kind(V + 2, jnp.asarray(V / 2))
+        if is_nested:
+            return gradcheck.check(lambda x, p: function(x, p["of layer"]), V, {"of layer": given})
+        return gradcheck.check(function, V, given)
+
+    assert check(1.0).verdict == "PASS"
+    wrong = check(2.0)
+    assert wrong.verdict == "FAIL"
+    place = PLACES[kind].replace("p", "p['of layer']", 1) if is_nested else PLACES[kind]
+    assert f"gradient of {place}:" in str(wrong)
 
 
 def test_what_jax_raises_comes_through() -> None:

@@ -742,3 +742,58 @@ class WrittenOutBad(WrittenOut):
     def backward(ctx, g):
         x, y = ctx.saved_tensors
         return g * (y + x.cos())
+
+
+ORDER = np.random.default_rng(5)
+
+
+def sums_in_any_order(values: torch.Tensor, places: torch.Tensor, count: int) -> torch.Tensor:
+    """Sums of the values at each place, added up in an order that chance decides, as atomic additions are."""
+    order = torch.as_tensor(ORDER.permutation(len(values)))
+    return torch.zeros(count, dtype=values.dtype).index_add(0, places[order], values[order])
+
+
+class SegmentSum(Function):
+    @staticmethod
+    def forward(ctx, x, places):
+        ctx.save_for_backward(x, places)
+        return sums_in_any_order(x * x, places, 5)
+
+    @staticmethod
+    def backward(ctx, g):
+        x, places = ctx.saved_tensors
+        return 2 * x * g[places], None
+
+
+class Pick(Function):
+    @staticmethod
+    def forward(ctx, x, places):
+        y = torch.exp(x)
+        ctx.save_for_backward(y, places)
+        return y[places]
+
+    @staticmethod
+    def backward(ctx, g):
+        y, places = ctx.saved_tensors
+        return sums_in_any_order(g, places, len(y)) * y, None
+
+
+class PickBad(Pick):
+    @staticmethod
+    def backward(ctx, g):
+        y, places = ctx.saved_tensors
+        return sums_in_any_order(g, places, len(y)) * y * 1.01, None
+
+
+class GridSample(Function):
+    @staticmethod
+    def forward(ctx, image, grid):
+        ctx.save_for_backward(image, grid)
+        return torch.nn.functional.grid_sample(image, grid, align_corners=False)
+
+    @staticmethod
+    def backward(ctx, g):
+        image, grid = (t.detach().requires_grad_() for t in ctx.saved_tensors)
+        with torch.enable_grad():
+            out = torch.nn.functional.grid_sample(image, grid, align_corners=False)
+        return torch.autograd.grad(out, (image, grid), g)

@@ -27,6 +27,8 @@ AT_ZERO[0, 1] = 0
 TIED = X.copy()
 TIED[1, 2] = TIED[1, 0]
 COMPLEX = X + 1j * Y
+LONG, V, PLACES = RANDOM.standard_normal(400), RANDOM.standard_normal(5), RANDOM.integers(0, 5, 400)
+GRID = RANDOM.uniform(-0.9, 0.9, (1, 3, 3, 2))
 
 
 class Special(NamedTuple):
@@ -50,7 +52,13 @@ def gradient_by_func(layer: Any, x: Any) -> Any:
     return torch.func.grad(lambda q: layer.apply(q, 2.0).sum())(x)
 
 
+def noisy(y: Any) -> Any:
+    """Values off by up to 1e-10 of themselves, in each call by others."""
+    return y * (1 + 1e-10 * torch.rand(y.shape, dtype=y.dtype))
+
+
 SECOND = {"order": 2}
+BOTH = {"dtypes": ["float64", "float32"]}
 HALVES = ("float64", "float32", "float16", "bfloat16")
 SPECIAL: dict[str, Special] = {
     "kept intermediate": Special(layers.KeptIntermediate, (X,), "PASS"),
@@ -120,6 +128,14 @@ SPECIAL: dict[str, Special] = {
     "no gradient": Special(layers.Detached2, (X,), "FAIL"),
     "a parameter": Special(layers.Linear(layers.NeedsInputGrad), (X,), "PASS"),
     "a parameter, wrong": Special(layers.Linear(layers.NeedsGradWrongWeight), (X,), "FAIL", {}, "w"),
+    "sums in any order": Special(layers.SegmentSum, (LONG, PLACES), "PASS", BOTH),
+    "a backward that sums in any order": Special(layers.Pick, (V, PLACES), "PASS", BOTH),
+    "a backward that sums in any order, wrong": Special(layers.PickBad, (V, PLACES), "FAIL"),
+    "more noise than another order": Special(lambda a: noisy(layers.Relu.apply(a)), (X,), "FAIL", {}, "two calls"),
+    "grid_sample": Special(layers.GridSample, (IMAGE, GRID), "PASS"),
+    "grid_sample of a grid that each call draws": Special(
+        lambda a: layers.GridSample.apply(a, torch.rand(1, 3, 3, 2, dtype=a.dtype)), (IMAGE,), "FAIL", {}, "two calls"
+    ),
     "func.grad, wrong": Special(lambda a: gradient_by_func(layers.SetupContextBad, a), (X,), "FAIL"),
     "func.grad": Special(lambda a: gradient_by_func(layers.SetupContext, a), (X,), "PASS"),
 }  # fmt: skip
