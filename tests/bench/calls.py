@@ -3,8 +3,8 @@
     python tests/bench/calls.py [--only TEXT] [--where]
 
 Both are counted, not timed, so that two runs on one Python and one NumPy agree. Each layer is checked once before, so
-that imports and first uses are done, and no fix is looked for: what that costs is in lines of their own. With ``--where`` the calls of each file are printed
-too, most first.
+that imports and first uses are done. The search for a fix is left out, and its cost is in lines of its own. With
+``--where`` the calls of each file are printed too, most first.
 """
 
 from __future__ import annotations
