@@ -54,7 +54,8 @@ def write_release_file(path: Path, cases: Sequence[Case], results: Sequence[Resu
     """Write what the backend of some cases did.
 
     Entries that the run confirmed stay as they are, and so do those of scenarios that it left out;
-    what is new has a reason that begins with `UNREAD`.
+    what is new has a reason that begins with `UNREAD`. The file's own `run` is the last one of the
+    whole suite.
 
     Raises UserError: the file cannot be written.
     """
@@ -70,14 +71,17 @@ def write_release_file(path: Path, cases: Sequence[Case], results: Sequence[Resu
             deviates[scenario] = entry
         elif any(result.status in (*AS_DOCUMENTED, Status.XPASS) for _, result in outcomes):
             holds.append(scenario)
+    run = run_of(cases[0])
     if path.exists():
         kept = read_release(path)
         known = {scenario.id for spec in load(bundled_files()) for scenario in spec.scenarios}
         others = known - case_results.keys()
         deviates |= {id: entry_data(kept.deviates[id]) for id in others & kept.deviates.keys()}
         holds += others & kept.holds_set
+        if others:
+            run = kept.run.model_dump(mode="json")
     try:
-        text = file_text(cases[0], path.name, dict(sorted(deviates.items())), sorted(holds))
+        text = file_text(cases[0], path.name, run, dict(sorted(deviates.items())), sorted(holds))
         write_whole(path, text)
     except OSError as error:
         raise UserError(f"--record {path}: {error.strerror or error}") from None
@@ -120,17 +124,25 @@ def entry_data(entry: BackendExpectation) -> dict[str, Any]:
 
 
 # --------------------------------------------------------------------------- text
-def file_text(
-    case: Case, name: str, deviates: dict[str, dict[str, Any]], holds: Iterable[str]
-) -> str:
-    """Return the text of a release file."""
-    release = version_of(case.backend)
-    run = {
+def run_of(case: Case) -> dict[str, str]:
+    """Return what a release file says of the run that a case is of."""
+    return {
         "date": str(date.today()),
         "python": python_of(case),
         "system": f"{system()} {machine()}",
         "suite": f"gradcheck {suite_version(load(bundled_files()))}",
     }
+
+
+def file_text(
+    case: Case,
+    name: str,
+    run: dict[str, str],
+    deviates: dict[str, dict[str, Any]],
+    holds: Iterable[str],
+) -> str:
+    """Return the text of a release file."""
+    release = version_of(case.backend)
     fields = {"format": RELEASE_FORMAT, "backend": kind_of(case.backend), "release": release}
     parts = [HEAD.format(release=release, name=name), dump({**fields, "run": run})]
     parts.append("deviates:" + ("" if deviates else " {}") + "\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -136,7 +137,10 @@ scenarios:
         case, result = self.outcome("{values: {x.grad: [3.0]}}")
         case = case.model_copy(update={"backend": "paddle@3.3.1"})
         path = tmp_path / "paddle-3.3.1.yaml"
-        path.write_text(file_text(case, path.name, {"one": new_entry(result)}, ["other", "third"]), encoding="utf-8")
+        entries = {"one": new_entry(result)}
+        path.write_text(
+            file_text(case, path.name, release_writer.run_of(case), entries, ["other", "third"]), encoding="utf-8"
+        )
         file = read_release(path)
         assert file.deviates["one"].observed is not None
         assert file.holds == ("other", "third")
@@ -146,8 +150,9 @@ scenarios:
     ) -> None:
         monkeypatch.setattr(release_writer, "python_of", lambda case: "3.11.7")
         path = tmp_path / "paddle-3.3.1.yaml"
-        path.write_text(release_paths()["3.3.1"].read_text(encoding="utf-8"), encoding="utf-8")
-        before = read_release(release_paths()["3.3.1"])
+        text = release_paths()["3.3.1"].read_text(encoding="utf-8")
+        path.write_text(re.sub(r"date: '[\d-]+'", "date: '2020-01-01'", text), encoding="utf-8")
+        before = read_release(path)
         documents = plan(load([bundled_specs() / "documents"]), ["paddle@3.3.1"])
         [case] = [case for case in documents if case.scenario.id == "backward-rules-list-return"]
         release_writer.write_release_file(path, [case], [case.result(Status.PASS, "")])
@@ -156,6 +161,7 @@ scenarios:
         assert before.deviates.keys() - after.deviates.keys() == {"backward-rules-list-return"}
         assert after.holds_set - before.holds_set == {"backward-rules-list-return"}
         assert all(after.deviates[id].observed == before.deviates[id].observed for id in after.deviates)
+        assert after.run.date == "2020-01-01"  # that of the last run of the whole suite
 
     def test_an_entry_needs_a_reason(self, tmp_path: Path) -> None:
         path = tmp_path / "paddle-3.3.1.yaml"
