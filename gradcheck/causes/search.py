@@ -518,14 +518,12 @@ def largest_projection(mistake: Mistake) -> float:
 
 
 def in_every_run(mistakes: Iterable[Mistake]) -> Iterator[Mistake]:
-    """Mistakes of the last run of a line made in all, and in those that have a share: a state that
-    starts as zeros has none in its first run."""
+    """Mistakes of the last run of a line, made in all that have a share: a state that starts as
+    zeros has none in its first run."""
     for mistake in mistakes:
         runs = [mistake, *mistake.again][::-1]
         felt = [m for m in runs if m.right.any()]
-        yield together(runs, when=EACH_TIME)
-        if 1 < len(felt) < len(runs):
-            yield together(felt, when=EACH_TIME)
+        yield together(felt if len(felt) > 1 else runs, when=EACH_TIME)
 
 
 def in_all_runs_but_one(graph: Tape, mistakes: Sequence[Mistake]) -> Iterator[Mistake]:
@@ -540,7 +538,8 @@ def in_all_runs_but_one(graph: Tape, mistakes: Sequence[Mistake]) -> Iterator[Mi
             if not shares.keys() >= set(places):
                 continue
             # A state that starts as zeros has no share in its first run.
-            of_value = [s for s in map(shares.__getitem__, places) if largest_projection(s)]
+            of_run = map(shares.__getitem__, places)
+            of_value = [*itertools.dropwhile(lambda share: not largest_projection(share), of_run)]
             if len(of_value) < 2:
                 continue
             for which, exception, rest in (

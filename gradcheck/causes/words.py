@@ -231,11 +231,13 @@ def factor_text(value: float, simple: int = SIMPLE) -> str:
 def in_step_with(fix: Fix, wrong: Sequence[str], diagnosis: Sequence[Diagnosis]) -> list[Diagnosis]:
     """The diagnoses beside an edit of backward that makes the gradients of `wrong` inputs right.
 
-    A cause that explains all of these says what the edit means in forward. Otherwise one slip had
-    several causes, or none: the edit is the cause.
+    A cause that explains all of these says what the edit means in forward, and a broken contract
+    what the gradients are off by. Otherwise one slip had several causes, or none: the edit is the
+    cause.
     """
     causes = [d for d in diagnosis if is_cause(d.code)]
-    if len(causes) == 1 and set(causes[0].inputs) >= set(wrong):
+    explained = len(causes) == 1 and set(causes[0].inputs) >= set(wrong)
+    if explained or len(causes) < len(diagnosis):
         return [*diagnosis]
     source = linecache.getline(fix.path, fix.line).rstrip("\n")
     end = fix.end_column if fix.end_line == fix.line else len(source)
@@ -244,7 +246,7 @@ def in_step_with(fix: Fix, wrong: Sequence[str], diagnosis: Sequence[Diagnosis])
     edit = Diagnosis(
         code="GC127", text=text, inputs=tuple(wrong), detail="this expression", **place.fields
     )
-    return [*(d for d in diagnosis if not is_cause(d.code)), edit]
+    return [edit]
 
 
 # --------------------------------------------------------------------------- source lines

@@ -159,7 +159,9 @@ def chosen_backends(
     for name, place in places.items():
         is_needed = named or required or name not in (*in_cases, *config.backends)
         if place.problem and is_needed:
-            who = "" if name in named else f"'framework: {framework_of_backend(name)}' needs "
+            framework = framework_of_backend(name)
+            is_default = name in named or framework == "paddle"
+            who = "" if is_default else f"'framework: {framework}' needs "
             raise UserError(f"{who}backend {name}: {place.problem}")
     report_left_out(specs, ids, places)
     return places

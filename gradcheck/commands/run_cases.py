@@ -125,8 +125,6 @@ def run_all(
                 break
         interrupted = executor.stopped
     screen.finish(results, time.perf_counter() - started, missing_results(cases, results))
-    if suite := suite_of(cases):
-        click.echo(f"gradcheck: suite {suite}", err=True)
     for line in missing_names(results):
         click.echo(line, err=True)
     if side_by_side.compared:
@@ -230,6 +228,8 @@ def header(cases: Sequence[Case], jobs: int) -> str:
         count(jobs, "job"),
         count(len(cases), "case"),
     ]
+    if suite := suite_of(cases):
+        parts.append(f"suite {suite.rpartition(' ')[2]}")
     return " · ".join(parts)
 
 

@@ -19,7 +19,7 @@ from pylayer.tensor.tensor import Tensor
 
 CHECKED_DTYPES = ("float64", "float32")
 NO_SUCH_CALL = "forward takes no such arguments"
-FACTORS = 0.6, 1.4
+POINT_FACTORS = 0.6, 1.4
 """Bounds of the factors of values at another point: near enough to stay in most domains."""
 
 
@@ -213,7 +213,7 @@ def resized(value: Any, shape: tuple[int, ...], random: np.random.Generator) -> 
     array = np.resize(random.permutation(old.ravel()), shape).astype(old.dtype)
     if array.dtype.kind == "f":
         signs = [-1.0, 1.0] if old.min(initial=0) < 0 < old.max(initial=0) else [1.0]
-        array = array * random.uniform(*FACTORS, shape) * random.choice(signs, shape)
+        array = array * random.uniform(*POINT_FACTORS, shape) * random.choice(signs, shape)
     return like(value, np.asarray(array, old.dtype))
 
 

@@ -11,7 +11,7 @@ from gradcheck.spec.diagnostic import quote
 from gradcheck.spec.text import SpecText, place_of
 
 
-class Wording(NamedTuple):
+class Hint(NamedTuple):
     """How an error of the parser is reported."""
 
     problem: str
@@ -26,37 +26,37 @@ class Wording(NamedTuple):
 
 UNFIT = "expected key|'-' indicator|expected <block end>|document start"
 WORDINGS = (
-    Wording(".", "a tab where YAML allows only spaces",
+    Hint(".", "a tab where YAML allows only spaces",
             "indent with spaces: set the editor to expand tabs", r"^[^#'\"]*\t|\0\t"),
-    Wording("mapping values are not allowed", "a ':' that makes a key where none can stand",
+    Hint("mapping values are not allowed", "a ':' that makes a key where none can stand",
             "put text that contains ': ' in quotes; check the indentation of this line and the "
             "one above"),
-    Wording("an alias|an anchor", "a value cannot begin with {character}",
+    Hint("an alias|an anchor", "a value cannot begin with {character}",
             "put the value in quotes", at_context=True),
-    Wording("found character", "a value cannot begin with {character}", "put the value in quotes"),
-    Wording("quoted scalar: found unexpected (end|document)", "this quote is never closed",
+    Hint("found character", "a value cannot begin with {character}", "put the value in quotes"),
+    Hint("quoted scalar: found unexpected (end|document)", "this quote is never closed",
             "close it; inside single quotes write a quote as ''", at_context=True),
-    Wording("flow sequence|flow mapping|expected (the )?node content",
+    Hint("flow sequence|flow mapping|expected (the )?node content",
             "the brackets do not close here as they should",
             "check for a missing ',' or closing bracket of the bracket opened in line {context}"),
-    Wording("could not find expected ':'", "this line is neither 'key: value' nor a list entry",
+    Hint("could not find expected ':'", "this line is neither 'key: value' nor a list entry",
             "put a space behind the ':'", r"\0[\w-]+:\S", at_context=True),
-    Wording("could not find expected ':'", "this line is neither 'key: value' nor a list entry",
+    Hint("could not find expected ':'", "this line is neither 'key: value' nor a list entry",
             "add the ':' after the key, or indent the line so that it belongs to the value above",
             at_context=True),
-    Wording("sequence entries are not allowed", "a list entry ('- …') where none can stand",
+    Hint("sequence entries are not allowed", "a list entry ('- …') where none can stand",
             "begin the list on the next line, or write it as [a, b]"),
-    Wording("unknown escape", "unknown escape in a double-quoted text",
+    Hint("unknown escape", "unknown escape in a double-quoted text",
             "use single quotes, or write \\\\ for a backslash"),
-    Wording(UNFIT, "something behind the end of a value",
+    Hint(UNFIT, "something behind the end of a value",
             "put all of it in quotes; inside single quotes write a quote as ''",
             r": *(['\"].*['\"]|\[.*\]|\{.*\}) *\0"),
-    Wording(UNFIT, "this line does not fit the block it stands in",
+    Hint(UNFIT, "this line does not fit the block it stands in",
             "indent it like its neighbours: keys of one mapping and dashes of one list begin in "
             "the same column"),
-    Wording("comment or line break|indentation indicators", "text behind '|' or '>'",
+    Hint("comment or line break|indentation indicators", "text behind '|' or '>'",
             "begin it on the next line"),
-    Wording("nesting depth", "nested more than 40 levels deep", "make the value flatter"),
+    Hint("nesting depth", "nested more than 40 levels deep", "make the value flatter"),
 )  # fmt: skip
 """The first that fits is used."""
 

@@ -40,7 +40,7 @@ CLAUSES = [
     without("V4", "precision.py", "out[...] = known", "pass"),
     without("V5", "precision.py", "not is_exact(name.removeprefix(VJP), out)", "True"),
     without("V6", "probe.py", "noise = from_close_values(", "noise = 0 * from_close_values("),
-    without("V7", "point.py", "attempts = [without_casts, ", "attempts = ["),
+    without("V7", "point.py", "attempts = [(self.inputs, self.runs), ", "attempts = ["),
     without("V8", "point.py", "if tape is None or not self.agrees(tape.outputs):", "if tape is None:",
             ("point.py", ">= FEWEST and self.jumps_carry()", "< 0")),
     without("V9", "probe.py", "if heard is not None and heard.rejects and", "if False and"),

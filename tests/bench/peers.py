@@ -27,7 +27,7 @@ from jax.test_util import check_grads as check_jax
 import gradcheck
 
 PAGE = Path(__file__).parents[2] / "docs" / "peers.md"
-MARK = "<!-- peers -->\n"
+MARK = "<!-- the table of peers -->\n"
 
 
 class Layer(NamedTuple):

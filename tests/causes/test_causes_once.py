@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -322,7 +323,8 @@ def test_the_entries_of_a_backward_that_is_explained_take_no_more_of_it() -> Non
         return (d - c / s * (d * c / s).mean(-1, keepdims=True)) / s, (g * c / s).sum(0)
 
     x, w = random(4, 8), random(8)
-    result = gradcheck.check(forward, x, w, backward=backward, effort="full")
+    # A function without a source is not edited in the search for a fix, which would run it as well.
+    result = gradcheck.check(forward, x, w, backward=functools.partial(backward), effort="full")
     assert len(asked) <= 12
     assert [d.code for d in result.diagnosis] == ["GC117"]
     assert len(result.wrong) == 4 * 8 * 8

@@ -73,7 +73,6 @@ def test_what_must_raise_is_wrapped_and_definitions_are_not(spec, gradcheck):
     ("scenario", "said"),
     [
         ("apply-tanh-float64-mean", "apply-tanh-float64-mean: every release does as documented, as far as is known"),
-        ("error-too-few-grads", "error-too-few-grads: releases raise there as well, only in other words"),
         (
             "double-grad-beside-operations",
             "the gradient check alone shows it: `gradcheck run double-grad-beside-operations`",

@@ -57,7 +57,7 @@ FOLDERS = {
 
 @pytest.fixture(scope="module")
 def scenarios() -> list[Scenario]:
-    return [scenario for spec in load([bundled_specs()]) for scenario in spec.scenarios]
+    return [scenario for spec in load(bundled_files()) for scenario in spec.scenarios]
 
 
 @pytest.mark.parametrize(("group", "names"), CENSUS.items())

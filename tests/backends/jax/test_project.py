@@ -7,6 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+pytest.importorskip("jax")
+
 from gradcheck.backends.jax import JaxBackend
 from gradcheck.spec.literals import NAMES_OF_FRAMEWORKS
 
