@@ -35,7 +35,7 @@ def test_it_changes_with_what_runs_and_must_hold_alone() -> None:
 def test_every_report_of_a_run_of_the_suite_has_it(version: str, tmp_path: Path) -> None:
     formats = ("json", "jsonl", "junit", "markdown", "sarif", "html")
     reports = [f"--report={name}:{tmp_path / name}" for name in formats]
-    done = CliRunner().invoke(main, ["run", CASE, "--format=console", *reports])
+    done = CliRunner().invoke(main, ["run", CASE, "--format=rich", *reports])
     assert done.exit_code == 0, done.output
     assert f"suite {version.rpartition(' ')[2]}" in " ".join(done.output.split())
     texts = {name: (tmp_path / name).read_text(encoding="utf-8").replace("\\", "") for name in formats}
@@ -45,6 +45,6 @@ def test_every_report_of_a_run_of_the_suite_has_it(version: str, tmp_path: Path)
 def test_a_run_of_a_users_own_scenarios_has_none(tmp_path: Path) -> None:
     spec = tmp_path / "own.grad.yaml"
     spec.write_text("schema: gradcheck/v1\nscenarios: [{id: own, layer: {op: tanh}, inputs: {x: [2]}}]\n")
-    done = CliRunner().invoke(main, ["run", str(spec), "--format=console"])
+    done = CliRunner().invoke(main, ["run", str(spec), "--format=rich"])
     assert done.exit_code == 0, done.output
     assert "suite" not in done.output
