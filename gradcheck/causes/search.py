@@ -290,7 +290,7 @@ class CauseSearch:
         """Causes that agree along the directions with the errors of some inputs, by kind."""
         graph = self.graph
         errors, tangents = self.probed(group)
-        if not tangents:
+        if not tangents or not graph.recording.steps:
             return
         mistakes = self.projected(tangents, ruled)
         within = max(SCREEN, SCREEN_UNITS * graph.coarsest) * float(abs(errors).max())
@@ -590,6 +590,8 @@ def single(mistakes: Sequence[Mistake], errors: Array, within: float, several: b
 def paired(mistakes: Sequence[Mistake], errors: Array, within: float) -> list[Cause]:
     """Two mistakes at once, one of them a share."""
     found, scaled = [], [(m, c) for m in mistakes for c in m.simple_factors]
+    if not scaled:
+        return []
     changes = np.stack([c * mistake.along - mistake.right for mistake, c in scaled])
     felt = abs(changes).max(1) > within
     # Partners are found by their first projection, in its order.

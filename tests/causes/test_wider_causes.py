@@ -102,3 +102,20 @@ def test_a_cause_of_all_wrong_inputs_stays_beside_an_edit() -> None:
     assert in_step_with(fix, ["x"], [cause]) == [cause]
     (edit,) = in_step_with(fix, ["x", "w"], [cause, cause])
     assert edit.code == "GC127"
+
+
+@pytest.mark.parametrize("forward", [lambda x: x, lambda x: paddle.assign(x)], ids=["input itself", "copy"])
+def test_a_forward_without_an_operation_to_blame_has_its_search_ended(forward: Any) -> None:
+    class Passed(paddle.autograd.PyLayer):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            ctx.mark_not_inplace(x)
+            return forward(x)
+
+        @staticmethod
+        def backward(ctx: Any, dy: Any) -> Any:
+            return paddle.flip(dy, 0) * 2
+
+    result = gradcheck.check(Passed, np.random.default_rng(3).standard_normal(6))
+    assert result.verdict is Status.FAIL
+    assert not any("not looked further" in mark for mark in result.marks)
