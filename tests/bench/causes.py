@@ -69,9 +69,9 @@ def inputs(case: Case, seed: int, dtype: str) -> list[Any]:
     return [a.astype(dtype) if a.dtype.kind == "f" else a for a in drawn]
 
 
-def checked(layer: type, arrays: Sequence[Any]) -> Any:
+def checked(layer: type, arrays: Sequence[Any], **options: Any) -> Any:
     """The result of a check; what holds no floats needs no gradient."""
-    return gradcheck.check(layer, *(a if a.dtype.kind == "f" else paddle.to_tensor(a) for a in arrays))
+    return gradcheck.check(layer, *(a if a.dtype.kind == "f" else paddle.to_tensor(a) for a in arrays), **options)
 
 
 def causes(result: Any) -> list[Any]:
@@ -200,7 +200,8 @@ def explained(case: Case, seed: int, draws: int, dtype: str) -> tuple[int, int]:
     count = 0
     for k in range(draws):
         arrays = inputs(case, seed + k, dtype)
-        result = checked(nonsense(case, arrays, 3 * seed + k), arrays)
+        # An edit repairs the nonsense, as the right gradient is a value in its code: that is no cause.
+        result = checked(nonsense(case, arrays, 3 * seed + k), arrays, effort="least")
         if causes(result) or result.verdict is not Status.FAIL:
             count += bool(causes(result))
             print(f"  nonsense        {case.name}, seed {seed + k}: {told(result)}")
