@@ -334,6 +334,7 @@ gate.defvjp(fwd, bwd)
 """
 SPEC = """\
 schema: gradcheck/v1
+framework: jax
 scenarios:
   - id: gate
     layer: {ref: "own_jax:gate"}
