@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from warm import python
 
 pytest.importorskip("jax")
 
 from gradcheck.backends.jax import JaxBackend
 from gradcheck.spec.literals import NAMES_OF_FRAMEWORKS
 
-ROOT = Path(__file__).parents[3]
 LAYERS = """\
 import jax
 
@@ -30,17 +29,9 @@ cube.defvjp(lambda x: (x**3, x), lambda x, g: (3 * g * x**2,))
 
 def test_init_new_and_run(tmp_path: Path) -> None:
     (tmp_path / "own_layers.py").write_text(LAYERS)
-    path = os.pathsep.join([str(ROOT), str(ROOT / "engine")])
 
     def command(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "gradcheck", *arguments],
-            cwd=tmp_path,
-            env={**os.environ, "PYTHONPATH": path, "NO_COLOR": "1"},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        return python("-m", "gradcheck", *arguments, folder=tmp_path, env={**os.environ, "NO_COLOR": "1"})
 
     assert command("init", "--framework", "jax").returncode == 0
     made = command("new", "own_layers:cube", "-i", "x=3", "-o", "specs/cube.grad.yaml")

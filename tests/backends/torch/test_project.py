@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from warm import python
 
 import gradcheck
 from gradcheck.backends.torch import TorchBackend
 from gradcheck.spec.literals import NAMES_OF_FRAMEWORKS
 
-ROOT = Path(__file__).parents[3]
 LAYERS = """\
 import torch
 
@@ -65,17 +64,10 @@ def command(tmp_path: Path) -> Call:
     """Calls the command line, in a project with a module of torch's layers."""
     (tmp_path / "own_layers.py").write_text(LAYERS)
     (tmp_path / "pyproject.toml").write_text("")
-    path = os.pathsep.join([str(ROOT), str(ROOT / "engine")])
+    settings = {"GRADCHECK_ALLOW_CODE": "1", "NO_COLOR": "1"}
 
     def call(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "gradcheck", *arguments],
-            cwd=tmp_path,
-            env={**os.environ, "PYTHONPATH": path, "GRADCHECK_ALLOW_CODE": "1", "NO_COLOR": "1"},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        return python("-m", "gradcheck", *arguments, folder=tmp_path, env={**os.environ, **settings})
 
     return call
 
