@@ -17,7 +17,7 @@ from gradcheck.spec import containers
 from gradcheck.support.entry_points import entry_points_of
 
 if TYPE_CHECKING:
-    from pylayer.watch.layers import LayerObserver
+    from pylayer.watch import LayerObserver
 
 Array = Any
 """An array of the backend at hand (NumPy, CuPy); its own module computes with it."""

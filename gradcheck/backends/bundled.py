@@ -29,8 +29,7 @@ from pylayer.tape.symbol import recording as recorder
 from pylayer.tensor.array import Array, default_module, set_device, to_numpy
 from pylayer.tensor.dtype import BY_NUMPY
 from pylayer.tensor.tensor import Tensor
-from pylayer.watch import watched
-from pylayer.watch.layers import LayerObserver, layer_observers
+from pylayer.watch import LayerObserver, layer_observers, watched
 
 
 class Observing:

@@ -43,8 +43,7 @@ from gradcheck.backends.recomputation import Recomputation
 from gradcheck.spec.containers import map_leaves
 from gradcheck.support.foreign import text_of
 from pylayer.tensor.tensor import Tensor as Shadow
-from pylayer.watch import current_observer
-from pylayer.watch.layers import LayerObserver
+from pylayer.watch import LayerObserver, watchers
 
 BWD_RULE = re.compile(r"[Cc]ustom VJP bwd rule|custom_vjp.*bwd|bwd rule for function", re.DOTALL)
 """How JAX begins to say that it does not take what a bwd returned."""
@@ -474,7 +473,7 @@ class OnEngine:
 
         def call() -> list[Shadow]:
             for layer in program.applied_layers():
-                current_observer.get().applied(layer)  # type: ignore[arg-type]
+                watchers.get().observer.applied(layer, None)
             return program.run(leaves)
 
         return leaves, call

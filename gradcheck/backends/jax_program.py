@@ -27,7 +27,7 @@ from pylayer.ops.joining import stack
 from pylayer.ops.shape import cast
 from pylayer.tensor.dtype import BY_NUMPY
 from pylayer.tensor.tensor import Tensor
-from pylayer.watch import current_observer
+from pylayer.watch import watchers
 
 JAX_FOLDER = f"{Path(jax.__file__).parent}"
 MOST_ITERATIONS = 10_000
@@ -164,13 +164,13 @@ class Equation:
         floating = {k: x for k, x in tensors.items() if is_differentiable(x.array)}
         if floating and not self.has_derivative:
             for x in floating.values():
-                current_observer.get().left(x, self.name)
+                watchers.get().observer.left(x, self.name)
             return list(map(engine_value, results))
         pulls = [(x, jax_pull(self.eqn, arrays, k)) for k, x in floating.items()]
         found = foreign(self.name, pulls, [np.asarray(r) for r in results])
         if all(x.node is None for x in found):
             row = ForeignRow(self.name, ())
-            current_observer.get().computed(row, operands, [x.array for x in found])
+            watchers.get().observer.computed(row, operands, [x.array for x in found])
         return list(found)
 
     @cached_property

@@ -11,10 +11,10 @@ from typing import Any, cast
 import ml_dtypes
 import numpy as np
 
-from gradcheck.backends.base import Array, Tensor, Tensors
+from gradcheck.backends.base import Array, ObserverBlock, Tensor, Tensors
 from gradcheck.backends.paddle_api import PADDLE_WORDS, PaddleApi
 from gradcheck.backends.paddle_ranks import RanksOfProcesses
-from pylayer.watch.layers import LayerObserver, observing_layers
+from pylayer.watch import LayerObserver, layer_observers
 
 
 class PaddleBackend(PaddleApi):
@@ -127,7 +127,7 @@ class PaddleBackend(PaddleApi):
         found = getattr(self.paddle.autograd.py_layer, "PyLayerBackward", None)
         context, nn = cast(Any, found), self.paddle.static.nn
         if not isinstance(found, type):  # the engine, in the place of a release
-            with observing_layers(observer):
+            with ObserverBlock(layer_observers, observer):
                 yield
             return
         init, backward, static_pylayer = context.__init__, context.backward, nn.static_pylayer

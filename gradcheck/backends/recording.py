@@ -36,7 +36,7 @@ from pylayer.tape.vjp import OpDef, Vjp, raw_ops
 from pylayer.tensor.array import XP, Array, to_numpy
 from pylayer.tensor.array import quietly as quietly
 from pylayer.tensor.tensor import Tensor
-from pylayer.watch import Watch, watched
+from pylayer.watch import Observer, watched
 from pylayer.watch.casts import casts
 from pylayer.watch.numpy_recording import Code, is_users, recording_numpy
 
@@ -237,7 +237,7 @@ class Decision(NamedTuple):
     spot: Spot | None
 
 
-class Recording(Watch):
+class Recording(Observer):
     """A call as it was computed, and the watch that notes it.
 
     Values are numbered: the inputs first, then the outputs of each operation. They are noted on the
@@ -415,7 +415,7 @@ class Recording(Watch):
             where = "" if frame is None else f" in line {frame.f_lineno}"
             self.taken_out.append((len(self.arrays), f"{how}{where}"))
 
-    def applied(self, layer: type) -> None:
+    def applied(self, layer: Any, context: Any) -> None:
         self.layers.append(layer)
 
     def stands_for(self, output: Output, made_by: Any) -> None:
@@ -428,7 +428,7 @@ WALKS = ("grad()", RECORDED_WALK, "backward()")
 
 
 @dataclass(eq=False)
-class PerturbingWatch(Watch):
+class PerturbingWatch(Observer):
     """The watch that lets everything run as it would, and perturbs the output of each operation."""
 
     perturbation: Perturbation | None
@@ -451,7 +451,7 @@ class PerturbingWatch(Watch):
             self.leaks.append(how)
 
 
-class Reaching(Watch):
+class Reaching(Observer):
     """The watch that notes the leaves with a gradient that are computed with.
 
     Operations inside the forward of a PyLayer count too.

@@ -38,8 +38,7 @@ from gradcheck.backends.torch_private import (
     layer_of_context,
 )
 from gradcheck.support.foreign import text_of
-from pylayer.watch import current_observer
-from pylayer.watch.layers import LayerObserver
+from pylayer.watch import LayerObserver, watchers
 
 REFUSED_BY_TORCH = re.compile(
     r"[Ff]unction (\S+?)Backward returned (an (?:invalid gradient|incorrect number of gradients).*)"
@@ -243,7 +242,7 @@ RAW_MARK = torch.autograd.function.FunctionCtx.mark_non_differentiable
 def report_applied(context: Any, *args: Any) -> None:
     """A Function is about to run its forward."""
     layer = layer_of_context(context)
-    current_observer.get().applied(layer)
+    watchers.get().observer.applied(layer, context)
     for observer in layer_observers:
         observer.applied(layer, context)
 

@@ -44,7 +44,7 @@ from gradcheck.backends.torch_private import (
 )
 from pylayer.tape.node import parent_of
 from pylayer.tensor.tensor import Tensor as Shadow
-from pylayer.watch import NO_OBSERVER, Watch, current_observer
+from pylayer.watch import NOBODY, Observer, watchers
 from pylayer.watch.casts import casts
 
 TAKES_OUT = ("numpy", "tolist", "__array__", "data_ptr")
@@ -203,7 +203,7 @@ class ForeignOperation:
 # ------------------------------ shadows of tensors
 def leak(how: str) -> None:
     """Tell the observer in force that values are computed that it does not follow."""
-    observer = current_observer.get()
+    observer = watchers.get().observer
     if isinstance(observer, Recording):
         observer.taken_out.append((len(observer.arrays), how))
     elif isinstance(observer, PerturbingWatch):
@@ -385,7 +385,7 @@ class OperationMode(TorchDispatchMode):  # type: ignore[misc]
         """Otherwise torch imports its compiler for the first operation: seconds."""
         return False
 
-    def __init__(self, observer: Watch, shadows: Shadows | None = None) -> None:
+    def __init__(self, observer: Observer, shadows: Shadows | None = None) -> None:
         super().__init__()
         self.perturbation = getattr(observer, "perturbation", None)
         self.shadows = shadows
@@ -434,7 +434,7 @@ class OperationMode(TorchDispatchMode):  # type: ignore[misc]
         for k, result in enumerate(results):
             host, number = array_of(result), -1
             if made is not None:
-                recording = current_observer.get()
+                recording = watchers.get().observer
                 assert isinstance(recording, Recording)
                 number = recording.number_of(parent_of(made[k]))
             self.perturbation(operation.rounds_as, host, number)
@@ -463,7 +463,7 @@ class OperationMode(TorchDispatchMode):  # type: ignore[misc]
         if self.shadows is None:
             leak(how)
         elif (shadow := self.shadows.get(tensor)) is not None:
-            current_observer.get().left(shadow, how)
+            watchers.get().observer.left(shadow, how)
 
 
 def without_cast(tensor: Any, options: dict[str, Any]) -> dict[str, Any]:
@@ -556,9 +556,9 @@ class SeenFunction:
         shadows: Shadows | None = None,
     ) -> Any:
         """The values that a function gives, the operations on the way seen if need be."""
-        observer = current_observer.get()
+        observer = watchers.get().observer
         leaves_casts_out = casts.left_out is not None and half not in self.makes_no_casts
-        if observer is NO_OBSERVER and not leaves_casts_out:
+        if observer is NOBODY.observer and not leaves_casts_out:
             return compute(*given)
         before, in_force.mode = in_force.mode, OperationMode(observer, shadows)
         try:

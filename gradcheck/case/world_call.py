@@ -35,7 +35,7 @@ from gradcheck.spec.model import LayerRef, size_of
 from pylayer.distributed.call import DeadlockError, MismatchError
 from pylayer.distributed.collective_ops import broadcast_ranks
 from pylayer.distributed.world import ranks_text
-from pylayer.watch import observers, recording_all
+from pylayer.watch import NOBODY, recording_all, watchers
 
 if TYPE_CHECKING:
     from gradcheck.case.case import Case
@@ -293,7 +293,7 @@ class WorldCall:
         Empty for nowhere. What changes results changes those of each rank by itself: then they are
         not compared.
         """
-        for rank, array in enumerate(() if observers else ranks):
+        for rank, array in enumerate(ranks if watchers.get() is NOBODY else ()):
             if not same(ranks[0], array):
                 return where_apart(name, ranks[0], array, rank)
         return ""
@@ -314,7 +314,7 @@ class WorldCall:
         Args:
             again: gives the arrays where some calls are spared.
         """
-        if observers or not count_missing(arrays):
+        if watchers.get() is not NOBODY or not count_missing(arrays):
             return
         begun = set(chain(*self.each("begun")))
         if not begun:

@@ -15,7 +15,7 @@ from gradcheck.deriving.trace import drawn_cotangents, recorded_array, recorded_
 from pylayer.layer.py_layer import PyLayerContext
 from pylayer.tape.autograd import grad
 from pylayer.tensor.tensor import Tensor
-from pylayer.watch import Watch, watched
+from pylayer.watch import Observer, watched
 from pylayer.watch.numpy_recording import Code, recording_numpy
 
 AGREEMENT = 1e-9
@@ -23,7 +23,7 @@ AGREEMENT = 1e-9
 slip of a formula is so small."""
 
 
-class Everything(Watch):
+class Everything(Observer):
     """Records all that is computed, also behind `detach` and in NumPy code."""
 
     records = True

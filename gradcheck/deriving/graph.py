@@ -12,7 +12,7 @@ from pylayer.tape.symbol import Symbol, recording
 from pylayer.tensor.nested import leaves_in
 from pylayer.tensor.size import Size
 from pylayer.tensor.tensor import Tensor
-from pylayer.watch import exchange
+from pylayer.watch import watchers
 
 
 class NotDerived(Exception):  # noqa: N818 - an answer, not an error: why no backward is derived
@@ -85,7 +85,7 @@ class Traced(Tensor, Symbol):
         return math.prod(self.shape)
 
     def numpy(self, force: bool = False) -> Any:
-        if exchange.get() is None:
+        if watchers.get().numpy is None:
             raise NotDerived("values leave the graph by .numpy()")
         return super().numpy(force)
 

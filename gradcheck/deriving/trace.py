@@ -32,7 +32,7 @@ from pylayer.tape.symbol import recording
 from pylayer.tape.vjp import OPS, recorded_ops
 from pylayer.tensor.nested import mapped
 from pylayer.tensor.tensor import Tensor
-from pylayer.watch import exchange
+from pylayer.watch import watchers
 from pylayer.watch.numpy_array import RecordedArray
 from pylayer.watch.numpy_recording import Code, recording_numpy
 
@@ -197,7 +197,7 @@ def recorded_array(value: Any) -> Any:
 
 def recorded_tensor(value: Any) -> Any:
     """A recorded array as the Tensor that it stands for; anything else unchanged."""
-    return exchange.get().from_numpy_hook(value, True) if is_recorded(value) else value
+    return watchers.get().numpy.from_numpy_hook(value, True) if is_recorded(value) else value
 
 
 def is_recorded(value: Any) -> bool:

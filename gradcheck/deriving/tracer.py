@@ -19,7 +19,7 @@ from pylayer.tape.symbol import recording
 from pylayer.tensor.array import XP, as_array
 from pylayer.tensor.nested import mapped
 from pylayer.tensor.tensor import Tensor
-from pylayer.watch import exchange
+from pylayer.watch import watchers
 
 COPYING_FUNCTIONS = ("assign", "to_tensor")
 """Functions that give a Tensor unchanged, where it is one of the trace."""
@@ -123,7 +123,7 @@ class Tracer:
         arguments = tuple(mapped(list(args), self.canonical))
         keywords = {key: mapped(value, self.canonical) for key, value in kwargs.items()}
         if name in COPYING_FUNCTIONS and arguments:
-            session = exchange.get()
+            session = watchers.get().numpy
             if session is not None and not isinstance(arguments[0], Traced):
                 self.takes_arrays = True
                 arguments = (session.from_numpy_hook(arguments[0], True), *arguments[1:])

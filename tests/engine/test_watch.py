@@ -36,7 +36,7 @@ class Told:
     def decided(self, tensor: Tensor) -> None:
         self.names.append("bool")
 
-    def applied(self, layer: type) -> None:
+    def applied(self, layer: type, context: Any) -> None:
         self.names.append(layer.__name__)
 
     def stands_for(self, output: Output, made_by: Any) -> None:

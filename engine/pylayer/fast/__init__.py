@@ -29,7 +29,7 @@ from pylayer.tape.versions import clock
 from pylayer.tape.vjp import Function, OpDef, raw_ops
 from pylayer.tensor.array import in_order, run_alone
 from pylayer.tensor.tensor import Tensor
-from pylayer.watch import observers
+from pylayer.watch import NOBODY, watchers
 
 ON = os.environ.get("PYLAYER_PLAIN") != "1"
 """Whether they are taken."""
@@ -43,6 +43,7 @@ SAVED = ("x", "y", "out")
 one save one alone. Less is then left to the garbage collector's walks than if each made a tuple."""
 
 new = object.__new__
+watchers_here = watchers.get
 
 FLOAT64, FLOAT32 = np.dtype("float64"), np.dtype("float32")
 """The usual dtypes. Asking for these objects takes a third of what asking for the kind of a dtype
@@ -56,7 +57,7 @@ def fast_unary(op: OpDef, general: Callable[..., Tensor]) -> Callable[..., Tenso
     keeps_x, keeps_out = "x" in op.reads, "out" in op.reads
 
     def call(x: Tensor, name: str | None = None) -> Tensor:
-        if type(x) is not Tensor or observers:
+        if type(x) is not Tensor or watchers_here() is not NOBODY:
             return general(x)
         array = x.array
         dtype = array.dtype
@@ -94,7 +95,7 @@ def fast_binary(op: OpDef, general: Callable[..., Tensor]) -> Callable[..., Tens
     keeps, (keeps_x, keeps_y, keeps_out) = bool(op.reads), [name in op.reads for name in SAVED]
 
     def call(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
-        if type(x) is not Tensor or type(y) is not Tensor or observers:
+        if type(x) is not Tensor or type(y) is not Tensor or watchers_here() is not NOBODY:
             return general(x, y)
         a, b = x.array, y.array
         dtype, shape = a.dtype, a.shape
@@ -140,7 +141,11 @@ def beside_number(op: OpDef, general: Callable[..., Tensor]) -> Callable[..., Te
 
     def call(x: Any, y: Any) -> Tensor:
         tensor, number = (y, x) if type(y) is Tensor else (x, y)
-        if type(tensor) is not Tensor or type(number) not in (float, int) or observers:
+        if (
+            type(tensor) is not Tensor
+            or type(number) not in (float, int)
+            or watchers_here() is not NOBODY
+        ):
             return general(x, y)
         array = tensor.array
         if array.dtype.kind != "f" or not array.ndim:

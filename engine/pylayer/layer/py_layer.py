@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 from pylayer.tape.grad_mode import grad_mode, grad_mode_set
 from pylayer.tape.graph import Cotangent, Gradients, Node, Output, Target
-from pylayer.tape.node import Packed, active_hooks, packed, parent_of
+from pylayer.tape.node import Packed, packed, parent_of
 from pylayer.tape.symbol import is_of_a_program, named, recording
 from pylayer.tape.versions import changed_since, changes, check_unchanged, clock, mark_changed
 from pylayer.tape.vjp import OPS
@@ -31,8 +31,7 @@ from pylayer.tensor.dtype import BY_NUMPY
 from pylayer.tensor.invalid import check_supported
 from pylayer.tensor.nested import leaves_in, mapped
 from pylayer.tensor.tensor import Tensor
-from pylayer.watch import current_observer
-from pylayer.watch.layers import layer_observers
+from pylayer.watch import layer_observers, watchers
 
 reads_as_releases: ContextVar[bool] = ContextVar("reads_as_releases", default=False)
 """How strictly the rule "one gradient per Tensor input" is read: as the documents say it, or as
@@ -198,7 +197,7 @@ class PyLayerContext:
         list of Tensors.
         """
         self._allow("save_for_backward", once=True)
-        self._saved = tensors if active_hooks.get() is None else mapped(tensors, _packed_argument)
+        self._saved = tensors if watchers.get().hooks is None else mapped(tensors, _packed_argument)
         self.age = next(clock)
 
     def saved_tensor(self) -> tuple[Any, ...] | None:
@@ -612,9 +611,9 @@ class PyLayer:
         ctx = PyLayerContext(cls.__name__)
         for observer in layer_observers:
             observer.applied(cls, ctx)
-        watch = current_observer.get()
+        watch = watchers.get().observer
         if watch.records:
-            watch.applied(cls)
+            watch.applied(cls, ctx)
             if not watch.backwards:
                 return cls.forward(ctx, *args, **kwargs)
         slots, slotless = input_slots(cls.__name__, args, kwargs)

@@ -17,7 +17,7 @@ from pylayer.tensor.array import XP, check_place, default_module, quietly, to_nu
 from pylayer.tensor.dtype import BY_NUMPY, DType, as_dtype, default_dtype
 from pylayer.tensor.invalid import check_supported, invalid
 from pylayer.tensor.tensor import Tensor
-from pylayer.watch import from_numpy_hook, observers, recording_all
+from pylayer.watch import from_numpy_hook, recording_all
 from pylayer.watch.casts import leaves_out
 
 DTypeLike = DType | str | type | None
@@ -48,7 +48,7 @@ def to_tensor(
     """
     check_place(place)
     xp = default_module()
-    given = from_numpy_hook(data, whole=True) if observers else data
+    given = from_numpy_hook(data, whole=True)
     if given is not data or (
         isinstance(data, Tensor) and data.node is not None and recording_all()
     ):

@@ -22,7 +22,7 @@ from pylayer.tape.versions import clock, mark_changed, version_of
 from pylayer.tensor.array import Array, owner
 from pylayer.tensor.invalid import UnsupportedError, invalid
 from pylayer.tensor.tensor import Tensor
-from pylayer.watch import recording_all, take_place
+from pylayer.watch import recording_all, takes_place
 
 
 def check_changeable(x: Tensor, what: str) -> None:
@@ -96,8 +96,7 @@ def take_values(x: Tensor, result: Tensor, begun: int | None = None, changes: in
     shape. `changes` is how many versions are counted.
     """
     array = result.array
-    if recording_all():
-        take_place(x, array, result.node, result._stop_gradient)
+    if takes_place(x, array, result.node, result._stop_gradient):
         return x
     if begun is None and array.dtype == x.array.dtype and array.shape == x.array.shape:
         x.array[...] = array
@@ -140,11 +139,10 @@ def copy_(x: Tensor, other: Tensor, blocking: bool = True) -> Tensor:
     text = "copy_(): needs one data type. Cast with astype()"
     require(other.dtype is x.dtype, text, x, other, error=RuntimeError)
     check_changeable(x, "paddle.Tensor.copy_")
-    if recording_all():
-        take_place(x, other.array, other.node or other, other._stop_gradient)
-    elif x.shape == other.shape:
+    is_recorded = takes_place(x, other.array, other.node or other, other._stop_gradient)
+    if not is_recorded and x.shape == other.shape:
         x.array[...] = other.array
-    else:
+    elif not is_recorded:
         x.array = other.array.copy()
     mark_changed(x.array, times=0)
     return x
@@ -165,8 +163,7 @@ def set_(x: Tensor, source: Tensor | None = None) -> Tensor:
     if source is None:
         source = Tensor(x.array.reshape(-1)[:0].copy())
     check_tensor("set_", "source", 1, source)
-    if recording_all():
-        take_place(x, source.array, source.node, source._stop_gradient)
+    if takes_place(x, source.array, source.node, source._stop_gradient):
         return x
     mark_changed(x.array)
     x.array = source.array
@@ -195,8 +192,7 @@ def set_value(x: Tensor, value: Any) -> None:
     text = f"need tensor with dtype {x.dtype.name} but load tensor with dtype {given.dtype.name}"
     text = f"Variable dtype not match, Variable [ {x.name} ] {text}"
     require(given.dtype is x.dtype, text, error=AssertionError)
-    if recording_all():
-        take_place(x, given.array, given.node, given._stop_gradient)
+    if takes_place(x, given.array, given.node, given._stop_gradient):
         return
     if given is not value:  # an array is written as it lies, whatever strides there were
         x.array = densely(x.array)

@@ -33,7 +33,7 @@ from pylayer.tensor.array import XP, Place, check_place, owner, set_device, to_n
 from pylayer.tensor.dtype import bfloat16
 from pylayer.tensor.invalid import plain_number
 from pylayer.tensor.tensor import Tensor
-from pylayer.watch import from_numpy_hook, observers
+from pylayer.watch import from_numpy_hook
 
 DTYPE_METHODS = {
     "bfloat16": "bfloat16",
@@ -195,8 +195,7 @@ def as_operand(x: Tensor, other: Any) -> Any:
     """The other side of an operator, arrays as Tensors or numbers; a TypeError for a list, tuple or
     string.
     """
-    if observers:
-        other = from_numpy_hook(other)
+    other = from_numpy_hook(other)
     if isinstance(other, Tensor):
         return other
     if isinstance(other, np.generic):

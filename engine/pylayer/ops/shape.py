@@ -22,7 +22,7 @@ from pylayer.tensor.array import XP, Array, owner
 from pylayer.tensor.dtype import DType, as_dtype
 from pylayer.tensor.size import Size
 from pylayer.tensor.tensor import Tensor
-from pylayer.watch import current_observer
+from pylayer.watch import watchers
 from pylayer.watch.casts import leaves_out
 
 
@@ -154,7 +154,7 @@ def view(x: Tensor, shape_or_dtype: Any) -> Tensor:
         if as_dtype(shape_or_dtype) is x.dtype:
             return x
         # What is read as other numbers depends on the values all the same.
-        current_observer.get().left(x, f".view('{as_dtype(shape_or_dtype).name}')")
+        watchers.get().observer.left(x, f".view('{as_dtype(shape_or_dtype).name}')")
         return view_dtype(x, shape_or_dtype)
     viewed = reshape(x, shape_or_dtype)
     computed = isinstance(x, Tensor) and isinstance(viewed, Tensor)  # no Variables

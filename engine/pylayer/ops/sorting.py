@@ -15,7 +15,7 @@ from pylayer.tape.op import Operation, composed, op
 from pylayer.tensor.array import XP, Array
 from pylayer.tensor.dtype import as_dtype
 from pylayer.tensor.tensor import Tensor
-from pylayer.watch import current_observer
+from pylayer.watch import watchers
 
 
 # ------------------------------------------------------------------------ what is found in a Tensor
@@ -203,7 +203,7 @@ def unique(
     """
     xp = XP[type(x.array)]
     asked = (return_index, return_inverse, return_counts)
-    current_observer.get().left(x, "unique()")
+    watchers.get().observer.left(x, "unique()")
     found = xp.unique(x.array, *asked, axis=axis)
     if not any(asked):
         return Tensor(found)

@@ -19,7 +19,7 @@ from pylayer.static.structure import leaves, rebuilt
 from pylayer.static.values import tensors_in
 from pylayer.static.variable import described
 from pylayer.tensor.tensor import Tensor
-from pylayer.watch.layers import layer_observers
+from pylayer.watch import layer_observers
 
 
 class PyLayerCall(Operator):

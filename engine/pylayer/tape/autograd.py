@@ -31,7 +31,7 @@ from pylayer.tensor.invalid import (
     wrong_shape,
 )
 from pylayer.tensor.tensor import Tensor
-from pylayer.watch import current_observer, observers, recording_all
+from pylayer.watch import NOBODY, watchers
 
 
 def backward(
@@ -92,12 +92,13 @@ def run_backward(
     outputs: Sequence[Tensor], cotangents: Sequence[Tensor | None], retain_graph: bool
 ) -> None:
     """`backward`, after its arguments were checked."""
-    if observers:
-        current_observer.get().left(outputs[0], "backward()")
+    watching = watchers.get()
+    if watching is not NOBODY:
+        watching.observer.left(outputs[0], "backward()")
     found = Gradients()
     roots = roots_of(outputs, cotangents, create_graph=False)
     owed = zero_targets([root for root, _ in roots]) if recorded_gradients else ()
-    token = grad_mode.set(bool(observers) and recording_all())
+    token = grad_mode.set(watching.observer.records)
     try:
         with np.errstate(all="ignore"):
             backward_walk(roots, found, retain_graph=retain_graph)
@@ -200,7 +201,8 @@ def gradients_of(
 ) -> list[Tensor | None]:
     """`grad`, of checked arguments. Without `held` PyLayers may return gradients of what leads to
     none of `wanted`."""
-    current_observer.get().left(ends[0], "grad(create_graph=True)" if create_graph else "grad()")
+    how = "grad(create_graph=True)" if create_graph else "grad()"
+    watchers.get().observer.left(ends[0], how)
     targets = set(map(target_of, wanted))
     roots = roots_of(ends, given, create_graph)
     starts = [root for root, _ in roots]

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterable, Sequence
-from contextvars import ContextVar, Token
+from contextvars import Token
 from dataclasses import dataclass
 from itertools import chain
 from types import NoneType
@@ -19,7 +19,7 @@ from pylayer.tensor.array import XP, Array, as_array, gradient_in_order, in_orde
 from pylayer.tensor.dtype import bfloat16
 from pylayer.tensor.nested import mapped
 from pylayer.tensor.tensor import Tensor
-from pylayer.watch import observers
+from pylayer.watch import Watchers, watchers
 
 Parents = Sequence[Target | None]
 Saved = Sequence[tuple[Any, ...]]
@@ -42,26 +42,19 @@ class saved_tensors_hooks:  # noqa: N801 - Paddle's name
         self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]
     ) -> None:
         self.pack, self.unpack = pack_hook, unpack_hook
-        self._tokens: list[Token[saved_tensors_hooks | None]] = []
+        self._tokens: list[Token[Watchers]] = []
 
     def __enter__(self) -> None:
-        if active_hooks.get() is not None:
+        watching = watchers.get()
+        if watching.hooks is not None:
             raise ValueError(
                 "(InvalidArgument) paddle.autograd.saved_tensors_hooks only one pair of hooks is "
                 "allowed at a time."
             )
-        observers.append(self)
-        self._tokens.append(active_hooks.set(self))
+        self._tokens.append(watchers.set(watching._replace(hooks=self)))
 
     def __exit__(self, *raised: object) -> None:
-        active_hooks.reset(self._tokens.pop())
-        observers.remove(self)
-
-
-active_hooks: ContextVar[saved_tensors_hooks | None] = ContextVar(
-    "saved_tensors_hooks", default=None
-)
-"""The current pair of hooks."""
+        watchers.reset(self._tokens.pop())
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +89,7 @@ class Packed:
 
 def packed(tensor: Any) -> Packed:
     """`tensor` through the pack hook in force, which records nothing."""
-    hooks: Any = active_hooks.get()
+    hooks = watchers.get().hooks
     token = grad_mode.set(False)
     try:
         return Packed(hooks.pack(tensor), hooks.unpack)
@@ -163,7 +156,7 @@ class OpNode(Node):
         super().__init__(parents, saved)
         self.op = op
         self.shapes = shapes
-        if observers and active_hooks.get() is not None:
+        if watchers.get().hooks is not None:
             self.saved = PackedSaved(op, parents, saved)
 
     @property

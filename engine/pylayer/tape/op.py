@@ -35,7 +35,7 @@ from pylayer.tensor.array import XP, as_array, in_order, quietly, run_alone
 from pylayer.tensor.invalid import as_floating, invalid, no_tensor, plain_number, reconciled
 from pylayer.tensor.nested import leaves_in, mapped
 from pylayer.tensor.tensor import Tensor
-from pylayer.watch import current_observer, from_numpy_hook, observers
+from pylayer.watch import NOBODY, watchers
 
 Operation = Callable[..., Tensor]
 """The public function: it returns a list or a tuple of Tensors where the forward does."""
@@ -63,8 +63,9 @@ class Op(OpDef):
         recorder = recording.get()
         if recorder is not None and is_of_a_program(arguments):
             return recorder.operation(self, arguments)
-        if observers and not USUAL.issuperset(map(type, arguments)):
-            arguments = from_numpy_hook(arguments)
+        session = watchers.get().numpy
+        if session is not None and not USUAL.issuperset(map(type, arguments)):
+            arguments = session.from_numpy_hook(arguments, False)
         inputs, values, kind = self.checked(arguments)
         raw = [
             v.array if type(v) is Tensor else v if type(v) in AS_THEY_ARE else unwrap(v)
@@ -76,23 +77,13 @@ class Op(OpDef):
         for k, array in enumerate(outs):
             if type(array) is not kind or not (self.view or array.flags.c_contiguous):
                 outs[k] = in_order(as_array(array, kind))
-        if not several:
-            return self.result(inputs, values, raw, outs[0])
-        parents = list(map(parent_of, inputs)) if self.differentiable and grad_mode.get() else []
-        if parents.count(None) == len(parents):
-            if observers:
-                current_observer.get().computed(self, values, outs)
-            return type(out)(map(Tensor, outs))
-        node = self.recorded(parents, raw, outs)
-        tensors = [Tensor(o, Output(node, k), False) for k, o in enumerate(outs)]
-        if isinstance(node, SeveralOutputs) and type(out) is list:
-            node.listed = [weakref.ref(tensor.node) for tensor in tensors]
-        return type(out)(tensors)
+        return self.result(inputs, values, raw, type(out)(outs) if several else outs[0])
 
     def result(
         self, inputs: Sequence[Any], values: Sequence[Any], raw: Sequence[Any], out: Any
-    ) -> Tensor:
-        """The one output as a Tensor, recorded if an input needs a gradient.
+    ) -> Any:
+        """The output as a Tensor, or outputs in a list or tuple, recorded if an input needs a
+        gradient.
 
         Args:
             inputs: those that a gradient may flow to.
@@ -100,11 +91,21 @@ class Op(OpDef):
             raw: the arrays of these, and what is not a Tensor.
         """
         parents = list(map(parent_of, inputs)) if self.differentiable and grad_mode.get() else []
+        several, watching = isinstance(out, (tuple, list)), watchers.get()
         if parents.count(None) == len(parents):
-            if observers:
-                current_observer.get().computed(self, values, out)
-            return Tensor(out)
-        return Tensor(out, self.recorded(parents, raw, out), False)
+            if watching is not NOBODY:
+                watching.observer.computed(self, values, out)
+            return type(out)(map(Tensor, out)) if several else Tensor(out)
+        outs = list(out) if several else out
+        node = self.recorded(parents, raw, outs)
+        if watching is not NOBODY:
+            watching.observer.made(node, raw, outs)
+        if not several:
+            return Tensor(out, node, False)
+        tensors = [Tensor(o, Output(node, k), False) for k, o in enumerate(outs)]
+        if isinstance(node, SeveralOutputs) and type(out) is list:
+            node.listed = [weakref.ref(tensor.node) for tensor in tensors]
+        return type(out)(tensors)
 
     def recorded(self, parents: Sequence[Any], raw: Sequence[Any], out: Any) -> OpNode:
         """The node of a call on these arrays and other values, whose gradients go to `parents`."""
@@ -114,12 +115,8 @@ class Op(OpDef):
             shapes.append(getattr(value, "shape", ()))
             saved.append(() if parent is None else vjp.pick(*raw, out, i))
         if isinstance(out, list):
-            node: OpNode = SeveralOutputs(self, parents, saved, shapes, out)
-        else:
-            node = OpNode(self, parents, saved, shapes)
-        if observers:
-            current_observer.get().made(node, raw, out)
-        return node
+            return SeveralOutputs(self, parents, saved, shapes, out)
+        return OpNode(self, parents, saved, shapes)
 
     def inputs_in(self, arguments: Sequence[Any]) -> list[Any]:
         """The arguments that must be Tensors, or numbers beside one."""

@@ -15,7 +15,7 @@ from pylayer.tensor.array import XP, Array, Place, as_array, constructed, place_
 from pylayer.tensor.dtype import BY_NUMPY, DType
 from pylayer.tensor.printing import text_of
 from pylayer.tensor.size import Size, TensorSize
-from pylayer.watch import current_observer, observers, recording_all, to_numpy_hook
+from pylayer.watch import recording_all, watchers
 
 _names, _NOTHING = itertools.count(), np.empty(0, np.float32)
 
@@ -163,11 +163,14 @@ class Tensor:
     # ----------------------------------------------------------------- its values
     def numpy(self, force: bool = False) -> np.ndarray[Any, Any]:
         """Return a copy of the values on the host; `force` is ignored."""
-        return to_numpy_hook(self) if observers else np.array(to_numpy(self.array))
+        session = watchers.get().numpy
+        return (
+            np.array(self._values(".numpy()")) if session is None else session.to_numpy_hook(self)
+        )
 
     def _values(self, how: str) -> np.ndarray[Any, Any]:
         """Its values on the host, not to be changed, handed out by the method `how`."""
-        current_observer.get().left(self, how)
+        watchers.get().observer.left(self, how)
         return to_numpy(self.array)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
@@ -220,7 +223,7 @@ class Tensor:
                 f"When Variable is used as the condition of if/while, it must have one element, "
                 f"not {self.size}."
             )
-        current_observer.get().decided(self)
+        watchers.get().observer.decided(self)
         return bool(to_numpy(self.array).item())
 
     def __len__(self) -> int:

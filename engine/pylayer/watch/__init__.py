@@ -1,7 +1,6 @@
-"""Observation of a computation: an observer is called for every operation, and may have everything
-recorded.
+"""Observation of a computation: who watches is kept at one place, and told by one protocol.
 
-While a watch that `records` is in force, all that is computed from the inputs is one graph,
+While an observer that `records` is in force, all that is computed from the inputs is one graph,
 whatever the code says: under `no_grad`, behind `detach`, and inside the forward of a PyLayer, whose
 backward takes no part. So the graph is that of the function as it is computed, to be held against
 the backward that somebody wrote for it.
@@ -12,21 +11,30 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
-
-import numpy as np
+from typing import Any, NamedTuple, Protocol
 
 from pylayer.tape.graph import Node, Output
 from pylayer.tape.vjp import OpDef
 from pylayer.tensor.array import Array
 
 Tensor = Any
-"""A Tensor, which itself tells its watch; so it stands above this file."""
+"""A Tensor, which itself tells its observer; so it stands above this file."""
 
 
-class Watch:
-    """An observer of operations. It may change the values of an `out` in place before anything else
-    reads them."""
+class LayerObserver(Protocol):
+    """An observer of layers alone: PyLayer classes, and the `backward_fn` of a `static_pylayer`."""
+
+    def applied(self, layer: Any, context: Any) -> None:
+        """The forward of a layer is about to run, with this context, so that its backward may run
+        later."""
+
+    def pulled_back(self, layer: Any) -> None:
+        """The backward of a layer is about to run."""
+
+
+class Observer:
+    """An observer of operations, and of the layers whose forward is recorded. It may change the
+    values of an `out` in place before anything else reads them."""
 
     records: bool = False
     """Whether everything is to be recorded, as above; else calls run as they would unwatched."""
@@ -50,77 +58,73 @@ class Watch:
     def decided(self, tensor: Tensor) -> None:
         """`bool(tensor)` was read."""
 
-    def applied(self, layer: type) -> None:
-        """The forward of a PyLayer is about to run, recorded."""
+    def applied(self, layer: Any, context: Any) -> None:
+        """As of a `LayerObserver`; the forward is recorded."""
 
     def stands_for(self, output: Output, made_by: Any) -> None:
         """An output of a PyLayer that keeps its backward is the value that came from `made_by`
         inside its forward."""
 
 
-observers: list[object] = []
-"""Watches and hooks of saved Tensors that are active in any thread: one truth test rules out the
-look-up in the usual case, none."""
-
-NO_OBSERVER = Watch()
-"""The watch where none is: it does nothing."""
-current_observer: ContextVar[Watch] = ContextVar("watch", default=NO_OBSERVER)
-
 SavedValue = tuple[Tensor, Array, Any, bool]
 """A Tensor, and the array, node and stop_gradient that it had."""
-moved: ContextVar[list[SavedValue]] = ContextVar("moved")
-"""The Tensors that in-place operations changed while everything is recorded, as they were; set
-while there is an observer."""
+
+
+class Watchers(NamedTuple):
+    """All that watches a thread: operations go the short ways of `pylayer.fast` where it is
+    `NOBODY`."""
+
+    observer: Observer = Observer()
+    """The innermost; one that does nothing if there is none."""
+    moved: Any = ()
+    """Of an observer that records, a list of the Tensors that in-place operations changed, as they
+    were: each a `SavedValue`."""
+    numpy: Any = None
+    """The `pylayer.watch.numpy_array.Session`, if any, which records NumPy code that takes values
+    of Tensors and gives them back."""
+    hooks: Any = None
+    """The `saved_tensors_hooks`, if any."""
+
+
+NOBODY = Watchers()
+watchers: ContextVar[Watchers] = ContextVar("watchers", default=NOBODY)
+layer_observers: list[LayerObserver] = []
+"""The observers of layers, in any thread and on all ranks of a world."""
 
 
 @contextmanager
-def watched(watch: Watch) -> Iterator[list[SavedValue]]:
-    """Have `watch` in force in the ``with`` block, in this thread. Tensors changed in place are as
-    before afterwards,
+def watched(observer: Observer) -> Iterator[list[SavedValue]]:
+    """Have `observer` in force in the ``with`` block, in this thread. Tensors changed in place are
+    as before afterwards,
     if everything is recorded: their memory was left alone.
     """
     places: list[SavedValue] = []
-    observers.append(watch)
-    tokens = current_observer.set(watch), moved.set(places)
+    token = watchers.set(watchers.get()._replace(observer=observer, moved=places))
     try:
         yield places
     finally:
-        current_observer.reset(tokens[0])
-        moved.reset(tokens[1])
-        observers.remove(watch)
+        watchers.reset(token)
         for tensor, array, node, stop_gradient in reversed(places):
             tensor.array, tensor.node, tensor._stop_gradient = array, node, stop_gradient
 
 
 def recording_all() -> bool:
     """Whether everything is recorded here and now."""
-    return bool(observers) and current_observer.get().records
+    return watchers.get().observer.records
 
 
-def take_place(tensor: Tensor, array: Array, node: Any, stop_gradient: bool) -> None:
-    """Have `tensor` stand for another value from here on; its memory, which others may have saved,
-    stays as it was."""
-    before = tensor.array, tensor.node, tensor._stop_gradient
-    moved.get().append((tensor, *before))
-    tensor.array, tensor.node, tensor._stop_gradient = array, node, stop_gradient
-
-
-exchange: ContextVar[Any] = ContextVar("exchange", default=None)
-"""The `pylayer.watch.numpy_array.Session` of this thread, if any, which records NumPy code that
-takes values of Tensors and gives them back."""
-
-
-def to_numpy_hook(tensor: Tensor) -> Any:
-    """The result of `Tensor.numpy`: a copy of its values, or a recorded array where NumPy code is
-    recorded."""
-    through = exchange.get()
-    return (
-        np.array(tensor._values(".numpy()")) if through is None else through.to_numpy_hook(tensor)
-    )
+def takes_place(tensor: Tensor, array: Array, node: Any, stop_gradient: bool) -> bool:
+    """While everything is recorded, have `tensor` stand for another value from here on; its memory,
+    which others may have saved, stays as it was. Return whether it does."""
+    watching = watchers.get()
+    if watching.observer.records:
+        watching.moved.append((tensor, tensor.array, tensor.node, tensor._stop_gradient))
+        tensor.array, tensor.node, tensor._stop_gradient = array, node, stop_gradient
+    return watching.observer.records
 
 
 def from_numpy_hook(value: Any, whole: bool = False) -> Any:
     """The Tensor that a value of recorded NumPy code stands for, or lists of such values if
     `whole`; tuples with Tensors in place of such values; anything else unchanged."""
-    through = exchange.get() if observers else None
-    return value if through is None else through.from_numpy_hook(value, whole)
+    session = watchers.get().numpy
+    return value if session is None else session.from_numpy_hook(value, whole)

@@ -27,7 +27,7 @@ from pylayer.tape.symbol import Symbol
 from pylayer.tape.vjp import OPS
 from pylayer.tensor.nested import leaves_in, mapped
 from pylayer.tensor.tensor import Tensor
-from pylayer.watch import NO_OBSERVER, current_observer, exchange, recording_all
+from pylayer.watch import NOBODY, recording_all, watchers
 
 Plain = np.ndarray[Any, Any]
 BASIC = {int, slice, NoneType, EllipsisType}
@@ -48,7 +48,7 @@ class Session:
         self.is_users = is_users
         self.exact = exact
         self.thread = threading.get_ident()
-        self.watch = current_observer.get()
+        self.watch = watchers.get().observer
         self.open = True
         self.is_used = False
         """Whether a Tensor was handed to NumPy code."""
@@ -75,18 +75,14 @@ class Session:
         """The Tensor that a recorded array stands for; anything else unchanged."""
         if type(value) is not RecordedArray:
             return value
-        cut = self.watch is not NO_OBSERVER and not self.watch.records
+        cut = self.watch is not NOBODY.observer and not self.watch.records
         return Tensor(value._tensor().array) if cut else as_it_is(value._tensor())
 
 
 def session_here() -> Session | None:
     """The session in force in this thread."""
-    session = exchange.get()
-    return (
-        session
-        if isinstance(session, Session) and session.thread == threading.get_ident()
-        else None
-    )
+    session: Session | None = watchers.get().numpy
+    return session if session and session.thread == threading.get_ident() else None
 
 
 def as_it_is(tensor: Tensor) -> Tensor:
@@ -481,7 +477,7 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
             # A value read off indices or truths is a choice, as they are.
             if not is_live(self._memory.dtype):
                 found = np.array(found)
-                current_observer.get().computed(OPS["getitem"], (self._tensor(), index), found)
+                watchers.get().observer.computed(OPS["getitem"], (self._tensor(), index), found)
                 found = found[()]
             return constant(found, session)
         one = not isinstance(found, np.ndarray)
@@ -496,7 +492,7 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
     def __bool__(self) -> bool:
         truth = bool(self._memory)
         if self._here() is not None:
-            current_observer.get().decided(self._tensor())
+            watchers.get().observer.decided(self._tensor())
         return truth
 
     def __pow__(self, other: Any) -> Any:

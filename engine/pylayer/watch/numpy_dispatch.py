@@ -25,7 +25,7 @@ from pylayer.tape.symbol import Symbol
 from pylayer.tensor.dtype import BY_NUMPY
 from pylayer.tensor.nested import like, mapped
 from pylayer.tensor.tensor import Tensor
-from pylayer.watch import current_observer
+from pylayer.watch import watchers
 from pylayer.watch.numpy_array import (
     Dispatched,
     RecordedArray,
@@ -278,7 +278,7 @@ def tell_decision(name: str, operands: Sequence[Any], axis: Any = None, made: An
     )
     read |= {} if axis is None else {"axis": axis}
     choice: Any = Choice(DECISIONS.get(name, name), tuple(read))
-    current_observer.get().computed(choice, list(read.values()), array)
+    watchers.get().observer.computed(choice, list(read.values()), array)
     return array[()] if array is not None and isinstance(made, np.generic) else made
 
 

@@ -6,7 +6,7 @@
 In the block ``Tensor.numpy()`` and ``np.asarray(tensor)`` give arrays that represent the Tensor.
 NumPy's operations on them are done by operations of the engine, which every active watch sees;
 ``paddle.to_tensor`` takes them back. Values that leave the recording are leaks, each of which is
-reported to the watch (`Watch.left`). The block changes nothing of NumPy: code reachable from the
+reported to the watch (`Observer.left`). The block changes nothing of NumPy: code reachable from the
 functions that are given sees stand-ins for NumPy's modules and functions until the block ends, in
 its globals, closures and defaults, and in what it imports. Only the thread that entered it is
 recorded.
@@ -33,7 +33,7 @@ import numpy as np
 
 import pylayer
 from pylayer.tensor.tensor import Tensor
-from pylayer.watch import exchange, observers, scipy_rules
+from pylayer.watch import scipy_rules, watchers
 from pylayer.watch.numpy_array import RecordedArray, Session, session_here
 from pylayer.watch.numpy_proxy import LIBRARIES, stand_in, standing
 
@@ -250,14 +250,12 @@ def recording_numpy(code: Code, exact: bool = True) -> Iterator[Session]:
         recordings.append(session)
         for place, other in places:
             replace(*place, other)
-    observers.append(session)
-    token = exchange.set(session)
+    token = watchers.set(watchers.get()._replace(numpy=session))
     try:
         yield session
     finally:
         session.open = False
-        exchange.reset(token)
-        observers.remove(session)
+        watchers.reset(token)
         with lock:
             recordings.remove(session)
             if not recordings:
