@@ -213,8 +213,8 @@ CODES: dict[str, Code] = {
         "saturated, or too noisy to tell",
         "Around this point the forward does not change, or changes less than its own rounding "
         "errors.",
-        "The bar of the numerical derivative is wider than it, and no complete tape of the "
-        "forward tells either.",
+        "The error bound is wider than the derivative, and the forward was not fully recorded, so "
+        "automatic differentiation cannot decide either.",
         "Choose inputs where the function responds, or a forward that keeps more digits (expm1, "
         "log1p, float64).",
         "tanh at 30 is 1.0 to the last bit: a backward that gives 0 everywhere looks right there",

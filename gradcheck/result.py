@@ -49,7 +49,7 @@ def _not_negative(value: float) -> float:
 
 
 ErrorSize = Annotated[float, AfterValidator(_not_negative)]
-"""An error or its bar, at least 0. It may be infinite or NaN, where what it is about is."""
+"""An error or its bound, at least 0; infinite or NaN where the numbers compared are."""
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
@@ -96,11 +96,11 @@ class _JacobianEntry(_Record):
 
 class WrongEntry(_JacobianEntry):
     """One entry of the Jacobian on which backward and the numerical derivative disagree by more
-    than the bar.
+    than the error bound.
     """
 
     numeric: float
-    bar: ErrorSize
+    error_bound: ErrorSize
 
     @property
     def relative_error(self) -> float:
@@ -143,7 +143,7 @@ class StepScan(_JacobianEntry):
     chosen: Positive
     """The step from which the value was extrapolated."""
     value: float
-    bar: ErrorSize
+    error_bound: ErrorSize
 
     @model_validator(mode="after")
     def _each_step_has_its_numbers(self) -> Self:
@@ -193,7 +193,7 @@ class Fix(_Record):
     """The line as it should be, without its indent."""
 
 
-UNFINISHED = "not looked further"
+UNFINISHED = "diagnosis stopped"
 """Begins a summary's mark when not every mistake was named; the reason follows."""
 
 
@@ -229,7 +229,7 @@ class GradientSummary(_Record):
     exhaustive: bool = True
     """Whether the counts are exact; if not, they are lower bounds."""
     worst_error: ErrorSize = 0.0
-    """Largest |analytic − numeric| over its bar that was seen: at most 1 on a PASS."""
+    """Largest |analytic − numeric| over its bound that was seen: at most 1 on a PASS."""
     why: str = ""
     diagnosis: tuple[Diagnosis, ...] = ()
     """Broken contracts first, then the causes that reproduce the numerical derivative."""
@@ -289,7 +289,7 @@ class GradientSummary(_Record):
             return self.diagnosis[0].text
         if self.why or self.verdict is not Status.FAIL:
             return self.why
-        entries = "" if self.unfinished else "; no single entry is outside of its own bar"
+        entries = "" if self.unfinished else "; no single entry is outside of its own error bound"
         return f"the gradient is wrong along a random direction{entries}"
 
     def _part(self, name: str) -> str:
@@ -325,7 +325,7 @@ class Result(_Record):
     """The signal that killed the process, such as ``SIGSEGV``; empty if none did."""
     values: tuple[Value, ...] = ()
     """Outputs and gradients, where they are to be compared with those of other backends."""
-    beside: str = ""
+    compared_with: str = ""
     """Of a comparison, the other backend; empty for the result of a case."""
     seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
     instead: dict[str, Any] = {}
@@ -345,7 +345,7 @@ class Result(_Record):
     @property
     def cases(self) -> tuple[str, ...]:
         """The names of the cases that it is about: one, or the two that were compared."""
-        if not self.beside:
+        if not self.compared_with:
             return (self.name,)
-        stem = self.name.removesuffix(f"@{self.beside},{self.backend}")
-        return f"{stem}@{self.beside}", f"{stem}@{self.backend}"
+        stem = self.name.removesuffix(f"@{self.compared_with},{self.backend}")
+        return f"{stem}@{self.compared_with}", f"{stem}@{self.backend}"

@@ -1,6 +1,6 @@
 """The pictures of the documentation, drawn from real runs: python docs/pictures/draw.py
 
-- steps.svg: the error and the bar of the differences of tanh at every step, and the step that is taken
+- steps.svg: the error and the error bound of the differences of tanh at every step, and the step that is taken
 - kink.svg: the slopes of relu and of tanh on both sides of 0, at every step
 - wrong.svg, wrong-narrow.svg: the screen of README's wrong backward, on a wide terminal and as narrow as a phone
 - check.svg, check-narrow.svg: the screen of the tutorial's wrong layer
@@ -110,12 +110,13 @@ def steps() -> None:
     plot = Plot("The derivative of tanh at 0.5, from every step", "step h", "error, and noise / h (powers of 10)")
     for exponent in range(-15, 1, 3):
         plot.mark(share(10.0**exponent), f"10<tspan dy='-5' font-size='10'>{exponent}</tspan>")
-    plot.line([(k, share(noise[0] / RATIO**k)) for k, _ in pairs], GREY, "noise / h: the bar of that step", dashed=True)
+    bounds = [(k, share(noise[0] / RATIO**k)) for k, _ in pairs]
+    plot.line(bounds, GREY, "noise / h: the error bound of that step", dashed=True)
     plot.line([(k, share(abs(value - truth))) for k, value in pairs], BLUE, "")
-    taken, bar = int(found.step[0]), float(found.both.bar[0])
+    taken, bound = int(found.step[0]), float(found.both.bar[0])
     plot.parts += [
-        f'<circle cx="{plot.x(taken):.1f}" cy="{plot.y(share(bar)):.1f}" r="6" fill="none" stroke="{RED}"/>',
-        text(plot.x(taken), plot.y(share(bar)) - 34, f"taken: ± {bar:.0e}", "middle", colour=RED),
+        f'<circle cx="{plot.x(taken):.1f}" cy="{plot.y(share(bound)):.1f}" r="6" fill="none" stroke="{RED}"/>',
+        text(plot.x(taken), plot.y(share(bound)) - 34, f"taken: ± {bound:.0e}", "middle", colour=RED),
         text(plot.x(-15), plot.y(share(1e-11)), "error of that step", colour=BLUE),
     ]
     plot.write("steps.svg")

@@ -72,7 +72,7 @@ def difference(left: Value, right: Value, backends: tuple[str, str]) -> str:
     worst = int(np.argmax(error))
     share = f"{int(wrong.sum())} of {wrong.size} elements differ"
     if scale:
-        share += f", by up to {error[worst] / scale:.1e} of the largest, bar {rtol:.0e}"
+        share += f", by up to {error[worst] / scale:.1e} of the largest, tolerance {rtol:.0e}"
     return f"{x[worst]:.8g} on {backends[0]}, {y[worst]:.8g} on {backends[1]} ({share})"
 
 

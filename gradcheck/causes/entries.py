@@ -386,7 +386,7 @@ def steps_of(prober: Prober, entry: Entry) -> StepScan | None:
         rounding=tuple((noise.reshape(-1)[0] / steps).tolist()),
         chosen=RATIO ** int(derivative.step[0]) * scale,
         value=value / scale,
-        bar=bar / scale,
+        error_bound=bar / scale,
     )
 
 

@@ -651,5 +651,5 @@ class Point:
             output_index=output_index,
             analytic=entry.analytic,
             numeric=entry.numeric,
-            bar=entry.bar,
+            error_bound=entry.bar,
         )

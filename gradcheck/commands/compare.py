@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import click
 
-from gradcheck.report.record import Report
+from gradcheck.report.record import REPORT_FORMAT, Report
 from gradcheck.result import Result
 from gradcheck.run.known_failure import KnownFailure
 from gradcheck.support.display_paths import count
@@ -76,6 +76,7 @@ def results_in(path: str) -> dict[str, Result]:
         raise UserError(f"{path}: {getattr(error, 'strerror', error)}") from None
     except (ValueError, RecursionError):
         raise UserError(
-            f"{path}: this is not a report, as `gradcheck run --report json:results.json` writes it"
+            f"{path}: this is not a report of the format {REPORT_FORMAT}, which "
+            "`gradcheck run --report json:results.json` writes"
         ) from None
     return {result.name: result for result in report.results}

@@ -113,10 +113,10 @@ def uncut_lines(result: Result) -> list[str]:
     lines = []
     wrong = result.checked.wrong
     if wrong:
-        lines.append("all wrong entries (output, input: analytic, numeric ± bar):")
+        lines.append("all wrong entries (output, input: analytic, numeric ± bound):")
     for one in wrong:
         entry = f"{one.output}{list(one.output_index)}, {one.input}{list(one.index)}"
-        values = f"{number(one.analytic)}, {number(one.numeric)} ± {one.bar:.0e}"
+        values = f"{number(one.analytic)}, {number(one.numeric)} ± {one.error_bound:.0e}"
         lines.append(f"  {entry}: {values}")
     if result.output.strip():
         lines.append("what it printed:")

@@ -113,12 +113,12 @@ def run_all(
     shown = screen.running(heading, len(cases), settings.shown, executor.at_work)
     with stopped_by_signals(executor), shown, executor:
         ordered = executor.results(cases, settings.known, on_done, settings.shuffle)
-        for plain_result in side_by_side.beside(ordered):
+        for plain_result in side_by_side.with_comparisons(ordered):
             settings.require(plain_result)
             result = settings.baseline.judged(plain_result)
             results.append(result)
             screen.show(result)
-            if result.beside:
+            if result.compared_with:
                 settings.record.append(by_name[result.cases[0]], result)
             failures += not result.status.green
             if failures == settings.max_failures:
@@ -146,7 +146,7 @@ def missing_names(results: Sequence[Result]) -> list[str]:
 
 def missing_results(cases: Sequence[Case], results: Sequence[Result]) -> int:
     """Return how many cases have no result."""
-    return len(cases) - sum(not result.beside for result in results)
+    return len(cases) - sum(not result.compared_with for result in results)
 
 
 def leave_at_once(number: int, frame: object) -> None:

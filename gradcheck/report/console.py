@@ -197,7 +197,7 @@ def make_table(results: Sequence[Result], width: int, *, verbose: bool = False) 
     table.add_column("scenario", overflow="fold", max_width=max(LEAST_NAMES, longest))
     table.add_column("status")
     if width >= NARROW_SCREEN:
-        table.add_column("worst error / bar", justify="right", no_wrap=True)
+        table.add_column("worst error / bound", justify="right", no_wrap=True)
     table.add_column("seconds", justify="right", no_wrap=True)
 
     def add_row(name: Text, status: Text, ratio: str, seconds: float) -> None:
@@ -236,6 +236,6 @@ def file_counts(results: Sequence[Result]) -> Text:
 
 
 def file_ratio(results: Sequence[Result]) -> str:
-    """Return the largest error of a file over its bar, of the gradients that are right."""
+    """Return the largest error of a file over its bound, of the gradients that are right."""
     right = [one.checked.worst_error for one in results if one.checked.verdict is Status.PASS]
     return f"{max(right):.2g}" if right else ""

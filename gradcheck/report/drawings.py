@@ -24,7 +24,7 @@ class HeatMapCell(NamedTuple):
     x: int
     y: int
     shade: float
-    """How dark: 0.15 if the error is just above its bar, 1 if it is a billion times that, or not a
+    """How dark: 0.15 if the error is just above its bound, 1 if it is a billion times that or not a
     number; 0 if the entry is not among the wrong ones."""
     right: bool
     title: str
@@ -75,7 +75,7 @@ def heat_map(
         entry, is_right = by_place.get((column, row)), all_listed and column not in listed
         words = "right" if is_right else "not among the wrong ones that are listed"
         if entry is not None:
-            numeric = f"{number(entry.numeric)} ± {entry.bar:.0e}"
+            numeric = f"{number(entry.numeric)} ± {entry.error_bound:.0e}"
             words = f"analytic {number(entry.analytic)}, numeric {numeric}"
         title = f"d {element(output, row)} / d {element(input, column)}: {words}"
         cells.append(HeatMapCell(x, y, shade(entry), is_right, title))
@@ -101,12 +101,13 @@ def side(seen: set[Index], total: int) -> list[Index]:
 
 
 def shade(entry: WrongEntry | None) -> float:
-    """How dark an entry is: by the decades that its error lies above its bar."""
+    """How dark an entry is: by the decades that its error lies above its bound."""
     if entry is None:
         return 0.0
-    if not 0 < entry.bar < math.inf or not 0 < entry.error < math.inf:
+    if not 0 < entry.error_bound < math.inf or not 0 < entry.error < math.inf:
         return 1.0
-    return min(1.0, 0.15 + 0.85 * max(0.0, math.log10(entry.error) - math.log10(entry.bar)) / 9)
+    decades = math.log10(entry.error) - math.log10(entry.error_bound)
+    return min(1.0, 0.15 + 0.85 * max(0.0, decades) / 9)
 
 
 # --------------------------------------------------------------------------- the step plot
@@ -135,8 +136,8 @@ class Plot(NamedTuple):
     columns: list[Mark]
     rows: list[Mark]
     chosen: float
-    bar: float
-    claim: float
+    error_bound: float
+    backward: float
     said: str
 
 
@@ -173,7 +174,8 @@ def plot(scan: StepScan) -> Plot:
     rows = zip(scan.steps, errors, scan.rounding, strict=True)
     finite = [row for row in rows if all(map(math.isfinite, row))]
     off = absolute_error(scan.analytic, scan.value)
-    shown = [error for error in (*(error for _, error, _ in finite), scan.bar, off) if error > 0]
+    errors = [*(error for _, error, _ in finite), scan.error_bound, off]
+    shown = [error for error in errors if error > 0]
     x = LogAxis(scan.steps, FRAME["left"], FRAME["right"])
     y = LogAxis([e for e in shown if e < math.inf] or [1.0], FRAME["bottom"], FRAME["top"])
     return Plot(
@@ -183,8 +185,8 @@ def plot(scan: StepScan) -> Plot:
         x.ticks(),
         y.ticks(),
         x.at(scan.chosen),
-        y.at(scan.bar),
+        y.at(scan.error_bound),
         y.at(off),
-        f"taken: {number(scan.value)} ± {scan.bar:.0e}, from the step {scan.chosen:.1e}; "
+        f"taken: {number(scan.value)} ± {scan.error_bound:.0e}, from the step {scan.chosen:.1e}; "
         f"backward: {number(scan.analytic)}, off by {off:.1e}",
     )

@@ -37,7 +37,7 @@ def as_github(report: Report) -> str:
 
 
 def error_of(result: Result) -> float:
-    """The largest error of a result over its bar; infinite for what has no error at all."""
+    """The largest error of a result over its bound; infinite where nothing was measured."""
     return result.checked.worst_error
 
 

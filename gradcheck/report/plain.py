@@ -33,7 +33,7 @@ def color_of(status: Status) -> str:
 
 
 def result_line(result: Result) -> str:
-    """``FAIL lstm-cell@numpy specs/rnn.grad.yaml:12:5 W_hh[1,2] rel=3.2e-02 bar=5e-13 0.41s``.
+    """``FAIL lstm-cell@numpy specs/rnn.grad.yaml:12:5 W_hh[1,2] rel=3.2e-02 bound=5e-13 0.41s``.
 
     It is never truncated. Status and name are always the first two words; marks of the verdict in
     brackets come before the time.
@@ -41,7 +41,7 @@ def result_line(result: Result) -> str:
     parts = [str(result.status), one_line(result.name), place(result)]
     wrong = worst_first(result.checked.wrong)
     if wrong and result.status is Status.FAIL:
-        error = f"rel={wrong[0].relative_error:.1e} bar={wrong[0].bar:.0e}"
+        error = f"rel={wrong[0].relative_error:.1e} bound={wrong[0].error_bound:.0e}"
         parts += [element(wrong[0].input, wrong[0].index), error]
     elif result.message:
         parts.append(one_line(result.message))

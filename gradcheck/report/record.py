@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
-from typing import Any, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue, SkipJsonSchema
@@ -16,6 +16,7 @@ from gradcheck.backends.base import installed_version
 from gradcheck.case.case import Case
 from gradcheck.result import Result
 
+REPORT_FORMAT: Final = "gradcheck-report/2"
 PACKAGES = ("numpy", "cupy", "paddlepaddle")
 """Whose versions a report tells."""
 
@@ -38,7 +39,9 @@ class Report(BaseModel):
         defer_build=True,
     )
 
-    format: str = Field(default="gradcheck-report/1", description="The format of this file.")
+    format: Literal["gradcheck-report/2"] = Field(
+        default=REPORT_FORMAT, description="The format of this file."
+    )
     gradcheck: str = Field(
         default_factory=lambda: __version__, description="The version of gradcheck."
     )

@@ -101,16 +101,16 @@ def explaining(gradient: GradientSummary) -> list[str]:
 
 
 def entry_table(gradient: GradientSummary, width: int, shown: int) -> list[str]:
-    """The worst wrong entries: analytic, numeric with its bar, and the relative error.
+    """The worst wrong entries: analytic, numeric with its error bound, and the relative error.
 
     A table, or two lines for each if that is wider than `width`.
     """
     entries = worst_first(gradient.wrong)[:shown]
     if not entries:
         return []
-    rows = [("", "analytic", "numeric ± bar", "rel. error")]
+    rows = [("", "analytic", "numeric ± bound", "rel. error")]
     for entry in entries:
-        numeric = f"{number(entry.numeric)} ± {entry.bar:.0e}"
+        numeric = f"{number(entry.numeric)} ± {entry.error_bound:.0e}"
         relative = f"{entry.relative_error:.1e}"
         rows.append((entry.derivative, number(entry.analytic), numeric, relative))
     names, analytic, numerics, _ = (max(map(len, column)) for column in zip(*rows, strict=True))
@@ -141,7 +141,7 @@ def step_lines(scan: StepScan) -> list[str]:
     for step, difference, rounding in zip(scan.steps, scan.differences, scan.rounding, strict=True):
         chosen = "  ◀ chosen" if step == scan.chosen else ""
         lines.append(f"  {step:<8.1e} {number(difference):<15} ± {rounding:.0e}{chosen}")
-    return [*lines, f"  extrapolated from there: {number(scan.value)} ± {scan.bar:.0e}"]
+    return [*lines, f"  extrapolated from there: {number(scan.value)} ± {scan.error_bound:.0e}"]
 
 
 def excerpt(cause: Diagnosis, width: int) -> list[str]:

@@ -56,7 +56,7 @@ class JournalContents:
 
     def known_results(self, cases: Iterable[Case]) -> dict[str, Result]:
         """Return by name the results of the cases that are recorded just as they are now."""
-        recorded = {one.key: one.result for one in self.records if not one.result.beside}
+        recorded = {one.key: one.result for one in self.records if not one.result.compared_with}
         keys = {case.name: key(case) for case in cases}
         return {name: recorded[key] for name, key in keys.items() if key in recorded}
 

@@ -22,7 +22,7 @@ class SideBySide:
         self.compared = 0
         """Pairs of cases whose values were compared."""
 
-    def beside(self, results: Iterable[Result]) -> Iterator[Result]:
+    def with_comparisons(self, results: Iterable[Result]) -> Iterator[Result]:
         """Yield the results, those of one scenario at one point of its matrix next to each other,
         without their values; and the differences.
         """
@@ -59,7 +59,7 @@ def different(one: Result, other: Result, lines: Sequence[str]) -> Result:
         name=f"{one.name},{other.backend}",
         scenario=other.scenario,
         backend=other.backend,
-        beside=one.backend,
+        compared_with=one.backend,
         path=other.path,
         line=other.line,
         column=other.column,

@@ -877,7 +877,7 @@ Timeout = Annotated[float, Field(gt=0, le=3600)]
 Rtol = Annotated[float, Field(gt=0, lt=1)]
 _SEED = "Seed of the case's random numbers, 0 to 2**32 − 1."
 _TIMEOUT = "Wall-clock limit of a case, in seconds."
-_RTOL = "Relative tolerance that widens (never narrows) the error bar of the gradient check."
+_RTOL = "Relative tolerance that widens (never narrows) the error bound of the gradient check."
 
 
 class Source(Format):

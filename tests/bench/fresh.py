@@ -464,7 +464,7 @@ def line_is_right(found: Any, text: str, wanted: str) -> str:
     """Whether a diagnosis names a line of the forward that holds a text."""
     named = [int(d.line.rsplit(":", 1)[1]) for d in found.diagnosis if d.line]
     if not named:
-        return next((mark for mark in found.marks if mark.startswith("not looked further")), "no line named")
+        return next((mark for mark in found.marks if mark.startswith("diagnosis stopped")), "no line named")
     lines = text.splitlines()
     return "right line" if any(w in lines[n - 1] for n in named for w in wanted.split("|")) else "other line"
 

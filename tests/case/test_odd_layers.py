@@ -44,7 +44,7 @@ def test_an_odd_layer_gets_the_verdict_that_is_right_for_it(results: dict[str, A
 
 def test_what_is_raised_by_a_later_evaluation_says_by_which(results: dict[str, Any]) -> None:
     (mark,) = results["raises-late"]["gradient"]["marks"]
-    assert mark.startswith("not looked further: RuntimeError: too late · raised by evaluation ")
+    assert mark.startswith("diagnosis stopped: RuntimeError: too late · raised by evaluation ")
 
 
 def test_of_subnormal_inputs_the_entry_that_is_doubled_is_found(results: dict[str, Any]) -> None:

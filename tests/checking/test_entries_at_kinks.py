@@ -216,7 +216,7 @@ def test_a_wrong_entry_at_a_kink_is_outside_of_its_bar_and_the_panel_says_why() 
 
     result = gradcheck.check(lambda x: np.maximum(0, 1 - x), np.array([1.0, -1.0, 3.0]), backward=backward)
     assert result.verdict is Status.FAIL
-    assert all(entry.error > entry.bar for entry in result.wrong)
+    assert all(entry.error > entry.error_bound for entry in result.wrong)
     assert "kink: the gradient is not between the one-sided derivatives at x[0]" in str(result)
 
 

@@ -129,7 +129,7 @@ def test_a_wrong_backward_fails_with_a_confirmed_entry(forward: Any, backward: A
     assert summary.verdict is Status.FAIL
     assert summary.wrong
     for entry in summary.wrong:
-        assert abs(entry.analytic - entry.numeric) > entry.bar
+        assert abs(entry.analytic - entry.numeric) > entry.error_bound
 
 
 def test_one_dead_element_is_named_alone() -> None:
@@ -165,7 +165,7 @@ def test_the_steps_of_the_worst_entry_show_truncation_and_rounding() -> None:
     scan = found.scan
     assert scan is not None
     assert (scan.input, scan.index, scan.output_index, scan.analytic) == ("x0", (1,), (1,), 8.0)
-    assert abs(scan.value - 12) <= scan.bar < 1e-9
+    assert abs(scan.value - 12) <= scan.error_bound < 1e-9
     assert list(scan.steps) == sorted(scan.steps)
     assert scan.chosen in scan.steps
     for step, difference, rounding in zip(scan.steps, scan.differences, scan.rounding, strict=True):
@@ -331,7 +331,7 @@ def test_what_hardly_stands_out_of_its_rounding_is_not_told_where_no_operation_i
 
 def test_the_verdict_stands_when_there_is_no_time_to_name_what_is_wrong() -> None:
     found = check(np.tanh, lambda x, y, g: g * (1 + y * y), NORMAL, seconds=0.0)
-    assert (found.verdict, found.wrong, found.marks) == (Status.FAIL, (), ("not looked further: no time is left",))
+    assert (found.verdict, found.wrong, found.marks) == (Status.FAIL, (), ("diagnosis stopped: no time is left",))
     assert "no time" not in str(check(np.tanh, lambda x, y, g: g * (1 + y * y), NORMAL).marks)
 
 
@@ -344,7 +344,7 @@ def test_the_verdict_stands_when_the_search_for_its_cause_ends_in_an_error(
     (mark,) = found.marks
     assert found.verdict is Status.FAIL
     assert found.wrong
-    assert mark.startswith("not looked further: ZeroDivisionError: division by zero (test_gradient.py:")
+    assert mark.startswith("diagnosis stopped: ZeroDivisionError: division by zero (test_gradient.py:")
 
 
 def test_full_effort_counts_every_wrong_entry() -> None:

@@ -86,7 +86,7 @@ def test_what_two_backends_compute_differently_is_a_failure_of_its_own(spec, gra
     assert "    gradient of x: " in done.out
     assert "again: gradcheck run a.grad.yaml tanh@numpy tanh@paddle@9.0.0 -v" in done.out
     report = json.loads(Path("a.json").read_text())
-    assert (report["not_run"], [one["beside"] for one in report["results"]]) == (0, ["", "", "numpy"])
+    assert (report["not_run"], [one["compared_with"] for one in report["results"]]) == (0, ["", "", "numpy"])
     assert 'tests="3"' in Path("a.xml").read_text()
     again = gradcheck("run", "--lf", "-b", "numpy,paddle@9.0.0")
     assert (again.code, [line.split()[0] for line in again.out.splitlines()[:3]]) == (1, ["PASS", "PASS", "FAIL"])

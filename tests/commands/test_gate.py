@@ -140,7 +140,8 @@ def test_two_reports_are_compared(suite, run, gradcheck):
 def test_what_is_no_report_is_explained(gradcheck, folder):
     (folder / "a.json").write_text("{}")
     assert "no.json: No such file" in gradcheck("compare", "no.json", "a.json").err
-    for text in ("[1]", "{}", "no JSON"):
+    other_format = '{"format": "gradcheck-report/1", "results": []}'
+    for text in ("[1]", "{}", "no JSON", other_format):
         (folder / "b.json").write_text(text)
         done = gradcheck("compare", "b.json", "b.json")
         assert (done.code, "this is not a report" in done.err) == (2, True)

@@ -419,7 +419,7 @@ def test_a_terminal_gets_the_table_and_a_progress_bar(spec, folder, environment,
                 break
         os.close(ours)
     assert process.returncode == 0
-    assert (b"worst error / bar" in output) is rich
+    assert (b"worst error / bound" in output) is rich
     assert (b"PASS op@numpy" in output) is not rich
     assert (b"\x1b[" in output) is rich
     assert (b"0/1" in output) is rich

@@ -25,15 +25,15 @@ def findings() -> Any:
     """The specs and the words of the findings."""
     texts = {file.stem: file.read_text(encoding="utf-8") for file in FOLDER.glob("*.yaml")}
     read = {name: yaml.load(text, yaml.CSafeLoader) for name, text in texts.items()}
-    return read["released.grad"]["scenarios"], read["mended.grad"]["scenarios"], read["findings"]
+    return read["released.grad"]["scenarios"], read["fixed.grad"]["scenarios"], read["findings"]
 
 
 def test_every_finding_has_a_scenario_and_stands_on_the_page() -> None:
-    released, mended, words = findings()
+    released, fixed, words = findings()
     tagged = {scenario["id"] for scenario in released if "finding" in scenario.get("tags", [])}
     page = (ROOT / "docs/findings.md").read_text(encoding="utf-8")
     assert set(words) <= tagged
-    assert {scenario["id"].removeprefix("mended-") for scenario in mended} <= tagged
+    assert {scenario["id"].removeprefix("fixed-") for scenario in fixed} <= tagged
     assert all(f"## {finding['title']}\n" in page for finding in words.values())
 
 

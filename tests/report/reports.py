@@ -16,7 +16,7 @@ NASTY = (
 """What a layer may say, and be called."""
 
 
-def wrong(k: int = 0, numeric: float = 3.0, bar: float = 1e-12) -> WrongEntry:
+def wrong(k: int = 0, numeric: float = 3.0, error_bound: float = 1e-12) -> WrongEntry:
     return WrongEntry(
         input="x",
         index=(k,),
@@ -24,14 +24,14 @@ def wrong(k: int = 0, numeric: float = 3.0, bar: float = 1e-12) -> WrongEntry:
         output_index=(k,),
         analytic=2.0,
         numeric=numeric,
-        bar=bar,
+        error_bound=error_bound,
     )
 
 
 SCAN = StepScan(
     input="x", index=(0,), output="out", output_index=(0,), analytic=2.0,
     steps=(1e-8, 1e-6, 1e-4, 1e-2), differences=(3.0 + 1e-8, 3.0 - 1e-10, 3.0 + 1e-12, 3.001),
-    rounding=(1e-7, 1e-9, 1e-11, 1e-13), chosen=1e-4, value=3.0, bar=1e-11,
+    rounding=(1e-7, 1e-9, 1e-11, 1e-13), chosen=1e-4, value=3.0, error_bound=1e-11,
 )  # fmt: skip
 CAUSE = Diagnosis(
     code="GC102",

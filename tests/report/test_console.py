@@ -45,12 +45,12 @@ RESULTS = [
 def test_passing_rows_are_folded_into_a_row_per_file():
     assert screen_of(*RESULTS) == (
         "the header\n"
-        "scenario                   status           worst error / bar  seconds\n"
-        "/x/a.grad.yaml             3 PASS, 1 XFAIL               0.25     1.00\n"
-        "  known@numpy              XFAIL                                  0.25\n"
+        "scenario                   status           worst error / bound  seconds\n"
+        "/x/a.grad.yaml             3 PASS, 1 XFAIL                 0.25     1.00\n"
+        "  known@numpy              XFAIL                                    0.25\n"
         "    3.3.1 leaves [x] None\n"
-        "/x/b.grad.yaml             1 SKIP                                 0.25\n"
-        "  other@numpy              SKIP                                   0.25\n"
+        "/x/b.grad.yaml             1 SKIP                                   0.25\n"
+        "  other@numpy              SKIP                                     0.25\n"
         "    not installed\n"
         "3 PASS, 1 SKIP, 1 XFAIL in 2.0 s"
     )
@@ -117,12 +117,14 @@ def test_the_table_keeps_what_belongs_together_at_any_width(width):
 
 def test_verbose_shows_every_row():
     output = screen_of(*RESULTS, verbose=True)
-    assert "  one@numpy                PASS                          0.25     0.25\n" in output
-    assert "  two@numpy                PASS                         0.031     0.25\n" in output
+    assert "  one@numpy                PASS                            0.25     0.25\n" in output
+    assert "  two@numpy                PASS                           0.031     0.25\n" in output
 
 
 def test_a_failure_has_a_panel_with_what_is_needed_to_act():
-    entry = WrongEntry(input="w", index=(1, 2), output="out", output_index=(), analytic=1.0, numeric=2.0, bar=1e-12)
+    entry = WrongEntry(
+        input="w", index=(1, 2), output="out", output_index=(), analytic=1.0, numeric=2.0, error_bound=1e-12
+    )
     failed = make_result(
         "bad",
         Status.FAIL,
@@ -132,7 +134,7 @@ def test_a_failure_has_a_panel_with_what_is_needed_to_act():
     output = screen_of(failed, again_options="--seed 1")
     assert "╭─ FAIL bad@numpy · /x/a.grad.yaml:3:5 ─" in output
     assert "│ gradient of w: 1 of 6 entries wrong " in output
-    assert "│   d out / d w[1,2]  1         2 ± 1e-12      5.0e-01  ◀ worst: off by 1 " in output
+    assert "│   d out / d w[1,2]  1         2 ± 1e-12        5.0e-01  ◀ worst: off by 1 " in output
     assert "│ again: gradcheck run /x/a.grad.yaml bad@numpy --seed 1 -v " in output
     assert output.endswith("1 FAIL in 2.0 s")
 
@@ -145,7 +147,7 @@ def test_on_a_narrow_screen_an_entry_has_lines_of_its_own():
         output_index=(11, 3),
         analytic=1 / 3,
         numeric=-2 / 3,
-        bar=1e-12,
+        error_bound=1e-12,
     )
     found = GradientSummary(verdict=Status.FAIL, wrong=(entry,), wrong_counts={"weight": (1, 6)})
     output = screen_of(make_result("bad", Status.FAIL, message=found.headline(), gradient=found), width=60)

@@ -38,7 +38,7 @@ def test_the_json_report_keeps_its_schema_and_gives_everything_back() -> None:
     jsonschema.Draft202012Validator.check_schema(report_schema())
     jsonschema.validate(found, report_schema(), cls=jsonschema.Draft202012Validator)
     assert repr(Report.model_validate(found)) == repr(REPORT)
-    assert found["format"] == "gradcheck-report/1"
+    assert found["format"] == "gradcheck-report/2"
     assert {"numpy"} <= set(found["versions"])
 
 
@@ -159,7 +159,7 @@ FAR = [0.0, 5e-324, 1e-300, 1.7e308, math.inf, math.nan]
 def test_numbers_at_the_ends_of_their_range_are_drawn(format: str, far: float) -> None:
     scan = SCAN.model_copy(update={
         "steps": (5e-324, 1.7e308), "differences": (-far, far), "rounding": (far, 0.0),
-        "chosen": 1.7e308, "value": far, "bar": far, "analytic": -far,
+        "chosen": 1.7e308, "value": far, "error_bound": far, "analytic": -far,
     })  # fmt: skip
     entries = tuple(wrong(k, numeric, far) for k, numeric in enumerate([far, -far, 0.0]))
     one = result("far", Status.FAIL, "far", gradient=gradient(wrong=entries, scan=scan))

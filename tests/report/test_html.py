@@ -215,5 +215,5 @@ def test_the_step_plot_has_a_point_for_each_step_and_shows_what_was_chosen() -> 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, 0.0, 3.0, 1e-320])
 def test_a_plot_is_drawn_of_whatever_was_scanned(value: float) -> None:
-    odd = SCAN.model_copy(update={"differences": (value,) * 4, "analytic": value, "value": 3.0, "bar": 0.0})
+    odd = SCAN.model_copy(update={"differences": (value,) * 4, "analytic": value, "value": 3.0, "error_bound": 0.0})
     assert failures(result("w", Status.FAIL, "m", gradient=gradient(wrong=(wrong(),), scan=odd))) is not None

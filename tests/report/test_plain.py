@@ -34,7 +34,7 @@ def make_result(status: Status = Status.PASS, **fields) -> Result:
     return Result(**{**known, "path": path, "status": status, "seconds": 0.412, **fields})
 
 
-def wrong(analytic: float, numeric: float, index=(1, 2), bar=5e-13, output="out", output_index=()) -> WrongEntry:
+def wrong(analytic: float, numeric: float, index=(1, 2), bound=5e-13, output="out", output_index=()) -> WrongEntry:
     return WrongEntry(
         input="W_hh",
         index=index,
@@ -42,7 +42,7 @@ def wrong(analytic: float, numeric: float, index=(1, 2), bar=5e-13, output="out"
         output_index=output_index,
         analytic=analytic,
         numeric=numeric,
-        bar=bar,
+        error_bound=bound,
     )
 
 
@@ -72,7 +72,7 @@ FAILED = make_result(
         ),
         (
             FAILED,
-            "FAIL lstm-cell@numpy specs/rnn.grad.yaml:12:5 W_hh[3,3] rel=3.3e-01 bar=5e-13 0.41s",
+            "FAIL lstm-cell@numpy specs/rnn.grad.yaml:12:5 W_hh[3,3] rel=3.3e-01 bound=5e-13 0.41s",
         ),
     ],
 )
@@ -94,13 +94,13 @@ def test_the_headline_says_where_it_was_found():
 def test_a_scalar_has_no_index_and_a_nan_counts_as_the_worst():
     entries = (wrong(5.0, 1.0, ()), wrong(math.nan, 1.0, ()))
     result = make_result(Status.FAIL, gradient=GradientSummary(verdict=Status.FAIL, wrong=entries))
-    assert " W_hh rel=inf bar=5e-13 " in result_line(result)
+    assert " W_hh rel=inf bound=5e-13 " in result_line(result)
 
 
 def test_a_failure_shows_the_wrong_entries_worst_first():
     assert failure_block(FAILED, "--seed 3") == [
         "gradient of W_hh: 7 of 48 entries wrong; x, b right",
-        "                       analytic    numeric ± bar       rel. error",
+        "                       analytic    numeric ± bound     rel. error",
         "  d out / d W_hh[3,3]  3           2 ± 5e-13           3.3e-01  ◀ worst: off by 1",
         "  d out / d W_hh[1,2]  0.41278311  0.39990127 ± 5e-13  3.1e-02",
         "  d out / d W_hh[0,0]  1           1.0001 ± 5e-13      1.0e-04",
@@ -131,7 +131,7 @@ def test_an_element_that_is_wrong_in_several_entries_is_one():
 def test_a_failure_without_a_single_wrong_entry_says_so():
     found = GradientSummary(verdict=Status.FAIL, wrong_counts={"x": (0, 6)})
     assert found.headline() == (
-        "the gradient is wrong along a random direction; no single entry is outside of its own bar"
+        "the gradient is wrong along a random direction; no single entry is outside of its own error bound"
     )
 
 
@@ -337,7 +337,7 @@ def test_verbose_shows_the_details_of_what_is_as_expected_too(capsys):
 def test_verbose_shows_the_steps_of_the_worst_entry(capsys):
     scan = StepScan(
         input="x", index=(0,), output="out", output_index=(), analytic=2.0, steps=(1e-6, 1e-4),
-        differences=(3.0, 3.5), rounding=(1e-9, 1e-11), chosen=1e-4, value=3.25, bar=1e-11,
+        differences=(3.0, 3.5), rounding=(1e-9, 1e-11), chosen=1e-4, value=3.25, error_bound=1e-11,
     )  # fmt: skip
     result = make_result(Status.FAIL, gradient=GradientSummary(verdict=Status.FAIL, scan=scan))
     PlainScreen().show(result)

@@ -10,7 +10,7 @@ from gradcheck.run.answer import MOST_ALTOGETHER, MOST_TEXT, Outcome, answer_lin
 
 SCAN = StepScan(
     input="x", index=(0,), output="out", output_index=(0,), analytic=2.0, steps=(1e-8, 1e-4), differences=(3.0, 3.0),
-    rounding=(1e-7, 1e-11), chosen=1e-4, value=3.0, bar=1e-11,
+    rounding=(1e-7, 1e-11), chosen=1e-4, value=3.0, error_bound=1e-11,
 )  # fmt: skip
 GRADIENT = GradientSummary(
     verdict=Status.FAIL, wrong_counts={"x": (1, 2)}, scan=SCAN,

@@ -14,7 +14,13 @@ from gradcheck.run.journal import key, open_journal, read_journal
 from gradcheck.support.user_error import UserError
 
 WRONG = WrongEntry(
-    input="x", index=(0,), output="out", output_index=(1,), analytic=float("nan"), numeric=float("-inf"), bar=1e-300
+    input="x",
+    index=(0,),
+    output="out",
+    output_index=(1,),
+    analytic=float("nan"),
+    numeric=float("-inf"),
+    error_bound=1e-300,
 )
 
 

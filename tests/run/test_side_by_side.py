@@ -35,7 +35,7 @@ def seen(cases, answers, side_by_side=None):
         case.result(status, "", values=() if number is None else (value_of("out", np.float64(number)),))
         for case, (status, number) in zip(cases, answers, strict=True)
     ]
-    return list((side_by_side or SideBySide()).beside(results))
+    return list((side_by_side or SideBySide()).with_comparisons(results))
 
 
 P, X = Status.PASS, Status.XFAIL
@@ -51,29 +51,29 @@ def test_what_agrees_comes_as_it_is_without_its_values(cases):
 
 def test_a_difference_comes_behind_the_cases_of_its_scenario(cases):
     found = seen(cases, [(P, 1.0)] * 4 + [(P, 2.0)] + [(P, 1.0)] * 4)
-    assert [one.name for one in found if one.beside] == ["one/dtype=float64@numpy,paddle@3.0.0"]
-    at = next(k for k, one in enumerate(found) if one.beside)
+    assert [one.name for one in found if one.compared_with] == ["one/dtype=float64@numpy,paddle@3.0.0"]
+    at = next(k for k, one in enumerate(found) if one.compared_with)
     assert [one.name for one in found[at - 3 : at]] == [case.name for case in cases[3:6]]
     assert found[at].status is Status.FAIL
     assert found[at].message == (
         "both do as documented, but out: 1 on numpy, 2 on paddle@3.0.0 "
-        "(1 of 1 elements differ, by up to 5.0e-01 of the largest, bar 1e-12)"
+        "(1 of 1 elements differ, by up to 5.0e-01 of the largest, tolerance 1e-12)"
     )
     assert found[at].cases == ("one/dtype=float64@numpy", "one/dtype=float64@paddle@3.0.0")
 
 
 def test_what_does_otherwise_and_is_pinned_is_not_told_twice(cases):
-    assert not any(one.beside for one in seen(cases, [(P, 1.0), (X, 2.0), (P, 1.0)] + [(P, 1.0)] * 6))
+    assert not any(one.compared_with for one in seen(cases, [(P, 1.0), (X, 2.0), (P, 1.0)] + [(P, 1.0)] * 6))
 
 
 def test_the_first_that_does_as_documented_is_what_others_are_held_against(cases):
     found = seen(cases, [(X, 1.0), (P, 2.0), (P, 3.0)] + [(P, None)] * 6)
-    assert [one.name for one in found if one.beside] == ["one/dtype=float32@paddle@3.0.0,paddle"]
+    assert [one.name for one in found if one.compared_with] == ["one/dtype=float32@paddle@3.0.0,paddle"]
 
 
 def test_a_run_that_is_stopped_compares_what_is_there(cases):
     """Also where results are missing between others: each is held against those of its own scenario and point."""
     there = [cases[0], cases[2], cases[4]]
     results = [case.result(P, "", values=(value_of("out", np.float64(k)),)) for k, case in enumerate(there)]
-    found = [one.name for one in SideBySide().beside(results)]
+    found = [one.name for one in SideBySide().with_comparisons(results)]
     assert found == [cases[0].name, cases[2].name, f"{cases[0].name},paddle", cases[4].name]

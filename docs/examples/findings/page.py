@@ -29,8 +29,8 @@ releases of Paddle from the package index and checks each class by its name; no 
 python docs/examples/findings/run.py
 ```
 
-Inputs and expectations are in [`released.grad.yaml`](examples/findings/released.grad.yaml), mended backwards in
-[`mended.py`](examples/findings/mended.py); the mended layers pass at the same inputs.
+Inputs and expectations are in [`released.grad.yaml`](examples/findings/released.grad.yaml), fixed backwards in
+[`fixed.py`](examples/findings/fixed.py); the fixed layers pass at the same inputs.
 
 ## Summary
 
@@ -124,8 +124,8 @@ def page(results: Mapping[str, Results], table: str, panels: Mapping[str, str]) 
         parts += [f"; {listed(releases)} ends earlier: {end}" for end, releases in ends.items()]
         parts += [".\n\n"]
         parts += ["```text\n", panels.get(name) or said(result), "\n```\n"]
-        if "mended" in finding:
-            parts += ["\nMended:\n\n```python\n", method(finding["mended"]), "\n```\n"]
+        if "fixed" in finding:
+            parts += ["\nFixed:\n\n```python\n", method(finding["fixed"]), "\n```\n"]
     return "".join(parts)
 
 
@@ -148,8 +148,8 @@ def listed(names: Sequence[str]) -> str:
 
 
 def method(name: str) -> str:
-    """The source of a mended backward."""
-    source = (HERE / "mended.py").read_text(encoding="utf-8")
+    """The source of a fixed backward."""
+    source = (HERE / "fixed.py").read_text(encoding="utf-8")
     tree = next(node for node in ast.parse(source).body if isinstance(node, ast.ClassDef) and node.name == name)
     backward = tree.body[-1]
     assert isinstance(backward, ast.FunctionDef)

@@ -1,7 +1,7 @@
 """Checks the layers of released packages, from an empty environment: python docs/examples/findings/run.py
 
 Installs gradcheck and the packages below build/findings, and five releases of Paddle where `gradcheck backends` keeps
-them (those that are there are used); runs `released.grad.yaml` and `mended.grad.yaml`, prints the summary and writes
+them (those that are there are used); runs `released.grad.yaml` and `fixed.grad.yaml`, prints the summary and writes
 docs/findings.md. Needs a package index and, with the releases still to be installed, 5 GB of disk.
 """
 
@@ -53,8 +53,8 @@ def main() -> int:
     text = page.summary(latest, layers(), {"paddlepaddle": RELEASES[-1]} | VERSIONS)
     print(text)
     (ROOT / "docs" / "findings.md").write_text(page.page(results, text, panels(tool)), encoding="utf-8")
-    mended = [name for name, result in latest.items() if name.startswith("mended-") and result["status"] != "PASS"]
-    return 1 if mended else 0
+    fixed = [name for name, result in latest.items() if name.startswith("fixed-") and result["status"] != "PASS"]
+    return 1 if fixed else 0
 
 
 def installed() -> Path:

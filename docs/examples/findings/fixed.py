@@ -1,4 +1,4 @@
-"""The layers of the findings with the backward mended: the same forward, inherited from the released class."""
+"""The layers of the findings with the backward fixed: the same forward, inherited from the released class."""
 
 from __future__ import annotations
 
