@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-import inspect
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
 
 from gradcheck.backends.base import (
     BACKENDS,
-    FRAMEWORK_PACKAGES,
     Array,
     Backend,
     backend_of_packages,
     is_differentiable,
     load_backend,
-    package_of,
 )
 from gradcheck.backends.bundled import BundledBackend
 from gradcheck.backends.hips import is_primitive
 from gradcheck.case.foreign_frameworks import refuse_array, refuse_layer
 from gradcheck.case.function import Call, TensorFunction
 from gradcheck.case.layer_signature import signature_of
-from gradcheck.case.names_in_code import names_in, references_of_function
-from gradcheck.case.reachable import reachable
+from gradcheck.case.reachable import frameworks_of, reachable
 from gradcheck.case.world import Declared, without_marks
 from gradcheck.case.world_call import FunctionOfWorld, WorldCall
 from gradcheck.spec.containers import filled, flat_names
@@ -57,7 +52,7 @@ def backend_of(function: Any, inputs: Sequence[Any], *, is_named: bool = False) 
     }
     if imported:
         values = (function, *flat_names("", list(inputs)).values())
-        own = {name for value in values for name in libraries_of(value)} or referred(function)
+        own = frameworks_of(values) or frameworks_of(reachable(function))
         for package, name in imported.items():
             if package in own:
                 return load_backend(name)
@@ -82,36 +77,6 @@ def require_engine_only(packages: Iterable[str]) -> None:
                 f"{package} is imported: pass Tensors of one (a command: -b {package}, or -b numpy "
                 "for Paddle's); a function of NumPy arrays has its gradients in backward="
             )
-
-
-def libraries_of(value: Any) -> set[str]:
-    """The libraries that a value is of, by itself or its classes."""
-    if isinstance(value, ModuleType):
-        found = {value.__name__.partition(".")[0]}
-    elif isinstance(value, FunctionType):
-        found = {package_of(value)}
-    elif isinstance(value, (MethodType, BuiltinFunctionType)):
-        # of what it is bound to, as `apply` is to its layer
-        found = {package_of(value), *libraries_of(value.__self__)}
-    else:
-        cls = value if inspect.isclass(value) else type(value)
-        found = {package_of(base) for base in cls.__mro__}
-    return found & FRAMEWORK_PACKAGES
-
-
-def referred(function: Any) -> set[str]:
-    """The libraries that the code of a function refers to, also through functions and classes, and
-    by attributes of modules."""
-    found = set[str]()
-    for value in reachable(function):
-        found |= libraries_of(value)
-        if isinstance(value, FunctionType):
-            attributes = names_in(value.__code__).attributes
-            for _, module in references_of_function(value):
-                if isinstance(module, ModuleType):
-                    members = (vars(module).get(name) for name in attributes)
-                    found.update(*map(libraries_of, members))
-    return found
 
 
 def tensor_function(

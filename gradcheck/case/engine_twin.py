@@ -19,9 +19,9 @@ import numpy as np
 
 from gradcheck.backends.base import Array, Backend, is_differentiable, package_of
 from gradcheck.backends.bundled import BundledBackend
-from gradcheck.case.arguments import WorldOf, libraries_of, referred, tensor_function
+from gradcheck.case.arguments import WorldOf, tensor_function
 from gradcheck.case.function import TensorFunction
-from gradcheck.case.names_in_code import cell_is_set, names_in
+from gradcheck.case.reachable import closure_of, frameworks_of, globals_of, reachable
 from gradcheck.checking.precision import EPSILON, distance, largest, wide
 
 UNKNOWN_EPSILON = EPSILON["bfloat16"]
@@ -124,11 +124,10 @@ class Translation:
         found = self.of(value)
         while self.unfilled:
             old, new = self.unfilled.pop()
-            names = names_in(old.__code__).variables & old.__globals__.keys()
-            new.__globals__.update(self.items({name: old.__globals__[name] for name in names}))
-            for cell, filled in zip(old.__closure__ or (), new.__closure__ or (), strict=True):
-                if cell_is_set(cell):
-                    filled.cell_contents = self.of(cell.cell_contents)
+            new.__globals__.update(self.items(globals_of(old)))
+            cells = dict(zip(new.__code__.co_freevars, new.__closure__ or (), strict=True))
+            for name, value in closure_of(old).items():
+                cells[name].cell_contents = self.of(value)
             new.__defaults__, new.__kwdefaults__ = (
                 self.of(old.__defaults__),
                 self.of(old.__kwdefaults__),
@@ -158,7 +157,7 @@ class Translation:
             return self.container(value)
         if is_paddles_own(value):
             raise NoTwin(repr(value))
-        if "paddle" not in libraries_of(value) | referred(value):
+        if "paddle" not in frameworks_of(reachable(value)):
             return value
         if isinstance(value, FunctionType):
             return self.function(value)
@@ -166,7 +165,7 @@ class Translation:
 
     def instance(self, value: Any) -> Any:
         """An object of a user's class. Raises NoTwin for a Paddle class."""
-        if "paddle" in libraries_of(value) or not hasattr(value, "__dict__"):
+        if "paddle" in frameworks_of([value]) or not hasattr(value, "__dict__"):
             raise NoTwin(repr(value))
         made = object.__new__(self.of(type(value)))
         made.__dict__.update(self.items(vars(value)))

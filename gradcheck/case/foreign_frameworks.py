@@ -8,11 +8,12 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-from collections.abc import Iterator, Sequence
-from types import BuiltinFunctionType, FunctionType, MethodType
+from collections.abc import Sequence
+from types import MethodType
 from typing import Any, NamedTuple
 
 from gradcheck.backends.base import backend_of_packages
+from gradcheck.case.reachable import modules_of
 
 
 class Framework(NamedTuple):
@@ -74,23 +75,6 @@ def framework_of_module(module: str) -> Framework | None:
         if f"{module}.".startswith(framework.modules):
             return framework
     return None
-
-
-def modules_of(value: Any) -> Iterator[str]:
-    """The modules that define what a value is: those of its classes, of its code, of what it is
-    bound to."""
-    if isinstance(value, functools.partial):
-        yield from modules_of(value.func)
-    elif isinstance(value, FunctionType):
-        # a decorator of a framework gives a function whose code is its own
-        yield str(value.__globals__.get("__name__", ""))
-    elif isinstance(value, MethodType):
-        yield from modules_of(value.__self__)
-    elif isinstance(value, BuiltinFunctionType):
-        yield str(value.__module__)
-    else:
-        for base in (value if isinstance(value, type) else type(value)).__mro__:
-            yield str(getattr(base, "__module__", ""))
 
 
 def foreign_framework(value: Any, packages: Sequence[str] = ()) -> Framework | None:

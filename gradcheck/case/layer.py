@@ -17,9 +17,9 @@ from gradcheck.case.foreign_frameworks import refuse_layer
 from gradcheck.case.function import Call, NamespaceCall, TensorFunction
 from gradcheck.case.input_arrays import make_input
 from gradcheck.case.layer_signature import first_line, instance_of, signature_of
-from gradcheck.case.names_in_code import names_in
 from gradcheck.case.naming import is_file
 from gradcheck.case.of_arrays import adapted, function_of_arrays
+from gradcheck.case.reachable import names_in
 from gradcheck.case.user_code import (
     Namespace,
     NoLayerError,

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
-from types import FunctionType, MethodType, ModuleType
+from types import FunctionType, MethodType
 from typing import Any
 
 from gradcheck.backends.base import package_of
 from gradcheck.case.foreign_frameworks import foreign_framework, refuse_layer
 from gradcheck.case.function import NamespaceCall, TensorFunction
 from gradcheck.case.layer_calls import Way, subclasses
-from gradcheck.case.names_in_code import CLOSED, is_installed, names_in, references_of_function
 from gradcheck.case.of_arrays import layer_of_arrays
+from gradcheck.case.reachable import code_of_call, reads, references_of_function, walk
 from gradcheck.result import GREEN, Diagnosis, GradientSummary, Status
 
 CODE = "GC125"
@@ -48,10 +46,10 @@ def with_backwards_that_ran(function: TensorFunction, summary: GradientSummary) 
         return never_ran(missing, summary)
     if not is_green:
         return summary
-    silent = {key: layer for key, layer in subject.named.items() if key not in subject.ran}
+    silent = subject.named.keys() - subject.ran
     if silent:
         names = " and ".join(sorted(map(subject.name_of, silent)))
-        is_eval = all(layer.only_in_eval for layer in silent.values())
+        is_eval = silent.isdisjoint(subject.in_training)
         mark = f"backward of {names} did not run{': eval mode' if is_eval else ''}"
     elif function.expects_backward and not subject.ran and not subject.is_of_library:
         rules = function.backend.words.rules
@@ -84,60 +82,56 @@ def never_ran(missing: list[Diagnosis], summary: GradientSummary) -> GradientSum
     return summary.model_copy(update=changed)
 
 
-@dataclass
-class NamedLayer:
-    """A layer that the code names, and how."""
-
-    layer: Any
-    """The class as it is named, which may inherit its backward; or a ``backward_fn``."""
-    only_in_eval: bool = True
-    """Whether only modules in eval mode name it."""
-    is_held: bool = False
-    """Whether a module has it as an attribute."""
-    is_read: bool = False
-    """Whether code reads it."""
-    forward_is_named: bool = False
-    """Whether its forward has another name, by which it runs outside of apply."""
-
-
 class Subject:
-    """The layers that a call is meant to use, as far as its code shows.
-
-    The code is followed from what is checked along the global names, closures and attributes that
-    it reads: a layer that is picked from a dict or a list, as from a table of activations, need
-    not be used.
-    """
+    """The layers that a call is meant to use, as far as its code shows; see `reads`."""
 
     def __init__(self, function: TensorFunction) -> None:
         self.calls = function.layer_calls()
         self.ran = self.calls.ran()
         """The keys of the layers whose backward ran."""
-        self.backend = function.backend
-        self.checked: Any = None
-        """The key of the layer that is itself what is checked."""
-        self.named: dict[Any, NamedLayer] = {}
-        """By key."""
-        self.is_of_library = False
-        """Whether what is checked is an operation or a layer of the library itself."""
+        self.backend, subject = function.backend, function.subject
+        self.home = package_of(subject)
+        self.named: dict[Any, Any] = {}
+        """The layers that code reads or modules hold, by key, as they are named: a class may
+        inherit its backward."""
+        self.read = set[Any]()
+        """The keys of those that code reads."""
+        self.of_forwards: list[Any] = []
+        """The keys of layers whose forward has another name, by which it runs outside of apply."""
+        self.in_eval_mode: list[Any] = []
+        """Modules in eval mode."""
+        self.in_training: list[Any] = []
+        """The keys of the layers that other code than that of these modules names."""
         self.foreign: list[Any] = []
         """Layers of other frameworks."""
-        self.seen: dict[tuple[int, bool, int], Any] = {}
+        self.checked: Any = None
+        """The key of the layer that is itself what is checked."""
+        is_function = isinstance(subject, FunctionType)
+        self.is_of_library = is_function and self.home in self.calls.libraries
+        """Whether what is checked is an operation or a layer of the library itself."""
         with suppress(Exception):  # a user's object may raise at any access
-            self.start(function.subject)
+            self.follow(subject)
 
-    def start(self, subject: Any) -> None:
-        """Follow what is checked."""
-        layer = self.layer_of(subject)
+    def follow(self, subject: Any) -> None:
+        """Follow what is checked, which is a layer itself if it names nothing else.
+
+        A scenario names what its call reads, and the ``backward_fn`` of a static layer.
+        """
+        start = [subject]
         if isinstance(subject, NamespaceCall):
-            self.follow_call(subject)
-        elif layer is not None:
-            self.add(layer, False)
-            self.checked = self.calls.key(layer)
-            self.is_of_library = self.checked is None
-        else:
-            is_function = isinstance(subject, FunctionType)
-            self.is_of_library = is_function and package_of(subject) in self.calls.libraries
-            self.follow(subject, False)
+            function = FunctionType(subject.code, subject.namespace)
+            start = [value for _, value in references_of_function(function)]
+        layers = [layer for layer in map(self.layer_of, start) if layer is not None]
+        namespace = getattr(subject, "namespace", {})
+        if "forward_fn" in namespace and callable(namespace.get("backward_fn")):
+            layers = [namespace["backward_fn"]]
+            self.read.add(self.add(layers[0]))
+        if len(layers) == 1:
+            self.checked = self.calls.key(layers[0])
+            self.is_of_library |= self.checked is None
+        walk(start, self.follow_training)
+        self.in_training = [*self.named]
+        walk(self.in_eval_mode, self.follow_value)
 
     def refuse_foreign(self) -> None:
         """As `refuse_foreign_layers`."""
@@ -152,31 +146,27 @@ class Subject:
         at all, every layer that was applied or is named.
         """
         ways = self.calls.ways
-        keys = [
-            self.checked,
-            *(key for key, layer in self.named.items() if layer.forward_is_named),
-            *(key for key, way in ways.items() if way is Way.DIRECT),
-        ]
+        direct = [key for key, way in ways.items() if way is Way.DIRECT]
+        keys = [self.checked, *self.of_forwards, *direct]
         if not self.ran:
-            keys += ways
-            keys += [key for key, layer in self.named.items() if not layer.only_in_eval]
+            keys += [*ways, *self.in_training]
         for key in dict.fromkeys(keys):
             if key is not None and key not in self.ran:
                 yield key, self.reason(key)
 
     def reason(self, key: Any) -> str:
         """The reason why the backward of a layer did not run."""
-        way, named = self.calls.ways.get(key), self.named.get(key) or NamedLayer(key)
-        is_class = inspect.isclass(named.layer)
+        way, layer = self.calls.ways.get(key), self.named.get(key, key)
+        is_class = inspect.isclass(layer)
         if way in (Way.IDLE, Way.APPLIED):
             return NO_GRADIENT_NEEDED if way is Way.IDLE else NOT_REACHED
-        if is_class and self.overrides_apply(named.layer):
+        if is_class and self.overrides_apply(layer):
             return APPLY_OVERRIDDEN
-        if way or named.forward_is_named or (is_class and self.inherits_direct(named.layer)):
+        if way or key in self.of_forwards or (is_class and self.inherits_direct(layer)):
             return FORWARD_DIRECT
-        if named.is_held and not named.is_read:
+        if key in self.named and key not in self.read:
             return NOT_CALLED
-        return NOT_GIVEN if callable(named.layer) and not is_class else NOT_TAKEN
+        return NOT_GIVEN if callable(layer) and not is_class else NOT_TAKEN
 
     def diagnosis(self, key: Any, reason: str) -> Diagnosis:
         """The diagnosis of a layer whose backward did not run, in the words of the framework."""
@@ -195,7 +185,7 @@ class Subject:
 
     def name_of(self, key: Any) -> str:
         """The name of a layer in messages."""
-        layer = self.named[key].layer if key in self.named else key
+        layer = self.named.get(key, key)
         return layer.rpartition(".")[2] if isinstance(layer, str) else str(layer.__name__)
 
     # ----------------------------------------------------------------- following the code
@@ -203,116 +193,38 @@ class Subject:
         """The layer that a value is, or whose apply it is; otherwise None."""
         return self.backend.layer_of(layer_of_arrays(value))
 
-    def add(self, layer: Any, evaluating: bool) -> NamedLayer:
-        """Note that a layer is named. One of the library's own is not kept."""
+    def add(self, layer: Any) -> Any:
+        """Note that a layer is named, and return its key. One of the library's own is not kept."""
         key = self.calls.key(layer)
-        if key is None:
-            return NamedLayer(layer)
-        named = self.named.setdefault(key, NamedLayer(layer))
-        named.only_in_eval &= evaluating
-        return named
+        if key is not None:
+            self.named.setdefault(key, layer)
+        return key
 
-    def follow_call(self, call: NamespaceCall) -> None:
-        """Follow the call of a scenario; if it names one layer, that is what is checked."""
-        function = FunctionType(call.code, call.namespace)
-        values = [value for _, value in references_of_function(function)]
-        layers = [layer for value in values if (layer := self.layer_of(value)) is not None]
-        for value in values:
-            self.follow(value, False)
-        backward_fn = call.namespace.get("backward_fn")
-        if callable(backward_fn) and "forward_fn" in call.namespace:
-            self.add(backward_fn, False)
-            layers = [backward_fn]
-        if len(layers) == 1:
-            self.checked = self.calls.key(layers[0])
+    def follow_training(self, value: Any) -> Iterable[Any]:
+        """As `follow_value`; modules in eval mode are kept for later."""
+        if isinstance(value, self.backend.module_type) and not value.training:
+            self.in_eval_mode.append(value)
+            return ()
+        return self.follow_value(value)
 
-    def follow(self, value: Any, evaluating: bool) -> None:
-        """Follow a value that code names."""
-        if (id(value), evaluating, 0) in self.seen:
-            return
-        self.seen[id(value), evaluating, 0] = value
+    def follow_value(self, value: Any) -> Iterable[Any]:
+        """Note a value that code names if it is a layer or has such; return what it reads."""
         layer = self.layer_of(value)
         if layer is not None:
-            self.add(layer, evaluating).is_read = True
-        elif callable(value) and foreign_framework(value, self.backend.packages) is not None:
+            self.read.add(self.add(layer))
+            return ()
+        if callable(value) and foreign_framework(value, self.backend.packages) is not None:
             self.foreign.append(value)
-        elif isinstance(value, functools.partial):
-            for part in (value.func, *value.args, *value.keywords.values()):
-                self.follow(part, evaluating)
-        elif isinstance(value, FunctionType):
-            self.follow_code(value, None, evaluating)
-        elif isinstance(value, MethodType):
-            self.follow_code(value.__func__, value.__self__, evaluating)
-        elif isinstance(value, self.backend.module_type):
-            self.follow_module(value, evaluating or not value.training)
-        elif not inspect.isclass(value):
-            self.follow_object(value, evaluating)
+            return ()
+        if isinstance(value, self.backend.module_type):
+            for held in filter(None, map(self.layer_of, vars(value).values())):
+                self.add(held)
+        elif isinstance(value, (FunctionType, MethodType)) and value.__name__ == "forward":
+            self.note_forward(code_of_call(value, self.backend)[0])
+        return reads(value, self.backend, self.home)
 
-    def follow_object(self, value: Any, evaluating: bool) -> None:
-        """Follow what calling an object runs: the function that a decorator of the framework was
-        put on, or its ``__call__``."""
-        if package_of(type(value)) in self.backend.packages and hasattr(value, "__wrapped__"):
-            self.follow(value.__wrapped__, evaluating)
-            return
-        call = inspect.getattr_static(type(value), "__call__", None)
-        self.follow_code(call, value, evaluating)
-
-    def follow_module(self, module: Any, evaluating: bool) -> None:
-        """Follow the forward and attributes of a module, or what a container contains."""
-        for value in vars(module).values():
-            if (layer := self.layer_of(value)) is not None:
-                self.add(layer, evaluating).is_held = True
-        forward = getattr(module.forward, "__func__", module.forward)
-        if is_users_function(forward):
-            self.follow_code(forward, module, evaluating)
-            return
-        for contained in getattr(module, self.backend.submodules, {}).values():
-            self.follow(contained, evaluating)
-
-    def follow_code(self, function: Any, owner: Any, evaluating: bool) -> None:
-        """Follow what the code of a function reads; `owner` is the object whose method it is."""
-        place = id(function), evaluating, id(owner)
-        if place in self.seen or not is_users_function(function):
-            return
-        self.seen[place] = function
-        self.note_forward(function)
-        attributes = names_in(function.__code__).attributes
-        for _, value in references_of_function(function):
-            self.follow(value, evaluating)
-            if isinstance(value, ModuleType) and not is_closed(value.__name__):
-                for member in self.members_of(value, attributes):
-                    self.follow(member, evaluating)
-        for member in self.members_of(owner, attributes):
-            if isinstance(member, FunctionType):
-                self.follow_code(member, owner, evaluating)
-            else:
-                self.follow(member, evaluating)
-
-    def note_forward(self, function: FunctionType) -> None:
+    def note_forward(self, function: Any) -> None:
         """Note the forward of a layer that code names: it runs outside of apply."""
-        if function.__name__ == "forward":
-            for layer in subclasses(self.calls.base):
-                if getattr(vars(layer).get("forward"), "__func__", None) is function:
-                    self.add(layer, True).forward_is_named = True
-
-    def members_of(self, owner: Any, names: set[str]) -> Iterator[Any]:
-        """The attributes of an object, or of its class, with these names; methods as functions.
-
-        Nothing of it runs.
-        """
-        held = {**getattr(owner, self.backend.submodules, {}), **getattr(owner, "__dict__", {})}
-        for name in names:
-            value = held.get(name, inspect.getattr_static(type(owner), name, None))
-            value = getattr(value, "fget", value) if isinstance(value, property) else value
-            yield value.__func__ if isinstance(value, (staticmethod, classmethod)) else value
-
-
-def is_users_function(value: Any) -> bool:
-    """Whether a value is a function of a package that may know of the user's layers."""
-    return isinstance(value, FunctionType) and not is_closed(package_of(value))
-
-
-def is_closed(name: str) -> bool:
-    """Whether a module is of a package that knows nothing of the user's layers."""
-    package = name.partition(".")[0]
-    return package in CLOSED or package == "gradcheck" or is_installed(package)
+        for layer in subclasses(self.calls.base):
+            if getattr(vars(layer).get("forward"), "__func__", None) is function:
+                self.of_forwards.append(self.add(layer))

@@ -51,13 +51,13 @@ def function_of_arrays(backend: Backend, forward: Any, backward: Any) -> Callabl
         gradients: Sequence[Any],
         keywords: Mapping[str, Any],
     ) -> Any:
-        _, written = made.layer.pair  # type: ignore[attr-defined]
+        _, written = made.layer_of_arrays.pair  # type: ignore[attr-defined]
         check_signature(written, len(arguments), len(gradients), keywords)
         return written(*arguments, *gradients, **keywords)
 
     made = function_with_pull(backend, forward, pull)
     # the search for a fix reads the pair, and puts another backward in
-    made.layer.pair = forward, backward  # type: ignore[attr-defined]
+    made.layer_of_arrays.pair = forward, backward  # type: ignore[attr-defined]
     return made
 
 
@@ -115,10 +115,10 @@ def function_with_pull(backend: Backend, forward: Any, pull: ArrayPull) -> Calla
         given = [*inputs, keywords]
         return OfArrays.apply(lambda: given, *flat_names("", given).values())
 
-    of_arrays.layer = OfArrays  # type: ignore[attr-defined]
+    of_arrays.layer_of_arrays = OfArrays  # type: ignore[attr-defined]
     OfArrays.__name__ = OfArrays.__qualname__ = called
-    # what it holds is looked through as the user's is
-    OfArrays.__module__ = str(getattr(forward, "__module__", None))
+    # what they hold is looked through as the user's is
+    OfArrays.__module__ = of_arrays.__module__ = str(getattr(forward, "__module__", None))
     with suppress(TypeError, ValueError):  # of a builtin nothing is known
         signature = of_arrays.__signature__ = inspect.signature(forward)  # type: ignore[attr-defined]
         only = inspect.Parameter.POSITIONAL_ONLY
@@ -134,8 +134,7 @@ def function_with_pull(backend: Backend, forward: Any, pull: ArrayPull) -> Calla
 
 def layer_of_arrays(value: Any) -> Any:
     """The PyLayer of a function that `function_with_pull` made; anything else unchanged."""
-    is_made = isinstance(value, FunctionType) and value.__module__ == __name__
-    return getattr(value, "layer", value) if is_made else value
+    return getattr(value, "layer_of_arrays", value) if isinstance(value, FunctionType) else value
 
 
 def without_backward(message: str) -> str:

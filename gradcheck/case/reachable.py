@@ -1,18 +1,244 @@
-"""Objects that a function's code can reach, and the leaves among them."""
+"""What code can reach: the objects that it names or holds, each once, and whose they are.
+
+`references` gives all that an object refers to, `reads` only what calling it names. A question
+about user code is one `walk` along either.
+"""
 
 from __future__ import annotations
 
+import dis
 import functools
 import inspect
-import itertools
-from collections.abc import Collection, Iterator
-from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
+import sys
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import chain, count
+from pathlib import Path
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
-from gradcheck.backends.base import Backend, Tensor, package_of
-from gradcheck.case.names_in_code import CLOSED, is_installed, references_of_function
+from gradcheck.backends.base import FRAMEWORK_PACKAGES, Backend, Tensor, package_of
+
+Reference = tuple[Any, Any]
+"""The name, or number, of an object where it is referred to, and the object."""
+
+CLOSED = sys.stdlib_module_names | FRAMEWORK_PACKAGES | {"numpy", "gradcheck"}
+"""Packages of which no function refers to what a user has made, wherever they are installed."""
+PARTS: dict[type, tuple[str, ...]] = {
+    functools.partial: ("func", "args", "keywords"),
+    MethodType: ("__func__", "__self__"),
+    BuiltinFunctionType: ("__self__",),
+    staticmethod: ("__func__",),
+    classmethod: ("__func__",),
+    property: ("fget",),
+    functools.cached_property: ("func",),
+}
+"""The attributes of objects that wrap functions."""
 
 
+# ------------------------------ whose an object is
+def modules_of(value: Any) -> Iterator[str]:
+    """The modules that define what a value is: those of its classes, of its code, of what it is
+    bound to."""
+    if isinstance(value, functools.partial):
+        yield from modules_of(value.func)
+    elif isinstance(value, FunctionType):
+        # a decorator of a framework gives a function whose code is its own
+        yield str(value.__globals__.get("__name__", ""))
+    elif isinstance(value, (MethodType, BuiltinFunctionType)):
+        yield str(value.__module__)
+        yield from modules_of(value.__self__)
+    else:
+        for base in (value if isinstance(value, type) else type(value)).__mro__:
+            yield str(getattr(base, "__module__", ""))
+
+
+def frameworks_of(values: Iterable[Any]) -> set[str]:
+    """The packages of frameworks that some objects are of, modules included."""
+    found = set[str]()
+    for value in values:
+        modules = [value.__name__] if isinstance(value, ModuleType) else modules_of(value)
+        found.update(module.partition(".")[0] for module in modules)
+    return found & FRAMEWORK_PACKAGES
+
+
+@functools.cache
+def is_open(package: str, home: str) -> bool:
+    """Whether the code of a package may know of what the user has made: it is `home`, or neither
+    installed nor `CLOSED`."""
+    file = getattr(sys.modules.get(package), "__file__", None) or ""
+    return package == home or not (package in CLOSED or "site-packages" in Path(file).parts)
+
+
+# ------------------------------ names in code
+@dataclass
+class NamesInCode:
+    """The names that code reads, or that of a function within it."""
+
+    variables: set[str] = field(default_factory=set)
+    """Global ones."""
+    attributes: set[str] = field(default_factory=set)
+    modules: set[str] = field(default_factory=set)
+    """Modules that it imports."""
+
+
+@functools.lru_cache(maxsize=1024)
+def names_in(code: CodeType) -> NamesInCode:
+    """The names that code reads."""
+    names = NamesInCode()
+    kinds = {
+        "LOAD_GLOBAL": names.variables,
+        "LOAD_NAME": names.variables,
+        "LOAD_ATTR": names.attributes,
+        "LOAD_METHOD": names.attributes,
+        "IMPORT_NAME": names.modules,
+    }
+    waiting = [code]
+    while waiting:
+        part = waiting.pop()
+        waiting += (constant for constant in part.co_consts if isinstance(constant, CodeType))
+        for step in dis.get_instructions(part):
+            if step.opname in kinds:
+                kinds[step.opname].add(step.argval)
+    return names
+
+
+def closure_of(function: FunctionType) -> dict[str, Any]:
+    """The variables of enclosing functions that a function reads, those that have a value by
+    now."""
+    found = {}
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        with suppress(ValueError):  # of a variable without a value
+            found[name] = cell.cell_contents
+    return found
+
+
+def globals_of(function: FunctionType) -> dict[str, Any]:
+    """The global variables that a function reads."""
+    names = names_in(function.__code__).variables & function.__globals__.keys()
+    return {name: function.__globals__[name] for name in sorted(names)}
+
+
+def references_of_function(function: FunctionType) -> Iterator[Reference]:
+    """The globals, imported modules, closure and defaults of a function, by their names."""
+    code = function.__code__
+    yield from globals_of(function).items()
+    for name in sorted(names_in(code).modules & sys.modules.keys()):
+        yield name, sys.modules[name]
+    yield from closure_of(function).items()
+    defaults = function.__defaults__ or ()
+    positional = code.co_varnames[: code.co_argcount]
+    yield from zip(positional[len(positional) - len(defaults) :], defaults, strict=True)
+    yield from (function.__kwdefaults__ or {}).items()
+
+
+def read_of_modules(function: FunctionType) -> Iterator[tuple[str, str, Any]]:
+    """What a function reads of the modules that it names, as far as the names of attributes show:
+    the module's name, that of the attribute, and the object."""
+    attributes = names_in(function.__code__).attributes
+    for _, module in references_of_function(function):
+        if isinstance(module, ModuleType):
+            for name in sorted(attributes & vars(module).keys()):
+                yield module.__name__, name, vars(module)[name]
+
+
+# ------------------------------ objects
+def walk(start: Iterable[Any], follow: Callable[[Any], Iterable[Any]]) -> list[Any]:
+    """Objects, and all that `follow` gives of them, each once, each before what it leads to."""
+    seen, waiting = dict[Any, Any](), [*start][::-1]
+    while waiting:
+        value = waiting.pop()
+        key: Any = id(value)
+        if isinstance(value, MethodType):  # each reading of a method makes another object
+            key = id(value.__func__), id(value.__self__)
+        if key not in seen:
+            seen[key] = value  # kept, so that no other object gets its id
+            waiting += [*follow(value)][::-1]
+    return [*seen.values()]
+
+
+def reachable(function: Any) -> list[Any]:
+    """A function and all that its code refers to, each once.
+
+    Installed packages other than the function's own are not followed.
+    """
+    home = package_of(function)
+
+    def follow(value: Any) -> Iterator[Any]:
+        if isinstance(value, functools.partial) or is_open(package_of(value), home):
+            yield from (item for _, item in references(value))
+
+    return walk([function], follow)
+
+
+def references(value: Any) -> Iterable[Reference]:
+    """The objects that a value refers to, with their names there."""
+    if isinstance(value, FunctionType):
+        of_modules = ((name, item) for _, name, item in read_of_modules(value))
+        return chain(references_of_function(value), of_modules)
+    if isinstance(value, ModuleType):
+        return ()
+    if isinstance(value, dict):
+        return value.items()
+    if isinstance(value, (list, tuple)):
+        return enumerate(value)
+    if parts := next(filter(None, map(PARTS.get, type(value).__mro__)), None):
+        return enumerate(getattr(value, part) for part in parts)
+    return members_of(value)
+
+
+def members_of(value: Any) -> Iterator[Reference]:
+    """The parameters, classes and attributes of an object or a class."""
+    if hasattr(type(value), "named_parameters"):  # a module
+        yield from value.named_parameters()
+    yield from enumerate(value.__bases__ if isinstance(value, type) else [type(value)])
+    yield from getattr(value, "__dict__", {}).items()
+
+
+# ------------------------------ what calling an object reads
+def code_of_call(value: Any, backend: Backend) -> tuple[Any, Any]:
+    """The function that calling an object runs, and the object whose method it is."""
+    if isinstance(value, (FunctionType, MethodType)):
+        function = value
+    elif isinstance(value, backend.module_type):
+        function = value.forward
+    else:
+        call = inspect.getattr_static(type(value), "__call__", None)
+        function = inspect.getattr_static(value, "__wrapped__", call)
+    return getattr(function, "__func__", function), getattr(function, "__self__", value)
+
+
+def reads(value: Any, backend: Backend, home: str) -> Iterator[Any]:
+    """The objects that calling an object reads, by the names in its code.
+
+    What is in a list or a dict, as in a table of activations, need not be used, and is left out.
+    Nothing of it runs.
+    """
+    if isinstance(value, functools.partial):
+        yield from (value.func, *value.args, *value.keywords.values())
+        return
+    function, owner = code_of_call(value, backend)
+    members = inspect.getattr_static(owner, backend.submodules, {})
+    if not isinstance(function, FunctionType) or not is_open(package_of(function), home):
+        yield from members.values()  # of a container
+        return
+    yield from (item for _, item in references_of_function(function))
+    for module, _, item in read_of_modules(function):
+        if is_open(module.partition(".")[0], home):
+            yield item
+    for name in sorted(names_in(function.__code__).attributes):
+        yield method_of(members.get(name, inspect.getattr_static(owner, name, None)), owner)
+
+
+def method_of(member: Any, owner: Any) -> Any:
+    """A member of an object as code of the object reads it: functions as its methods."""
+    if isinstance(member, (property, functools.cached_property, staticmethod, classmethod)):
+        [(_, member)] = references(member)
+    return MethodType(member, owner) if isinstance(member, FunctionType) else member
+
+
+# ------------------------------ leaves
 def unnamed(leaf: Tensor) -> str:
     """The name of a leaf that no variable has."""
     return f"a leaf of shape {list(leaf.shape)}"
@@ -20,7 +246,7 @@ def unnamed(leaf: Tensor) -> str:
 
 def unused_name(name: str, used: Collection[str]) -> str:
     """A name, with a number where it is taken."""
-    numbered = itertools.chain([name], (f"{name} ({k})" for k in itertools.count(2)))
+    numbered = chain([name], (f"{name} ({k})" for k in count(2)))
     return next(candidate for candidate in numbered if candidate not in used)
 
 
@@ -36,50 +262,8 @@ def leaves_of(backend: Backend, function: Any) -> dict[str, Tensor]:
         for name, item in references(value):
             if isinstance(item, backend.tensor_type) and backend.is_parameter(item):
                 leaves[id(item)] = item
-                names[id(item)] = names.get(id(item)) or name
+                names[id(item)] = names.get(id(item)) or (name if isinstance(name, str) else "")
     found: dict[str, Tensor] = {}
     for key, leaf in leaves.items():
         found[unused_name(names[key] or unnamed(leaf), found)] = leaf
     return found
-
-
-def reachable(function: Any) -> Iterator[Any]:
-    """A function and all that its code refers to, each once.
-
-    Installed packages other than the function's own are not followed.
-    """
-    seen, waiting, home = dict[int, Any](), [function], package_of(function)
-    while waiting:
-        value = waiting.pop()
-        if id(value) in seen:
-            continue
-        seen[id(value)] = value
-        yield value
-        package = package_of(value)
-        is_followed = package not in CLOSED and (package == home or not is_installed(package))
-        if is_followed or isinstance(value, (functools.partial, list, tuple, dict)):
-            waiting += (item for _, item in references(value))
-
-
-def references(value: Any) -> Iterator[tuple[str, Any]]:
-    """The objects that a value refers to, with their names there; empty for those without one."""
-    if isinstance(value, functools.partial):
-        yield from (("", item) for item in (value.func, *value.args, *value.keywords.values()))
-    elif isinstance(value, MethodType):
-        yield from (("", value.__func__), ("", value.__self__))
-    elif isinstance(value, BuiltinFunctionType):
-        yield "", value.__self__
-    elif isinstance(value, FunctionType):
-        yield from references_of_function(value)
-    elif isinstance(value, (list, tuple)):
-        yield from (("", item) for item in value)
-    elif isinstance(value, dict):
-        yield from ((key if isinstance(key, str) else "", item) for key, item in value.items())
-    elif inspect.isclass(value):
-        yield from ((name, getattr(item, "__func__", item)) for name, item in vars(value).items())
-        yield from (("", base) for base in value.__bases__)
-    elif not isinstance(value, ModuleType):
-        if hasattr(type(value), "named_parameters"):  # a module
-            yield from value.named_parameters()
-        yield "", type(value)
-        yield from getattr(value, "__dict__", {}).items()
