@@ -10,10 +10,12 @@ from contextlib import suppress
 from types import FunctionType
 from typing import Any
 
-from gradcheck.backends.base import package_of
+import numpy as np
+
+from gradcheck.backends.base import Backend, package_of
 from gradcheck.case.function import TensorFunction
 from gradcheck.case.layer_calls import LayerCalls, wrapped_methods
-from gradcheck.deriving.call import LayerCall
+from gradcheck.deriving.call import LayerCall, layer_on_engine
 from gradcheck.deriving.repair import Repair
 from gradcheck.result import Fix
 from pylayer.tensor.nested import mapped
@@ -32,12 +34,12 @@ def fix_of(function: TensorFunction, passes: FunctionPasses) -> Fix | None:
     """
     if function.layers_by_name:  # ranks run in a world alone
         return None
-    searched = function if function.backend.name == "numpy" else function.twin
-    if searched is None:
-        return None
-    calls = forward_calls(searched)[:MOST_LAYERS]
-    known = calls if searched is function else forward_calls(function)
+    known = forward_calls(function)[:MOST_LAYERS]
     originals = [layer for layer, _, _ in known]
+    calls = known
+    if function.backend.name != "numpy":
+        played = (call_on_engine(function.backend, *call) for call in known)
+        calls = list(filter(None, played)) if function.twin is None else forward_calls(function.twin)
     for (layer, args, kwargs), original in zip(calls, originals, strict=False):
 
         def passes_with(backward: Any, layer: Any = original) -> bool:
@@ -49,6 +51,22 @@ def fix_of(function: TensorFunction, passes: FunctionPasses) -> Fix | None:
             if fix is not None:
                 return fix
     return None
+
+
+def call_on_engine(
+    backend: Backend, layer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Any, tuple[Any, ...], dict[str, Any]] | None:
+    """The call of a layer whose operations are played on the engine; None if they cannot be."""
+    played = backend.played_layer(layer)
+    if played is None:
+        return None
+
+    def engine_value(value: Any) -> Any:
+        if not isinstance(value, backend.tensor_type):
+            return value
+        return Tensor(np.array(backend.array(value)), None, not backend.needs_gradient(value))
+
+    return layer_on_engine(played), mapped(args, engine_value), kwargs
 
 
 def in_scope_of(original: Any, backward: Any) -> Any:

@@ -205,7 +205,7 @@ class Printer:
         for node, name in reversed(self.readable().items()):
             keys = keys_in(list(sourced_sizes(node)))
             known |= {key: f"{name}.shape[{axis}]" for axis, key in reversed([*enumerate(keys)])}
-            known |= {keys: f"{name}.shape", product_key(keys): f"{name}.size"}
+            known |= {keys: f"{name}.shape", product_key(keys): self.dialect.count.format(name)}
         return known
 
     # ----------------------------------------------------------------- expressions
