@@ -102,6 +102,8 @@ class LibraryNames(NamedTuple):
     """Where other functions are looked up, by how they are written."""
     count: str = "{}.size"
     """The number of elements of a Tensor."""
+    saved: str = "ctx.saved_tensor()"
+    """What forward saved, in backward."""
 
 
 class PlayedLayer(Protocol):
@@ -114,6 +116,10 @@ class PlayedLayer(Protocol):
     @property
     def written_forward(self) -> Callable[..., Any]:
         """The function that the user wrote."""
+
+    @property
+    def written_backward(self) -> Callable[..., Any] | None:
+        """The backward that the user wrote, if any."""
 
     def signature(self) -> inspect.Signature:
         """The parameters of forward, the context first."""

@@ -78,6 +78,12 @@ class PlayedFunction:
         """The function that the user wrote."""
         return self.layer.forward  # type: ignore[no-any-return]
 
+    @property
+    def written_backward(self) -> Callable[..., Any] | None:
+        """The backward that the user wrote, if any."""
+        backward: Callable[..., Any] = self.layer.backward
+        return None if backward is torch.autograd.Function.backward else backward
+
     def signature(self) -> inspect.Signature:
         """The parameters of forward, the context first."""
         signature = inspect.signature(self.layer.forward)
@@ -124,7 +130,9 @@ class PlayedFunction:
             for out, cotangent in zip(tensors_among([returned]), cotangents, strict=True)
         ]
         with torch.no_grad():
-            found = backward(context_of(returned), *starts)
+            context = context_of(returned)
+            found = backward(context, *starts)
+            _ = context.saved_tensors  # raises where backward changed one in place
         return [self.array(value) for value in (found if isinstance(found, tuple) else (found,))]
 
     @staticmethod

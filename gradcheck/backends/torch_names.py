@@ -55,4 +55,5 @@ TORCH_NAMES = LibraryNames(
     CALLS,
     {"torch": torch, "torch.nn.functional": torch.nn.functional, "torch.linalg": torch.linalg},
     count="{}.numel()",
+    saved="ctx.saved_tensors",
 )

@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from gradcheck.backends.base import Array, PlayedLayer
+from gradcheck.backends.base import Array, Backend, PlayedLayer
 from gradcheck.deriving.graph import NotDerived
 from pylayer.layer.py_layer import PyLayer, PyLayerContext
 from pylayer.ops.creation import to_tensor
 from pylayer.tape.grad_mode import grad_mode
+from pylayer.tensor.nested import mapped
 from pylayer.tensor.tensor import Tensor
 from pylayer.watch import exchange
 from pylayer.watch.numpy_array import RecordedArray
@@ -175,8 +176,27 @@ def layer_on_engine(played: PlayedLayer) -> Any:
         return played.forward(ctx, *args)
 
     forward.__signature__ = played.signature()  # type: ignore[attr-defined]
-    methods = {"forward": staticmethod(forward), "backward": staticmethod(played.layer.backward)}
+    methods = {"forward": staticmethod(forward)}
+    if played.written_backward is not None:
+        methods["backward"] = staticmethod(played.written_backward)
     return type(played.layer.__name__, (PyLayer,), {**methods, "played": played})
+
+
+def on_engine(
+    backend: Backend, layer: Any, args: Sequence[Any]
+) -> tuple[Any, tuple[Any, ...]] | None:
+    """A layer of another framework as one of the engine, with the arguments of a call; None if its
+    operations cannot be played."""
+    played = backend.played_layer(layer)
+    if played is None:
+        return None
+
+    def engine_value(value: Any) -> Any:
+        if not isinstance(value, backend.tensor_type):
+            return value
+        return Tensor(np.array(backend.array(value)), None, not backend.needs_gradient(value))
+
+    return layer_on_engine(played), mapped(tuple(args), engine_value)
 
 
 def recorded_tensor(value: Any) -> Any:

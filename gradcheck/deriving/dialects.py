@@ -135,6 +135,8 @@ class Dialect:
     """Where functions are looked up, by how they are written."""
     count: str = "{}.size"
     """The number of elements of a Tensor."""
+    saved: str = "ctx.saved_tensor()"
+    """What forward saved, in backward."""
 
     def function(self, name: str) -> tuple[str, list[inspect.Parameter]]:
         """The text of the library's function of some name, and its parameters; none of them where
@@ -171,9 +173,8 @@ NUMPY = Dialect("NumPy", rules_of(NUMPY_CALLS, USUAL_FORMS), {"np": np, "np.lina
 def dialect_of(layer: PlayedLayer) -> Dialect:
     """The names of the library of a layer that is played."""
     names = layer.names
-    return Dialect(
-        names.library, rules_of(names.calls, USUAL_FORMS), names.modules, names.count
-    )
+    rules = rules_of(names.calls, USUAL_FORMS)
+    return Dialect(names.library, rules, names.modules, names.count, names.saved)
 
 
 # --------------------------------------------------------------------------- what rules ask
