@@ -37,6 +37,7 @@ from gradcheck.case.world import Declared, without_marks
 from gradcheck.case.world import partial as partial
 from gradcheck.case.world import replicated as replicated
 from gradcheck.checking.verdict import Precision
+from gradcheck.deriving.call import on_engine
 from gradcheck.deriving.derived import Derived, derive_checked
 from gradcheck.exploring.example_search import Search, SearchSettings, nothing_checked, search
 from gradcheck.exploring.examples import Example
@@ -337,8 +338,8 @@ def derive(
     float64 and float32; only what passes is returned.
 
     Args:
-        layer_or_function: a PyLayer class of the bundled engine, a function of its Tensors or of
-            NumPy arrays, or a text such as ``"package.module:Layer"``.
+        layer_or_function: a PyLayer class of the bundled engine, a Function of torch, a function of
+            the engine's Tensors or of NumPy arrays, or a text such as ``"package.module:Layer"``.
         inputs: its arguments in order, as `check` takes them.
         name: of the class for a function, or of the backward for one of arrays; made of the
             function's name unless given.
@@ -357,7 +358,10 @@ def derive(
     if isinstance(layer_or_function, str):
         layer_or_function = imported(layer_or_function, import_reference)
     with np.errstate(all="ignore"), as_releases():
-        return derive_checked(layer_or_function, inputs, options, check, name, order)
+        backend = backend_of(layer_or_function, inputs)
+        played = on_engine(backend, layer_or_function, inputs)
+        layer, given = played or (layer_or_function, inputs)
+        return derive_checked(layer, given, options, check, name, order)
 
 
 def imported(reference: str, how: Callable[[str], Any]) -> Any:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from importlib import import_module
 from importlib.util import find_spec
-from types import BuiltinFunctionType, CodeType, MethodType
+from types import BuiltinFunctionType, CodeType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from gradcheck.spec import containers
@@ -92,6 +92,54 @@ class Refusal(NamedTuple):
     """Of the contract that is broken."""
 
 
+class LibraryNames(NamedTuple):
+    """How derived code is written in the names of a library."""
+
+    library: str
+    calls: str
+    """A table of operations of the engine and their texts; see `gradcheck.deriving.dialects`."""
+    modules: Mapping[str, ModuleType]
+    """Where other functions are looked up, by how they are written."""
+    count: str = "{}.size"
+    """The number of elements of a Tensor."""
+    saved: str = "ctx.saved_tensor()"
+    """What forward saved, in backward."""
+
+
+class PlayedLayer(Protocol):
+    """A layer whose operations are played on the engine, as what repairs its backward sees it."""
+
+    layer: Any
+    """The user's."""
+    names: LibraryNames
+
+    @property
+    def written_forward(self) -> Callable[..., Any]:
+        """The function that the user wrote."""
+
+    @property
+    def written_backward(self) -> Callable[..., Any] | None:
+        """The backward that the user wrote, if any."""
+
+    def signature(self) -> inspect.Signature:
+        """The parameters of forward, the context first."""
+
+    def forward(self, context: Any, *args: Any) -> Any:
+        """What forward returns of the engine's Tensors, as such; `context` gets what forward keeps
+        for backward."""
+
+    def engine_value(self, value: Any) -> Any:
+        """The engine's Tensor for a tensor of the last forward; anything else unchanged."""
+
+    def pull_back(
+        self, backward: Callable[..., Any], args: Sequence[Any], cotangents: Cotangents
+    ) -> list[Any]:
+        """The gradients that a backward gives at some arguments, one per argument."""
+
+    def array(self, value: Any) -> Any:
+        """The array of a tensor; anything else unchanged."""
+
+
 class Backend(Protocol):
     """A framework, as everything else in this package sees it.
 
@@ -168,6 +216,10 @@ class Backend(Protocol):
     def takes_context(self, layer: Any) -> bool:
         """Whether the first parameter of a layer's forward is a context."""
         return True
+
+    def played_layer(self, layer: Any) -> PlayedLayer | None:
+        """A layer as what repairs its backward sees it; None if it cannot be played."""
+        return None
 
     def may_change(self, context: Any, returned: Tensors) -> Tensors:
         """The Tensors that a forward may write into, of those that it returned; `context` is None

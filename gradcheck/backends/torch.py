@@ -21,6 +21,7 @@ from gradcheck.backends.base import (
     Tensors,
 )
 from gradcheck.backends.recomputation import Recomputation
+from gradcheck.backends.torch_layers import PlayedFunction
 from gradcheck.backends.torch_operations import (
     METHODS,
     ReachingMode,
@@ -187,6 +188,9 @@ class TorchBackend(Backend):
     def layer_of(self, value: Any) -> Any:
         """A Function, or the backward of an operation of `torch.library`."""
         return getattr(value, "_backward_fn", None) or super().layer_of(value)
+
+    def played_layer(self, layer: Any) -> PlayedFunction | None:
+        return PlayedFunction(layer) if isinstance(layer, type) else None
 
     def takes_context(self, layer: Any) -> bool:
         return getattr(layer, "setup_context", DEFAULT_SETUP) is DEFAULT_SETUP

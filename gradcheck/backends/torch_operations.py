@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import ml_dtypes
@@ -31,7 +31,14 @@ from gradcheck.backends.base import (
     Recordable,
     RecordableCall,
 )
-from gradcheck.backends.played import Counterpart, foreign, overwrite, play, shadow_of
+from gradcheck.backends.played import (
+    Counterpart,
+    Unplayed,
+    foreign,
+    overwrite,
+    play,
+    shadow_of,
+)
 from gradcheck.backends.recording import PerturbingWatch, Recording
 from gradcheck.backends.torch_private import (
     Patch,
@@ -43,6 +50,7 @@ from gradcheck.backends.torch_private import (
     without_transforms,
 )
 from pylayer.tape.node import parent_of
+from pylayer.tape.symbol import is_of_a_program
 from pylayer.tensor.tensor import Tensor as Shadow
 from pylayer.watch import NOBODY, Observer, watchers
 from pylayer.watch.casts import casts
@@ -293,6 +301,10 @@ class Shadows:
         """Whether a tensor has an element of memory for each of its own."""
         return tensor.layout is torch.strided and not is_zero_tensor(tensor)
 
+    def keeps(self, tensor: Any, shadow: Shadow) -> bool:
+        """Whether the shadow of a result is kept: not that of a constant."""
+        return parent_of(shadow) is not None and self.has_memory(tensor)
+
     def memory(self, tensor: Any) -> Memory:
         """What the storage of a tensor holds."""
         key = storage_of(tensor)
@@ -350,6 +362,8 @@ class Played:
         made = play(operation.counterpart, list(map(self.as_played, read)), arrays)
         if made is not None:
             return made
+        if is_of_a_program(list(self.shadows.values())):
+            raise Unplayed(f"the engine has no counterpart of torch's {operation.name}")
         if any(map(is_floating_tensor, results)) and operation.is_aten and not operation.is_random:
             run = ForeignOperation(operation, self.values)
             tensors = {id(t): t for t in tensors_among(self.values) if id(t) in self.shadows}
@@ -453,7 +467,7 @@ class OperationMode(TorchDispatchMode):  # type: ignore[misc]
         for result, shadow in zip(results, made, strict=True):
             if run.operation.writes and is_floating_tensor(result):
                 self.shadows.memory(result).write(result, shadow)
-            elif parent_of(shadow) is not None and self.shadows.has_memory(result):
+            elif self.shadows.keeps(result, shadow):
                 self.shadows.put(result, shadow)
 
     def left(self, tensor: Any, how: str) -> None:
@@ -491,6 +505,17 @@ UNSEEN = nullcontext()
 def users_code() -> AbstractContextManager[object]:
     """A block around the user's code: what it computes is seen, if the run is watched."""
     return UNSEEN if in_force.mode is None else in_force.mode
+
+
+@contextmanager
+def seen_by(mode: OperationMode) -> Iterator[None]:
+    """A block in which the user's code of this thread is seen by a mode."""
+    before, in_force.mode = in_force.mode, mode
+    try:
+        with METHODS:
+            yield
+    finally:
+        in_force.mode = before
 
 
 def noting_method(name: str, method: Any) -> Any:
@@ -560,12 +585,8 @@ class SeenFunction:
         leaves_casts_out = casts.left_out is not None and half not in self.makes_no_casts
         if observer is NOBODY.observer and not leaves_casts_out:
             return compute(*given)
-        before, in_force.mode = in_force.mode, OperationMode(observer, shadows)
-        try:
-            with METHODS:
-                found = compute(*given)
-        finally:
-            in_force.mode = before
+        with seen_by(OperationMode(observer, shadows)):
+            found = compute(*given)
         if casts.left_out is not None and not casts.left_out:
             self.makes_no_casts.add(half)
         return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from types import FunctionType
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 from gradcheck.backends.base import package_of
 from gradcheck.case.function import TensorFunction
 from gradcheck.case.layer_calls import LayerCalls, wrapped_methods
-from gradcheck.deriving.call import LayerCall
+from gradcheck.deriving.call import LayerCall, on_engine
 from gradcheck.deriving.repair import Repair
 from gradcheck.result import Fix
 from pylayer.tensor.nested import mapped
@@ -21,6 +21,8 @@ from pylayer.tensor.tensor import Tensor
 
 FunctionPasses = Callable[[TensorFunction], bool]
 """Whether the gradient check passes a function."""
+ForwardCall = tuple[Any, tuple[Any, ...], dict[str, Any]]
+"""A layer, and the arguments of its forward."""
 MOST_LAYERS = 8
 """Layers of one call that are looked at."""
 
@@ -32,23 +34,31 @@ def fix_of(function: TensorFunction, passes: FunctionPasses) -> Fix | None:
     """
     if function.layers_by_name:  # ranks run in a world alone
         return None
-    searched = function if function.backend.name == "numpy" else function.twin
-    if searched is None:
-        return None
-    calls = forward_calls(searched)[:MOST_LAYERS]
-    known = calls if searched is function else forward_calls(function)
-    originals = [layer for layer, _, _ in known]
-    for (layer, args, kwargs), original in zip(calls, originals, strict=False):
+    for original, call in calls_on_engine(function):
 
         def passes_with(backward: Any, layer: Any = original) -> bool:
             with replaced_backward(layer, in_scope_of(written_backward(layer), backward)):
                 return passes(function.at(function.arrays))
 
         with suppress(Exception):
-            fix = Repair(*call_and_backward(layer, args, kwargs), passes_with).fix()
+            fix = Repair(*call_and_backward(*call), passes_with).fix()
             if fix is not None:
                 return fix
     return None
+
+
+def calls_on_engine(function: TensorFunction) -> Iterator[tuple[Any, ForwardCall]]:
+    """The layers that a call applies, each with the call of the engine's layer that it is, or that
+    stands for it."""
+    known = forward_calls(function)[:MOST_LAYERS]
+    if function.backend.name == "numpy":
+        yield from ((call[0], call) for call in known)
+    elif function.twin is not None:
+        yield from zip([layer for layer, _, _ in known], forward_calls(function.twin), strict=False)
+    else:
+        for layer, args, kwargs in known:
+            if (found := on_engine(function.backend, layer, args)) is not None:
+                yield layer, (*found, kwargs)
 
 
 def in_scope_of(original: Any, backward: Any) -> Any:
@@ -76,9 +86,9 @@ def call_and_backward(
     return LayerCall.of(layer.pair[0], given, keywords, takes_arrays=True), backward
 
 
-def forward_calls(function: TensorFunction) -> list[tuple[Any, tuple[Any, ...], dict[str, Any]]]:
+def forward_calls(function: TensorFunction) -> list[ForwardCall]:
     """The layers that a call applies, each with the arguments of its first forward."""
-    found: dict[Any, tuple[Any, tuple[Any, ...], dict[str, Any]]] = {}
+    found: dict[Any, ForwardCall] = {}
 
     def watched(owner: type, forward: Callable[..., Any], position: int) -> Callable[..., Any]:
         @functools.wraps(forward)

@@ -9,9 +9,16 @@ from typing import Any
 import numpy as np
 
 from gradcheck.backends.base import Array
-from gradcheck.deriving.call import LayerCall, as_tensor, grad_mode_as, is_array, raw_array
+from gradcheck.deriving.call import (
+    LayerCall,
+    as_tensor,
+    grad_mode_as,
+    is_array,
+    raw_array,
+    recorded_tensor,
+)
 from gradcheck.deriving.graph import NotDerived
-from gradcheck.deriving.trace import drawn_cotangents, recorded_array, recorded_tensor
+from gradcheck.deriving.trace import drawn_cotangents, recorded_array
 from pylayer.layer.py_layer import PyLayerContext
 from pylayer.tape.autograd import grad
 from pylayer.tensor.tensor import Tensor
@@ -51,7 +58,12 @@ class KnownPoint:
             Exception: whatever forward raises.
         """
         inputs = [as_tensor(v) if isinstance(v, np.ndarray) else v for v in call.args]
-        tensors = [v for v in (*inputs, *call.kwargs.values()) if isinstance(v, Tensor)]
+        slots = [
+            v
+            for v in (*inputs, *call.kwargs.values())
+            if isinstance(v, Tensor) or call.played is not None
+        ]
+        tensors = [v for v in slots if isinstance(v, Tensor)]
         needed = [t for t in tensors if not t.stop_gradient and t.array.dtype.kind == "f"]
         with watched(Everything()), recording_numpy(code), grad_mode_as(True):
             given = map(recorded_array, inputs) if call.takes_arrays else inputs
@@ -70,7 +82,7 @@ class KnownPoint:
         found = {id(t): g.array for t, g in zip(needed, pulled, strict=True) if g is not None}
         context = call.context()
         call.run(*context)  # once more, as nothing recorded is to be saved
-        return cls(call, context, cotangents, [found.get(id(t)) for t in tensors])
+        return cls(call, context, cotangents, [found.get(id(t)) for t in slots])
 
     def arguments(self) -> list[Any]:
         """The arguments of a backward."""
@@ -84,7 +96,7 @@ class KnownPoint:
         wanted = self.gradients
         try:
             with grad_mode_as(False), np.errstate(all="ignore"):
-                returned = backward(*self.arguments(), **self.keywords())
+                returned = self.results(backward)
         except Exception:
             return [False] * len(wanted)
         found = list(values_in(returned))
@@ -92,6 +104,12 @@ class KnownPoint:
             return [False] * len(wanted)
         found += [None] * (len(wanted) - len(found))
         return [is_gradient_right(*pair) for pair in zip(found, wanted, strict=True)]
+
+    def results(self, backward: Callable[..., Any]) -> Any:
+        """What a backward returns."""
+        if self.call.played is not None:
+            return self.call.played.pull_back(backward, self.call.args, self.cotangents)
+        return backward(*self.arguments(), **self.keywords())
 
     def keywords(self) -> dict[str, Any]:
         """The keyword arguments of a backward: those of the call go to one of arrays."""

@@ -10,12 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from gradcheck.backends.base import Array
+from gradcheck.backends.base import Array, Backend, PlayedLayer
 from gradcheck.deriving.graph import NotDerived
 from pylayer.layer.py_layer import PyLayer, PyLayerContext
 from pylayer.ops.creation import to_tensor
 from pylayer.tape.grad_mode import grad_mode
+from pylayer.tensor.nested import mapped
 from pylayer.tensor.tensor import Tensor
+from pylayer.watch import watchers
+from pylayer.watch.numpy_array import RecordedArray
 
 CHECKED_DTYPES = ("float64", "float32")
 NO_SUCH_CALL = "forward takes no such arguments"
@@ -114,6 +117,23 @@ class LayerCall:
         """The arguments with floats of a dtype, for a check."""
         return tuple(value_in_dtype(value, dtype) for value in self.args)
 
+    # ----------------------------------------------------------------- other frameworks
+    @property
+    def played(self) -> PlayedLayer | None:
+        """The layer of another framework, if its operations are played on the engine."""
+        return getattr(self.subject, "played", None)
+
+    @property
+    def written_forward(self) -> Any:
+        """The function of forward as the user wrote it."""
+        return self.function if self.played is None else self.played.written_forward
+
+    def engine_value(self, value: Any) -> Any:
+        """A value of the user's forward, which has run, as the engine has it."""
+        if self.played is not None:
+            return self.played.engine_value(value)
+        return recorded_tensor(value)
+
     # ----------------------------------------------------------------- other calls
     def others(self, seed: int = 0) -> Iterator[LayerCall]:
         """The call at other sizes at which forward runs, one for each of the ways to change
@@ -147,6 +167,46 @@ class LayerCall:
                     call = self.at([*self.args[:position], other, *self.args[position + 1 :]])
                 if call.runs():
                     yield name, call
+
+
+def layer_on_engine(played: PlayedLayer) -> Any:
+    """The engine's layer that stands for one of another framework."""
+
+    def forward(ctx: PyLayerContext, *args: Any) -> Any:
+        return played.forward(ctx, *args)
+
+    forward.__signature__ = played.signature()  # type: ignore[attr-defined]
+    methods = {"forward": staticmethod(forward)}
+    if played.written_backward is not None:
+        methods["backward"] = staticmethod(played.written_backward)
+    return type(played.layer.__name__, (PyLayer,), {**methods, "played": played})
+
+
+def on_engine(
+    backend: Backend, layer: Any, args: Sequence[Any]
+) -> tuple[Any, tuple[Any, ...]] | None:
+    """A layer of another framework as one of the engine, with the arguments of a call; None if its
+    operations cannot be played."""
+    played = backend.played_layer(layer)
+    if played is None:
+        return None
+
+    def engine_value(value: Any) -> Any:
+        if not isinstance(value, backend.tensor_type):
+            return value
+        return Tensor(np.array(backend.array(value)), None, not backend.needs_gradient(value))
+
+    return layer_on_engine(played), mapped(tuple(args), engine_value)
+
+
+def recorded_tensor(value: Any) -> Any:
+    """A recorded array as the Tensor that it stands for; anything else unchanged."""
+    return watchers.get().numpy.from_numpy_hook(value, True) if is_recorded(value) else value
+
+
+def is_recorded(value: Any) -> bool:
+    """Whether a value is a recorded array."""
+    return type(value) is RecordedArray
 
 
 def is_layer_class(subject: Any) -> bool:

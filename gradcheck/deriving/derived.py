@@ -12,7 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from gradcheck.deriving.call import CHECKED_DTYPES, LayerCall, is_layer_class
+from gradcheck.deriving.call import (
+    CHECKED_DTYPES,
+    LayerCall,
+    is_array,
+    is_layer_class,
+    raw_array,
+)
 from gradcheck.deriving.graph import NotDerived
 from gradcheck.deriving.repair import Repair
 from gradcheck.deriving.source import SourceText, source_of_file
@@ -101,11 +107,12 @@ def derive_checked(
 def with_change(derived: Derived, call: LayerCall, check: GradientCheck) -> Derived:
     """A result with the change of the user's backward: none if it is right, one edit if that
     repairs it."""
-    if is_passed(call.subject, call, CHECKED_DTYPES[0], check):
+    subject = call.subject if call.played is None else call.played.layer
+    if is_passed(subject, call, CHECKED_DTYPES[0], check):
         return replace(derived, diff="", changed="")
 
     def passes(backward: Any) -> bool:
-        layer = type(call.subject.__name__, (call.subject,), {"backward": staticmethod(backward)})
+        layer = type(subject.__name__, (subject,), {"backward": staticmethod(backward)})
         return all(is_passed(layer, call, dtype, check) for dtype in CHECKED_DTYPES)
 
     try:
@@ -160,7 +167,7 @@ def derived_of(traced: Trace, check: GradientCheck, name: str, inputs_only: bool
     if backward.guards:
         written = write_class(call, traced, name, backward)
         require_pass(executed(written, call, name), call, CHECKED_DTYPES[0], check)
-    code = f"{imports_for(written.code, traced.call.function)}\n\n{written.code}"
+    code = f"{imports_for(written.code, call.written_forward)}\n\n{written.code}"
     derived = Derived(name, code, "\n".join(backward.lines), checked_at=tuple(places))
     if not call.is_layer:
         return derived
@@ -203,7 +210,9 @@ def executed(written: Written, call: LayerCall, name: str) -> Any:
     file = f"<derived {name} {next(numbers)}>"
     linecache.cache[file] = (len(written.code), None, written.code.splitlines(True), file)
     libraries = {"paddle": paddle, "PyLayer": paddle.autograd.PyLayer, "np": np}
-    scope = {**libraries, **call.function.__globals__}
+    if call.played is not None:
+        libraries |= call.played.names.modules
+    scope = {**libraries, **call.written_forward.__globals__}
     exec(compile(written.code, file, "exec"), scope)
     return scope[name]
 
@@ -211,12 +220,15 @@ def executed(written: Written, call: LayerCall, name: str) -> Any:
 def require_pass(made: Any, call: LayerCall, dtype: str, check: GradientCheck) -> None:
     """Raise NotDerived: gradcheck does not pass a layer at some arguments."""
     args = call.in_dtype(dtype)
+    if call.played is not None:
+        args = tuple(raw_array(value) if is_array(value) else value for value in args)
     try:
         if call.takes_arrays:
             pair = (functools.partial(function, **call.kwargs) for function in (call.subject, made))
             result = check(next(pair), *args, backward=next(pair))
         else:
-            result = check(functools.partial(made.apply, **call.kwargs), *args)
+            applied = functools.partial(made.apply, **call.kwargs)
+            result = check(applied if call.played is None else made, *args)
     except Exception as error:
         found = described(error)
     else:

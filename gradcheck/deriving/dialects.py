@@ -7,8 +7,9 @@ that name.
 
 from __future__ import annotations
 
+import functools
 import inspect
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from types import ModuleType
@@ -17,6 +18,7 @@ from typing import Any
 import numpy as np
 
 import pylayer.paddle as paddle
+from gradcheck.backends.base import PlayedLayer
 from gradcheck.deriving.graph import NotDerived, Traced, traced_shape
 from gradcheck.deriving.numbers import plain_number, source_of
 from gradcheck.deriving.rules import TextRule, rules_of
@@ -129,8 +131,12 @@ class Dialect:
 
     library: str
     rules: dict[str, list[TextRule]]
-    modules: dict[str, ModuleType]
+    modules: Mapping[str, ModuleType]
     """Where functions are looked up, by how they are written."""
+    count: str = "{}.size"
+    """The number of elements of a Tensor."""
+    saved: str = "ctx.saved_tensor()"
+    """What forward saved, in backward."""
 
     def function(self, name: str) -> tuple[str, list[inspect.Parameter]]:
         """The text of the library's function of some name, and its parameters; none of them where
@@ -159,6 +165,16 @@ PADDLE = Dialect(
     },
 )
 NUMPY = Dialect("NumPy", rules_of(NUMPY_CALLS, USUAL_FORMS), {"np": np, "np.linalg": np.linalg})
+
+
+
+
+@functools.cache
+def dialect_of(layer: PlayedLayer) -> Dialect:
+    """The names of the library of a layer that is played."""
+    names = layer.names
+    rules = rules_of(names.calls, USUAL_FORMS)
+    return Dialect(names.library, rules, names.modules, names.count, names.saved)
 
 
 # --------------------------------------------------------------------------- what rules ask

@@ -11,7 +11,7 @@ from typing import Any
 
 from gradcheck.deriving.source import FunctionNode
 
-MODULES = ("paddle", "F", "np", "numpy", "nn", "ctx")
+MODULES = ("paddle", "torch", "F", "np", "numpy", "nn", "ctx")
 """Names of modules, as people write them: no values."""
 SLIP, OMISSION, PUT_IN, LAST = range(4)
 EDITS: list[tuple[int, tuple[type, ...], str]] = [
@@ -140,7 +140,7 @@ def places_in(function: FunctionNode, useless: Sequence[ast.AST]) -> list[ast.ex
     waiting = [(part, "body") for part in function.body]
     while waiting:
         node, field = waiting.pop(0)
-        if node in useless or ast.unparse(node).endswith(".saved_tensor()"):
+        if node in useless or ast.unparse(node).endswith((".saved_tensor()", ".saved_tensors")):
             continue
         if isinstance(node, ast.expr) and field not in NOT_VALUES and may_change(node):
             places.append(node)

@@ -124,7 +124,7 @@ class Printer:
         self.known: dict[Node, ast.expr] = {}
         self.uses = Counter[Node]()
         self.cotangents = [node for node in self.trace.cotangents if node is not None]
-        self.taken = {*self.trace.locals, *dir(builtins), "paddle", "ctx", "F", "np"}
+        self.taken = {*self.trace.locals, *dir(builtins), "paddle", "torch", "ctx", "F", "np"}
         self.taken |= {node.name for node in self.cotangents} | {*names.values()}
         named = self.trace.gradient_of.items()
         self.gradient_names = {g: names[n] for n, g in named if n in names}
@@ -136,7 +136,11 @@ class Printer:
         for node in self.trace.nodes:
             if self.first.uses[node] > 1 and self.first is not self and self.is_written(node):
                 self.assign(node, self.stem(node))
-        self.results = [self.gradient(*pair) for pair in self.trace.gradients.items()]
+        gradients = self.trace.gradients
+        slots = gradients if self.trace.call.played is None else self.trace.arguments
+        self.results = [
+            self.gradient(name, gradients[name]) if name in gradients else "None" for name in slots
+        ]
 
     def gradient(self, name: str, node: Node | None) -> str:
         """The expression of the gradient of an input: beside others, a variable."""
@@ -205,7 +209,7 @@ class Printer:
         for node, name in reversed(self.readable().items()):
             keys = keys_in(list(sourced_sizes(node)))
             known |= {key: f"{name}.shape[{axis}]" for axis, key in reversed([*enumerate(keys)])}
-            known |= {keys: f"{name}.shape", product_key(keys): f"{name}.size"}
+            known |= {keys: f"{name}.shape", product_key(keys): self.dialect.count.format(name)}
         return known
 
     # ----------------------------------------------------------------- expressions
@@ -234,7 +238,7 @@ class Printer:
                 self.saved[node] = name
             return name
         if node.operation == "constant":
-            for name, value in self.trace.call.function.__globals__.items():
+            for name, value in self.trace.call.written_forward.__globals__.items():
                 if value is node.call:
                     return str(name)
             raise NotDerived("forward uses a Tensor that has no name in its module")

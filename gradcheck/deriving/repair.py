@@ -23,7 +23,7 @@ import numpy as np
 
 from gradcheck.deriving.agreement import KnownPoint
 from gradcheck.deriving.call import LayerCall, grad_mode_as
-from gradcheck.deriving.dialects import NUMPY, PADDLE, Dialect
+from gradcheck.deriving.dialects import NUMPY, PADDLE, Dialect, dialect_of
 from gradcheck.deriving.edits import LAST, Edit, edits, places_in
 from gradcheck.deriving.graph import Node, NotDerived
 from gradcheck.deriving.printing import Printer, names_on_context
@@ -166,7 +166,10 @@ class Repair:
         """Printers of a right backward in the variables of the user's: Tensors, and arrays."""
         seen = Return()
         with suppress(Exception), seen.of(self.backward.__code__), grad_mode_as(False):
-            self.backward(*self.point.arguments(), **self.point.keywords())
+            self.point.results(self.backward)
+        if (played := self.call.played) is not None:
+            found = {n: a for n, v in seen.locals.items() if (a := played.array(v)) is not v}
+            return [self.printer(dialect_of(played), found)]
         tensors = {name: v.array for name, v in seen.locals.items() if isinstance(v, Tensor)}
         arrays = {name: v for name, v in seen.locals.items() if isinstance(v, np.ndarray)}
         return [
@@ -213,7 +216,9 @@ class Repair:
         if len(wrong) != 1 or len(self.returned()) != len(self.agreement):
             return
         with suppress(Exception):  # as in `parts`
-            node = list(self.trace.gradients.values())[wrong[0]]
+            trace = self.trace
+            slots = list(trace.gradients if self.call.played is None else trace.arguments)
+            node = trace.gradients.get(slots[wrong[0]])
             for text in [text_alone(p, node) for p in self.printers if node is not None]:
                 yield Edit(LAST, self.returned()[wrong[0]], text)
 

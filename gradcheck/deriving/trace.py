@@ -12,7 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from gradcheck.deriving.call import LayerCall, as_input, grad_mode_as
+from gradcheck.deriving.call import (
+    LayerCall,
+    as_input,
+    grad_mode_as,
+    is_recorded,
+    recorded_tensor,
+)
 from gradcheck.deriving.graph import (
     REDUCTIONS,
     Node,
@@ -32,8 +38,6 @@ from pylayer.tape.symbol import recording
 from pylayer.tape.vjp import OPS, recorded_ops
 from pylayer.tensor.nested import mapped
 from pylayer.tensor.tensor import Tensor
-from pylayer.watch import watchers
-from pylayer.watch.numpy_array import RecordedArray
 from pylayer.watch.numpy_recording import Code, recording_numpy
 
 COTANGENT_SEED = 48
@@ -104,16 +108,16 @@ def trace(call: LayerCall, seed: int = 0) -> Trace:
     token = recording.set(tracer)
     try:
         mode = grad_mode_as(not call.is_layer)
-        with mode, seen.of(call.function.__code__), recording_numpy(Code((call.function,))):
+        with mode, seen.of(call.written_forward.__code__), recording_numpy(Code((call.function,))):
             values = mapped(given, recorded_array) if call.takes_arrays else given
             args, count = list(values.values()), len(call.args)
             kwargs = dict(list(values.items())[count:])
             returned = call.function(*context, *args[:count], **kwargs)
             attributes = {f"ctx.{name}": v for c in context for name, v in attributes_of(c).items()}
             is_array = {n: v for n, v in (seen.locals | attributes).items() if is_recorded(v)}
-            local, attributes = (
-                mapped(seen.locals, recorded_tensor),
-                mapped(attributes, recorded_tensor),
+            # a constant that has a name is read by it
+            local, attributes = mapped(
+                (seen.locals, attributes), lambda v: tracer.canonical(call.engine_value(v))
             )
             outputs = traced_outputs(tracer, returned)
         if not seen.line:
@@ -193,16 +197,6 @@ def traced_argument(tracer: Tracer, name: str, value: Any) -> Any:
 def recorded_array(value: Any) -> Any:
     """A Tensor as an array of NumPy that is recorded; anything else unchanged."""
     return value.numpy() if isinstance(value, Tensor) else value
-
-
-def recorded_tensor(value: Any) -> Any:
-    """A recorded array as the Tensor that it stands for; anything else unchanged."""
-    return watchers.get().numpy.from_numpy_hook(value, True) if is_recorded(value) else value
-
-
-def is_recorded(value: Any) -> bool:
-    """Whether a value is a recorded array."""
-    return type(value) is RecordedArray
 
 
 def traced_outputs(tracer: Tracer, returned: Any) -> list[Any]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from types import ModuleType, NoneType
 from typing import Any
 
-from gradcheck.deriving.dialects import NUMPY, PADDLE, Dialect
+from gradcheck.deriving.dialects import NUMPY, PADDLE, Dialect, dialect_of
 from gradcheck.deriving.graph import Node, NotDerived, nodes_in
 from gradcheck.deriving.printing import Printer, names_in_forward
 from gradcheck.deriving.source import (
@@ -61,7 +61,8 @@ def print_backward(trace: Trace, inputs_only: bool = False) -> WrittenBackward:
     if trace.in_numpy:
         with suppress(NotDerived):
             return printed(trace, NUMPY, inputs_only)
-    return printed(trace, PADDLE, inputs_only)
+    dialect = PADDLE if trace.call.played is None else dialect_of(trace.call.played)
+    return printed(trace, dialect, inputs_only)
 
 
 def printed(trace: Trace, dialect: Dialect, inputs_only: bool) -> WrittenBackward:
@@ -86,7 +87,7 @@ def printed(trace: Trace, dialect: Dialect, inputs_only: bool) -> WrittenBackwar
     saved = [name for name in read if name not in arrays]
     lines, results = [], printer.results
     if saved:
-        lines.append(f"{', '.join(saved)}{',' * (len(saved) == 1)} = ctx.saved_tensor()")
+        lines.append(f"{', '.join(saved)}{',' * (len(saved) == 1)} = {dialect.saved}")
     if dialect is NUMPY:
         lines += [unpacked(arrays, "ctx.{}"), unpacked([*flowing.values(), *saved], "{}.numpy()")]
         results = [part if part == "None" else f"paddle.to_tensor({part})" for part in results]
@@ -130,10 +131,13 @@ def write_layer(trace: Trace, layer: Any, backward: WrittenBackward) -> Written:
     Raises:
         NotDerived: its source is not known, or is of a form that cannot be changed.
     """
-    source, tree = source_of_function(trace.call.function)
-    forward = function_in(tree, trace.call.function)
+    written = trace.call.written_forward
+    source, tree = source_of_function(written)
+    forward = function_in(tree, written)
     if not isinstance(forward, ast.FunctionDef):
         raise NotDerived("forward is not a plain function")
+    if len(forward.args.args) != len(inspect.signature(trace.call.function).parameters):
+        raise NotDerived("forward takes no context: what is saved elsewhere is not rewritten")
     owner = class_around(tree, forward)
     old = [node for node in owner.body if getattr(node, "name", "") == "backward"]
     changes = forward_changes(source, forward, trace, backward)
@@ -341,6 +345,6 @@ def import_of(name: str, value: Any, module: str) -> str:
         home = value.__name__.removeprefix("pylayer.")
         return f"import {home}" if home == name else f"import {home} as {name}"
     home = str(getattr(value, "__module__", "")).removeprefix("pylayer.")
-    is_library = inspect.isclass(value) and home.partition(".")[0] in ("paddle", "numpy")
+    is_library = inspect.isclass(value) and home.partition(".")[0] in ("paddle", "numpy", "torch")
     home = home if is_library else module.replace("__main__", "")
     return f"from {home} import {name}" if home else ""

@@ -1,0 +1,159 @@
+"""Functions of torch as what derives and repairs a backward sees them.
+
+The forward runs on torch, and each of its operations is played on the engine's Tensors that it is
+given: on a tape for the right gradients, in a trace for their text. A backward, an edited one too,
+runs on torch with the context of a forward.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from gradcheck.backends.base import Array
+from gradcheck.backends.torch_names import TORCH_NAMES
+from gradcheck.backends.torch_operations import (
+    METHODS,
+    Memory,
+    OperationMode,
+    Shadows,
+    array_of,
+    is_floating_tensor,
+    seen_by,
+    tensor_of,
+    tensors_among,
+)
+from gradcheck.backends.played import Unplayed, shadow_of
+from gradcheck.backends.torch_private import DEFAULT_SETUP, BackwardCFunction, storage_of
+from pylayer.tape.symbol import recording
+from pylayer.tensor.tensor import Tensor as Shadow
+from pylayer.watch import current_observer
+
+
+class TracedShadows(Shadows):
+    """The shadows of all tensors of a traced run, those of constants and integers as well."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.known: dict[Any, tuple[Any, Shadow]] = {}
+        """By how tensors see which storage; with the tensor, so that no other gets its address."""
+
+    def get(self, tensor: Any) -> Shadow:
+        """The shadow of a tensor; a new one is a constant's."""
+        key = storage_of(tensor), Memory.view(tensor)
+        if key not in self.known:
+            self.known[key] = tensor, shadow_of(array_of(tensor))
+        return self.known[key][1]
+
+    def keeps(self, tensor: Any, shadow: Shadow) -> bool:
+        return True
+
+    def put(self, tensor: Any, shadow: Shadow) -> None:
+        self.known[storage_of(tensor), Memory.view(tensor)] = tensor, shadow
+
+    def memory(self, tensor: Any) -> Memory:
+        """Raises Unplayed: what is written in place has no text."""
+        raise Unplayed("forward writes in place")
+
+
+class PlayedFunction:
+    """A Function whose forward takes and gives the engine's Tensors.
+
+    Args:
+        layer: the Function.
+    """
+
+    names = TORCH_NAMES
+
+    def __init__(self, layer: Any) -> None:
+        self.layer = layer
+        self.book = Shadows()
+        """The shadows of the last forward."""
+
+    @property
+    def written_forward(self) -> Callable[..., Any]:
+        """The function that the user wrote."""
+        return self.layer.forward  # type: ignore[no-any-return]
+
+    @property
+    def written_backward(self) -> Callable[..., Any] | None:
+        """The backward that the user wrote, if any."""
+        backward: Callable[..., Any] = self.layer.backward
+        return None if backward is torch.autograd.Function.backward else backward
+
+    def signature(self) -> inspect.Signature:
+        """The parameters of forward, the context first."""
+        signature = inspect.signature(self.layer.forward)
+        if self.layer.setup_context is DEFAULT_SETUP:
+            return signature
+        context = inspect.Parameter("ctx", inspect.Parameter.POSITIONAL_ONLY)
+        return signature.replace(parameters=[context, *signature.parameters.values()])
+
+    def applied(self, given: Sequence[Any]) -> Any:
+        """What the Function returns."""
+        with torch.enable_grad():
+            return self.layer.apply(*given)
+
+    def forward(self, context: Any, *args: Any) -> Any:
+        """What forward returns of the engine's Tensors, as such; `context` gets what forward keeps
+        for backward."""
+        given = fresh_tensors(args)
+        self.book = TracedShadows() if recording.get() is not None else Shadows()
+        for tensor, value in zip(given, args, strict=True):
+            if isinstance(value, Shadow):
+                self.book.put(tensor, value)
+        mode = OperationMode(current_observer.get(), self.book)
+        with seen_by(mode), mode:
+            returned = self.applied(given)
+        found = context_of(returned)
+        if found is not None:
+            vars(context).update(vars(found))
+            context._saved = tuple(map(self.engine_value, found.saved_tensors))
+        if isinstance(returned, tuple):
+            return tuple(map(self.engine_value, returned))
+        return self.engine_value(returned)
+
+    def engine_value(self, value: Any) -> Any:
+        """The engine's Tensor for a tensor of the last forward; anything else unchanged."""
+        return self.book.shadow(value) if isinstance(value, torch.Tensor) else value
+
+    def pull_back(
+        self, backward: Callable[..., Any], args: Sequence[Any], cotangents: Sequence[Array | None]
+    ) -> list[Any]:
+        """The gradients that a backward gives at some arguments, one per argument."""
+        returned = self.applied(fresh_tensors(args))
+        starts = [
+            torch.zeros_like(out) if cotangent is None else tensor_of(cotangent)
+            for out, cotangent in zip(tensors_among([returned]), cotangents, strict=True)
+        ]
+        with torch.no_grad():
+            context = context_of(returned)
+            found = backward(context, *starts)
+            _ = context.saved_tensors  # raises where backward changed one in place
+        return [self.array(value) for value in (found if isinstance(found, tuple) else (found,))]
+
+    @staticmethod
+    def array(value: Any) -> Any:
+        """The array of a tensor; anything else unchanged."""
+        return array_of(value) if isinstance(value, torch.Tensor) else value
+
+
+def fresh_tensors(args: Sequence[Any]) -> list[Any]:
+    """Arguments as ``apply`` gets them: new tensors, no leaves, as these may not be changed in
+    place."""
+    with torch.enable_grad():
+        return [
+            tensor_of(v.array).requires_grad_(v.array.dtype.kind in "fc" and not v.stop_gradient).clone()
+            if isinstance(v, Shadow)
+            else v
+            for v in args
+        ]
+
+
+def context_of(returned: Any) -> Any:
+    """The context of the Function that gave some tensors; None if no gradient is recorded."""
+    nodes = (tensor.grad_fn for tensor in tensors_among([returned]))
+    return next((node for node in nodes if isinstance(node, BackwardCFunction)), None)
