@@ -167,8 +167,6 @@ PADDLE = Dialect(
 NUMPY = Dialect("NumPy", rules_of(NUMPY_CALLS, USUAL_FORMS), {"np": np, "np.linalg": np.linalg})
 
 
-
-
 @functools.cache
 def dialect_of(layer: PlayedLayer) -> Dialect:
     """The names of the library of a layer that is played."""
