@@ -30,7 +30,7 @@ from gradcheck.backends.played import Unplayed, shadow_of
 from gradcheck.backends.torch_private import DEFAULT_SETUP, BackwardCFunction, storage_of
 from pylayer.tape.symbol import recording
 from pylayer.tensor.tensor import Tensor as Shadow
-from pylayer.watch import current_observer
+from pylayer.watch import watchers
 
 
 class TracedShadows(Shadows):
@@ -105,7 +105,7 @@ class PlayedFunction:
         for tensor, value in zip(given, args, strict=True):
             if isinstance(value, Shadow):
                 self.book.put(tensor, value)
-        mode = OperationMode(current_observer.get(), self.book)
+        mode = OperationMode(watchers.get().observer, self.book)
         with seen_by(mode), mode:
             returned = self.applied(given)
         found = context_of(returned)

@@ -17,7 +17,7 @@ from pylayer.ops.creation import to_tensor
 from pylayer.tape.grad_mode import grad_mode
 from pylayer.tensor.nested import mapped
 from pylayer.tensor.tensor import Tensor
-from pylayer.watch import watchers
+from pylayer.watch import from_numpy_hook
 from pylayer.watch.numpy_array import RecordedArray
 
 CHECKED_DTYPES = ("float64", "float32")
@@ -201,7 +201,7 @@ def on_engine(
 
 def recorded_tensor(value: Any) -> Any:
     """A recorded array as the Tensor that it stands for; anything else unchanged."""
-    return watchers.get().numpy.from_numpy_hook(value, True) if is_recorded(value) else value
+    return from_numpy_hook(value, True) if is_recorded(value) else value
 
 
 def is_recorded(value: Any) -> bool:
