@@ -146,7 +146,7 @@ class UnsupportedLengthError(UnsupportedError, TypeError):
 
 
 STANDS_FOR = "_paddle_name"
-"""Where a class that is derived from a stand-in has that one's name."""
+"""The attribute in which a class derived from a stand-in keeps the stand-in's name."""
 
 
 class StandIn(ModuleType, Unsupported):

@@ -130,7 +130,7 @@ class Dialect:
     library: str
     rules: dict[str, list[TextRule]]
     modules: dict[str, ModuleType]
-    """Where functions are looked up, by how they are written."""
+    """The modules in which functions are looked up, by the name that code uses for them."""
 
     def function(self, name: str) -> tuple[str, list[inspect.Parameter]]:
         """The text of the library's function of some name, and its parameters; none of them where
