@@ -310,7 +310,7 @@ def install_paddle() -> None:
         raise RuntimeError(
             f"Another paddle ({getattr(imported, '__file__', imported)}) is already imported in "
             "this process. Call pylayer.install_paddle() before anything imports paddle, or in a "
-            "process of its own."
+            "separate process."
         )
     if imported is None:
         import_module(FACADE)

@@ -196,7 +196,7 @@ def argument_arrays(
                 stopped.append(name)
     if not any(name not in stopped and is_differentiable(array) for name, array in arrays.items()):
         raise TypeError(
-            "no input needs a gradient, so there is none to check: pass floating arrays, or "
+            "no input needs a gradient, so nothing can be checked: pass floating arrays, or "
             f"Tensors with {backend.words.takes_gradient}; plain numbers are passed on as they are"
         )
     return arrays, stopped

@@ -46,7 +46,7 @@ def differences(
     found = []
     for name in dict.fromkeys([*left, *right]):
         if name not in left or name not in right:
-            found.append(f"{name}: there is none on {backends[name in left]}")
+            found.append(f"{name}: missing on {backends[name in left]}")
         elif text := difference(left[name], right[name], backends):
             found.append(f"{name}: {text}")
     return found

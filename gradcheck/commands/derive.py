@@ -37,7 +37,7 @@ LAMBDA_FILE = "<lambda>"
 @click.argument("reference", metavar="PACKAGE.MODULE:LAYER")
 @click.option(
     "-i", "--input", "inputs", multiple=True, metavar=FORM,
-    help="An input: a shape and what else is said of it, such as x=2x3 or k=4:int64:below=5; "
+    help="An input: a shape and its options, such as x=2x3 or k=4:int64:below=5; "
          "repeatable.",
 )  # fmt: skip
 @click.option(

@@ -60,7 +60,7 @@ class ReleaseFile(Format):
     format: Literal["gradcheck-release/1"] = Field(description="The version of the format.")
     backend: Literal["paddle"] = Field(description="The framework.")
     release: str = Field(min_length=1, description="The release, such as '3.3.1'.")
-    run: ReleaseRun = Field(description="Where the facts are from.")
+    run: ReleaseRun = Field(description="The run that recorded the facts.")
     deviates: dict[str, Deviation] = Field(
         default={}, description="Scenario → what the release does instead, and why."
     )
@@ -116,7 +116,7 @@ def find_release(version: str) -> str:
     """Return the release whose file is read for a version: its own, or else the newest.
 
     A develop build calls itself 0.0.0, and a release without a file was not run: both are compared
-    with the newest recorded release. Empty if there are no files.
+    with the newest recorded release. Empty without any file.
     """
     try:
         wanted = Version(version).public

@@ -865,8 +865,8 @@ OPERATIONS = dict(
 """By their names under ``paddle``, the same on every backend: the least and the most arguments, but
 for `name`.
 
-They compute Tensors from Tensors, sizes and numbers, and change nothing else; nothing else in
-the module `paddle` can be reached by name. ``tests/engine/test_operations.py`` makes
+They compute Tensors from Tensors, sizes and numbers, and have no other effect. No other name in
+the module `paddle` can be reached. ``tests/engine/test_operations.py`` makes
 the file from the engine's public names: a line for each, with the least and the most arguments.
 """
 
@@ -1093,7 +1093,8 @@ class _Keys(Format):
     )
     inputs: dict[Variable, InputEntry] = Field(
         default={},
-        description="Name → tensor that the layer is applied to; a list is its shape alone.",
+        description="Name → tensor that the layer is applied to, such as {x: {shape: [2, 3]}}; "
+        "a list is its shape alone.",
     )
     outputs: Outputs | None = Field(
         default=None,
@@ -1129,7 +1130,11 @@ class _Keys(Format):
         "names in the code.",
     )
     expect: Expect = Field(default_factory=Expect, description="The results that must hold.")
-    backends: Backends = Field(default={}, description="Exceptions for single backends.")
+    backends: Backends = Field(
+        default={},
+        description="Exceptions for single backends, such as {paddle: {skip: {reason: …}}}; "
+        "-b chooses where scenarios run.",
+    )
     seed: Seed = Field(default=0, description=_SEED)
     timeout: Timeout | None = Field(default=None, description=_TIMEOUT)
     rtol: Rtol | None = Field(default=None, description=_RTOL)

@@ -101,10 +101,10 @@ class _Subject:
                     ("layer",), f"{cls.name} has no forward", how, inside=_place_of(cls)
                 )
             if self.asks_for_gradients and self._lacks(cls, "backward"):
-                message = f"{cls.name} has no backward, and its gradient is asked for"
+                message = f"{cls.name} has no backward, but its gradient is checked"
                 yield Violation(("layer",), message, help, inside=_place_of(cls))
         if self.forward_fn and self.asks_for_gradients and "backward_fn" not in self.defined:
-            message = "there is no backward_fn, and the gradient of forward_fn is asked for"
+            message = "there is no backward_fn, but the gradient of forward_fn is checked"
             yield Violation(("layer",), message, help, inside=_place_of(self.forward_fn))
 
     def _unused_layer(self) -> Iterator[Violation]:
