@@ -464,7 +464,7 @@ def explore(
     Raises:
         ImportError: Hypothesis is not installed: ``pip install hypothesis``.
         ValueError: a text describes no input, or an option has a value that it cannot have.
-        TypeError: there are no inputs, one stands where an option belongs, or an option is of the
+        TypeError: no input is given, an input takes the place of an option, or an option is of the
             wrong type.
     """
     backend_of(layer_or_function, ())  # raises for a framework that has none

@@ -258,8 +258,8 @@ CODES: dict[str, Code] = {
         "The framework reports every layer that is applied and every backward that runs; this one "
         "is not among them.",
         "Call the layer by the apply of its base class (PyLayer, Function), at inputs and in a "
-        "mode in which it is used. A branch that is meant without it is checked as a function of "
-        "its own; a module in eval mode passes, marked.",
+        "mode in which it is used. A branch that is meant without it is checked as a separate "
+        "function; a module in eval mode passes, marked.",
         "wrong: y = Own.forward(ctx, x)      right: y = Own.apply(x)",
     ),
     "GC126": Code(
@@ -374,9 +374,9 @@ CODES: dict[str, Code] = {
     ),
     "GC151": Code(
         "counted once for each rank",
-        "What all ranks have counts once in the loss, and of what each rank has the gradient is "
-        "its own; here it is "
-        "summed over the ranks once more, or divided by their number.",
+        "A value that all ranks share counts once in the loss, and the gradient of a value that "
+        "each rank has is that rank's; here the gradient is summed over the ranks once more, or "
+        "divided by their number.",
         "numeric = analytic / N or N · analytic, for a world, or a group, of N ranks.",
         "Leave the all-reduce out (or add the one that is missing); divide by N only where "
         "forward takes a mean.",

@@ -301,7 +301,7 @@ class GradientSummary(_Record):
 
 
 NOT_CHECKED = GradientSummary(verdict=Status.INCONCLUSIVE, worst_error=inf)
-"""What a result without a gradient check has in its place: nothing is wrong, nothing measured."""
+"""Stands in for the gradient check where none was made: nothing is wrong, nothing measured."""
 
 
 class Result(_Record):
@@ -329,8 +329,8 @@ class Result(_Record):
     """Of a comparison, the other backend; empty for the result of a case."""
     seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
     instead: dict[str, Any] = {}
-    """What the backend does in place of what is expected, as `observed` of a release file; empty
-    unless a run records it.
+    """The backend's behaviour that differs from the expected one, as `observed` in release files;
+    empty unless a run records it.
     """
     missing_name: str = ""
     """The name in Paddle that the engine lacks, for which the case is UNSUPPORTED."""

@@ -146,7 +146,7 @@ class UnsupportedLengthError(UnsupportedError, TypeError):
 
 
 STANDS_FOR = "_paddle_name"
-"""Where a class that is derived from a stand-in has that one's name."""
+"""The attribute in which a class derived from a stand-in keeps the stand-in's name."""
 
 
 class StandIn(ModuleType, Unsupported):
@@ -310,7 +310,7 @@ def install_paddle() -> None:
         raise RuntimeError(
             f"Another paddle ({getattr(imported, '__file__', imported)}) is already imported in "
             "this process. Call pylayer.install_paddle() before anything imports paddle, or in a "
-            "process of its own."
+            "separate process."
         )
     if imported is None:
         import_module(FACADE)

@@ -1,1 +1,1 @@
-"""Implementations of Paddle's API that scenarios run on."""
+"""Frameworks on which scenarios run."""

@@ -72,9 +72,9 @@ class FrameworkWords(NamedTuple):
 
     framework: str
     layer: str
-    """What has a backward written by hand."""
+    """The framework's name for a function with a hand-written backward."""
     module: str
-    """What holds parameters."""
+    """Its name for a class that holds parameters."""
     takes_gradient: str
     """Said of a Tensor that needs a gradient."""
     takes_none: str
@@ -84,12 +84,12 @@ class FrameworkWords(NamedTuple):
 
 
 class Refusal(NamedTuple):
-    """What a framework says of gradients that it does not take."""
+    """A framework's message on gradients that it refuses to take."""
 
     text: str
     inputs: tuple[str, ...] = ()
     code: str = "GC137"
-    """Of the contract that is broken."""
+    """The code of the contract that is broken."""
 
 
 class LibraryNames(NamedTuple):
@@ -170,11 +170,11 @@ class Backend(Protocol):
     """The attribute of a module that holds the modules in it, by name."""
 
     paddle: Any = None
-    """The module that ``import paddle`` gives in a scenario's code, of a backend of Paddle's API:
-    for static programs and worlds of ranks, which no other framework has."""
+    """The module that ``import paddle`` gives in a scenario's code, on backends with Paddle's API:
+    static programs and worlds of ranks need it, which no other framework has."""
 
     def names(self) -> dict[str, Any]:
-        """What a scenario's code finds without importing it, beside ``np``."""
+        """Names that a scenario's code can use without importing them, next to ``np``."""
 
     def seed(self, seed: int) -> None:
         """Seed its random numbers."""
@@ -186,7 +186,7 @@ class Backend(Protocol):
         """Restore what `settings` gave."""
 
     def call(self, function: Callable[[dict[str, Tensor]], Any], tensors: dict[str, Tensor]) -> Any:
-        """What a function of named Tensors returns, such that `grad` can take gradients of it."""
+        """Call a function of named Tensors such that `grad` can take gradients of the result."""
         return function(tensors)
 
     def map_leaves(self, name: str, value: Any, leaf: Callable[[str, Any], Any]) -> Any:
@@ -208,7 +208,7 @@ class Backend(Protocol):
         """How often a Tensor was changed in place."""
 
     def layer_of(self, value: Any) -> Any:
-        """The layer that a value is, or whose ``apply`` it is; None for anything else."""
+        """The layer that a value is, or whose ``apply`` it is; otherwise None."""
         if isinstance(value, (MethodType, BuiltinFunctionType)) and value.__name__ == "apply":
             value = value.__self__
         return value if inspect.isclass(value) and issubclass(value, self.layer_type) else None
@@ -226,7 +226,8 @@ class Backend(Protocol):
         if it has none."""
 
     def refusal(self, error: BaseException) -> Refusal | None:
-        """What an error says, if it is that backward returned no gradients; else None."""
+        """The refusal behind an error that says that backward returned no gradients; otherwise
+        None."""
 
     def backward(self, outputs: Tensors, cotangents: list[Tensor | None]) -> None:
         """Take gradients as users do: into the ``grad`` of leaves, of ones where there is no
@@ -319,9 +320,9 @@ class Backend(Protocol):
 
 
 class ObserverBlock:
-    """A block in which an observer is among those that a backend tells of layers.
+    """A block in which a backend reports layers to an observer as well.
 
-    It is a class as every evaluation has one, and a generator takes twice the calls.
+    It is a class because every evaluation enters one, and a generator would take twice the calls.
     """
 
     def __init__(self, observers: list[LayerObserver], observer: LayerObserver) -> None:
@@ -400,13 +401,13 @@ def installed_rows() -> dict[str, BackendRow]:
 
 
 def find_row(name: str) -> BackendRow | None:
-    """The row of a backend; None if there is none of that name."""
+    """The row of a backend; None for an unknown name."""
     kind = kind_of(name)
     return BACKENDS.get(kind) or installed_rows().get(kind)
 
 
 def backend_row(name: str) -> BackendRow:
-    """The row of a backend. Raises KeyError: there is none of that name."""
+    """The row of a backend. Raises KeyError: the name is unknown."""
     row = find_row(name)
     if row is None:
         raise KeyError(name)
@@ -466,7 +467,8 @@ def missing(name: str) -> str:
 
 
 def load_backend(name: str) -> Backend:
-    """The backend, ready in this process: ``import paddle`` gives one of Paddle's API from now on.
+    """The backend, ready in this process: ``import paddle`` imports it from now on if it has
+    Paddle's API.
 
     Raises:
         RuntimeError: it is CuPy, which finds no GPU.

@@ -105,7 +105,7 @@ class BundledBackend(PaddleApi):
     observing = Observing
 
     settings = staticmethod(recorder.get)
-    """What records operations in static mode; None in dynamic mode."""
+    """The recorder of operations in static mode; None in dynamic mode."""
 
     restore_settings = staticmethod(recorder.set)  # type: ignore[assignment]
 

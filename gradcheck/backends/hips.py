@@ -29,8 +29,8 @@ def is_primitive(value: Any) -> bool:
 def primitive_pull(primitive: Any) -> Callable[..., list[Any]]:
     """The pull of a primitive; see `gradcheck.case.of_arrays.function_with_pull`.
 
-    As autograd does, it uses the vjps of the arguments that are floating or complex arrays. In the
-    place of a gradient that has none it returns a NoVjpError.
+    It uses the vjps of the arguments that are floating or complex arrays, as autograd does. Where
+    an argument has none it returns a NoVjpError in place of the gradient.
 
     Raises:
         TypeError: nothing was given to defvjp.

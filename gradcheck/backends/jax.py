@@ -64,7 +64,8 @@ class FwdDiffersError(Exception):
 
 
 class TensorTypes(type):
-    """What is a Tensor to a check: its own, and arrays of JAX's but keys of random numbers."""
+    """The types that a check takes for Tensors: its own, and JAX's arrays except keys of random
+    numbers."""
 
     def __instancecheck__(cls, value: Any) -> bool:
         if isinstance(value, jax.Array):
@@ -99,7 +100,7 @@ class JaxTensor:
     """An array, and the call that it came from.
 
     Args:
-        value: an array of NumPy's, or what JAX traces in its place.
+        value: a NumPy array, or the object that JAX traces in its place.
         call: None for a leaf.
         place: which of the call's results it is.
     """
@@ -345,7 +346,7 @@ class JaxBackend(Backend):
 
     # ----------------------------------------------------------------- values
     def evaluate(self, function: PureFunction, values: Sequence[Any]) -> list[Any]:
-        """What a function returns: while JAX traces it, what JAX makes of it."""
+        """Call a function; while JAX traces, let JAX trace it."""
         if is_traced(values):
             return function(*values)
         try:

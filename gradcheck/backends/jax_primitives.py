@@ -34,7 +34,7 @@ def without_parameters(function: Callable[..., Any]) -> PrimitiveRow:
 
 
 def of_floats(function: Callable[..., Any]) -> PrimitiveRow:
-    """The same for one that is JAX's on floating and complex operands alone."""
+    """A row for a function that agrees with JAX on floating and complex operands only."""
 
     def row(*operands: Tensor, **_: Any) -> Any:
         require(all(x.array.dtype.kind in "fcV" for x in operands))
@@ -62,7 +62,7 @@ def broadcast_in_dim(
 
 
 def reshape(x: Tensor, *, new_sizes: Sequence[int], dimensions: Any = None, **_: Any) -> Any:
-    """The same elements in another shape."""
+    """Reshape an operand to new sizes."""
     require(dimensions is None)
     return paddle.reshape(x, list(new_sizes))
 

@@ -80,10 +80,10 @@ class Equation:
 
     @cached_property
     def spots(self) -> tuple[Spot | None, Spot | None]:
-        """Where the user's code is, and the code that called it.
+        """The places of the user's code and of the code that called it.
 
-        What is jitted is traced once for all of its callers, and has the frames of the first: of a
-        function of JAX's the call counts, and of one of the user's what is inside.
+        Jitted code is traced once for all of its callers and has the frames of the first one. So
+        the call counts for JAX's functions, and the line inside for the user's.
         """
         frames = frames_of_user(self.eqn)
         for number, call in enumerate(self.calls):
@@ -140,7 +140,8 @@ class Equation:
         return result if is_wider or result.array.dtype == dtype else cast(result, dtype.name)
 
     def in_one_dtype(self, operands: list[EngineValue]) -> list[EngineValue]:
-        """Operands of one floating dtype in the widest of theirs: a cast may have been left out."""
+        """Operands that should share a floating dtype, cast to the widest among them: a cast may
+        have been left out."""
         variables = self.eqn.invars
         if not all(isinstance(x, Tensor) for x in operands):
             return operands
@@ -191,7 +192,7 @@ class Equation:
 
 
 def bind(eqn: Any, operands: Sequence[Any]) -> list[Any]:
-    """What JAX computes for an equation."""
+    """Let JAX compute an equation."""
     with jax.enable_x64(True):
         given = [jax.numpy.asarray(plain_array(x)) for x in operands]
         found = eqn.primitive.bind(*given, **eqn.params)
@@ -393,7 +394,8 @@ class JaxProgram:
         return reached & needed
 
     def pulled_layers(self, sources: Sequence[int], ends: Sequence[int]) -> list[HandWritten]:
-        """Those through which a gradient flows from outputs to inputs, given by their numbers."""
+        """The layers through which a gradient flows from outputs to inputs, given by their
+        numbers."""
         between = self.slots_between(sources, ends)
         found = [
             layer

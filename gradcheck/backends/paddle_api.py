@@ -1,4 +1,4 @@
-"""What the bundled engine and Paddle have in common: Paddle's names, words and rules."""
+"""The base of the bundled engine and of Paddle: the names, words and rules that they share."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TAIL = re.compile(
     rf"\s*(?:\[Hint: .*|\(at /.*|, please check your PyLayer code.*|\({APPLIED}\))",
     re.DOTALL,
 )
-"""What Paddle adds that is about its own source, and a place that is not the user's."""
+"""Parts of Paddle's messages about its own source, or about a place outside of the user's code."""
 INPUT = re.compile(r"\(input `(\w+)`\)")
 
 

@@ -44,8 +44,8 @@ class Recomputation:
     Args:
         function: on the engine.
         sources: objects from which the user's code can be reached; its NumPy code is recorded.
-        original: the user's function, where `function` is its twin. It runs where nothing is to be
-            changed and the twin leaves no cast out.
+        original: the user's function, where `function` is its copy on the engine. It runs where
+            nothing has to be changed and the copy leaves no cast out.
         takes_gradients: whether `function` takes gradients itself.
     """
 

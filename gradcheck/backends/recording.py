@@ -63,7 +63,7 @@ class Step:
     name: str
     op: Op
     arguments: Sequence[Any]
-    """What its kernel was given."""
+    """The arguments of its kernel."""
     values: list[Array]
     """Its outputs."""
     is_list: bool
@@ -144,7 +144,7 @@ class Step:
         return list(map(as_array, out if self.is_list else [out]))
 
     def moved(self, arrays: Sequence[Array]) -> Step:
-        """The same operation on other values, by number."""
+        """Return the operation with other values, looked up by number."""
         inputs = [arrays[edge] if edge >= 0 else None for edge in self.edges]
         arguments = self.op.with_inputs(self.arguments, inputs)
         values = list(arrays[self.first : self.first + len(self.values)])
@@ -215,7 +215,7 @@ class TracedOperation(Protocol):
 
 
 played_at: ContextVar[TracedOperation | None] = ContextVar("played_at", default=None)
-"""What is played, where no frame of the user's code is running."""
+"""The operation that is replayed while no frame of the user's code is running."""
 
 
 class InputNode(Node):
@@ -301,7 +301,7 @@ class Recording(Observer):
     ) -> list[Array]:
         """The values by the same operations on other inputs, and nothing of the user's code.
 
-        What was chosen on the way, and what does not depend on the inputs, is as it was.
+        Choices made on the way, and values that do not depend on the inputs, stay as they were.
         """
         values: dict[int, Any] = {-1: None, **dict(enumerate(inputs))}
         before, casts.left_out = casts.left_out, set() if self.leaves_casts_out else None
@@ -320,7 +320,7 @@ class Recording(Observer):
         return list(values.values())[1:]
 
     def outputs_among(self, arrays: Sequence[Array]) -> list[Array]:
-        """What the call returns where these are the values."""
+        """The outputs of the call, among the values of all operations."""
         pairs = zip(self.ends, self.outputs, strict=True)
         return [arrays[end] if end >= 0 else out for end, out in pairs]
 

@@ -48,9 +48,9 @@ REFUSED_BY_TORCH = re.compile(
 )
 """How torch says that it does not take what the backward of a Function returned."""
 ONCE = "trying to differentiate twice a function that was marked with @once_differentiable"
-"""What torch says where a gradient is taken of such a backward's gradients."""
+"""Torch's message where such a backward's gradients are differentiated."""
 NEEDS_BACKWARD = "incompatible with .grad()"
-"""What a checkpoint of the older kind says where gradients are not taken by ``backward``."""
+"""The message of a reentrant checkpoint where gradients are not taken by ``backward``."""
 
 
 class TorchBackend(Backend):
@@ -118,8 +118,8 @@ class TorchBackend(Backend):
         return torch.as_strided(tensor, shape, strides)
 
     def may_change(self, context: Any, returned: Tensors) -> Tensors:
-        """Those that a forward marks as dirty; of a Function with ``setup_context``, which marks
-        them later, those that it returns."""
+        """The tensors that a forward marks as dirty; all that it returns for a Function with
+        ``setup_context``, which marks them later."""
         return returned if context is None else list(getattr(context, "dirty_tensors", ()) or ())
 
     # ----------------------------------------------------------------- gradients
@@ -138,8 +138,8 @@ class TorchBackend(Backend):
         held: Sequence[Tensor],
         create_graph: bool,
     ) -> list[Tensor | None]:
-        """As ``torch.autograd.grad`` gives them; as ``backward`` leaves them in the leaves, where a
-        layer takes nothing else."""
+        """The gradients from ``torch.autograd.grad``, or from the leaves after ``backward`` if a
+        layer allows only that."""
         try:
             with users_code():
                 found = torch.autograd.grad(
@@ -236,7 +236,7 @@ def is_of_once_differentiable(outputs: Tensors) -> bool:
 
 # ------------------------------ what contexts tell
 layer_observers: list[LayerObserver] = []
-"""Those in force."""
+"""The observers in force."""
 non_differentiable = WeakTensors()
 """The tensors that Functions marked as such while an observer was in force."""
 RAW_APPLY = BackwardCFunction.apply

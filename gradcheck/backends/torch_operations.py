@@ -7,8 +7,8 @@ in place, through the memory that NumPy shares with torch. While a call is recor
 `gradcheck.backends.played`) stand for all tensors that depend on the inputs, also where several
 tensors share memory and code writes into it.
 
-Values that leave torch (``.item()``, ``.numpy()``), or an operation outside of aten that is not
-written in Python, are leaks: what they compute is judged by differences.
+Values that leave torch (``.item()``, ``.numpy()``), and operations outside of aten that are not
+written in Python, are leaks: differences check what is computed from them.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def replaced(value: Any, function: Callable[[Any], Any]) -> Any:
 
 # ------------------------------ the operations of torch
 class Operation:
-    """What the schema of an operation says.
+    """An operation as its schema describes it.
 
     Args:
         func: the overload, as a dispatch mode is given it.
@@ -221,7 +221,7 @@ def leak(how: str) -> None:
 class Memory:
     """The shadows of the tensors that see one storage.
 
-    What is written into the storage is seen by all of them.
+    All of them see what is written into the storage.
     """
 
     def __init__(self, tensor: Any) -> None:
@@ -298,7 +298,7 @@ class Shadows:
 
     @staticmethod
     def has_memory(tensor: Any) -> bool:
-        """Whether a tensor has an element of memory for each of its own."""
+        """Whether each element of a tensor has an element of memory."""
         return tensor.layout is torch.strided and not is_zero_tensor(tensor)
 
     def keeps(self, tensor: Any, shadow: Shadow) -> bool:
@@ -306,7 +306,7 @@ class Shadows:
         return parent_of(shadow) is not None and self.has_memory(tensor)
 
     def memory(self, tensor: Any) -> Memory:
-        """What the storage of a tensor holds."""
+        """The shadows of the tensors that share a tensor's storage."""
         key = storage_of(tensor)
         if key not in self.memories:
             self.memories[key] = Memory(tensor)

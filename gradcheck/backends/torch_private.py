@@ -1,6 +1,6 @@
-"""What is used of torch that it does not document, in one place: a release may be without it.
+"""All undocumented names of torch that gradcheck uses, in one place: a release may lack them.
 
-Each name is looked up here once; where one is missing, the message says which release has it.
+Each name is looked up here once; the message on a missing one says which release has it.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Patch:
     def __init__(self, *rows: tuple[type, str, Any]) -> None:
         self.rows = rows
         self.before: list[Any] = []
-        """What the classes themselves define of these, None if nothing."""
+        """The classes' own definitions of these; None where a class has none."""
         self.depth = 0
 
     def __enter__(self) -> None:
@@ -100,7 +100,7 @@ def is_zero_tensor(tensor: Any) -> bool:
 
 
 def storage_of(tensor: Any) -> int:
-    """What identifies the storage of a tensor while something keeps it."""
+    """A number that identifies the storage of a tensor while something keeps it."""
     return int(tensor.untyped_storage()._cdata)
 
 

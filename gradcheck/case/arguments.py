@@ -33,8 +33,8 @@ WorldOf = Callable[[Mapping[str, Placement]], Declared]
 def backend_of(function: Any, inputs: Sequence[Any], *, is_named: bool = False) -> Backend:
     """The framework of a call: an installed one that is imported, else the bundled engine.
 
-    What the inputs and the function are decides first (Tensors, a class of layers, a module); then
-    the modules, classes and functions that the function's code refers to.
+    The types of the inputs and of the function decide first (Tensors, a class of layers, a module);
+    then the modules, classes and functions that the function's code refers to.
 
     Args:
         is_named: whether the user names the framework of what names none itself.
@@ -68,7 +68,7 @@ def require_engine_only(packages: Iterable[str]) -> None:
     call the engine's methods.
 
     Raises:
-        TypeError: one of some imported packages has a backend of its own.
+        TypeError: one of the packages has its own backend.
     """
     for package in packages:
         if backend_of_packages([package]):
@@ -93,7 +93,8 @@ def tensor_function(
         keywords: further arguments by name; arrays among them are inputs as well.
         world: makes what is declared of the ranks that it runs on, of what the inputs stand for;
             None for no ranks.
-        anew: gives a rank the function, from modules of its own; None where all have the same.
+        anew: imports the function for a rank, from modules of that rank; None where all ranks share
+            one.
 
     Raises:
         NotCallableError: it is not a layer or function, a TypeError.
@@ -160,7 +161,7 @@ def argument_arrays(
                 stopped.append(name)
     if not any(name not in stopped and is_differentiable(array) for name, array in arrays.items()):
         raise TypeError(
-            "no input needs a gradient, so there is none to check: pass floating arrays, or "
+            "no input needs a gradient, so nothing can be checked: pass floating arrays, or "
             f"Tensors with {backend.words.takes_gradient}; plain numbers are passed on as they are"
         )
     return arrays, stopped

@@ -79,7 +79,7 @@ def speaking_for(
             ours.reruns.gradients(ours.inputs, zeros)
             recording = ours.reruns.recording(ours.inputs, own=True)
             assert recording is not None
-        except Exception:  # an error that the code raises on the engine alone: there is no twin
+        except Exception:  # the code raises on the engine only, so it has no copy there
             return None
     on_the_way = [EPSILON.get(a.dtype.name, 0.0) for a in recording.arrays]
     is_known = not recording.leaks and not recording.error

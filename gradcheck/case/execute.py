@@ -155,7 +155,7 @@ class Run:
         self.calls = LayerCalls(backend)
         """The layers of the documented run."""
         self.raised: Exception | None = None
-        """What the documented run raised."""
+        """The exception of the documented run."""
         self.gradients: dict[str, Any] = {}
         """The gradients that it gave, by input."""
         self.namespace: Namespace = {**new_namespace(backend), **case.variables}
@@ -333,7 +333,8 @@ class Run:
         return [Finding(Status.FAIL, f"expected a {wanted.type}, but the warnings were: {given}")]
 
     def instead(self, gradient: GradientSummary | None) -> dict[str, Any]:
-        """What the backend did in place of what is expected, as `observed` of a release file."""
+        """The behaviour of the backend that differs from the expected one, as `observed` in release
+        files."""
         seen = Instead(self.namespace, self.on_host)
         if self.raised is not None:
             return seen.exception(self.raised)

@@ -123,7 +123,7 @@ class FirstCall:
     """The first call at some inputs, which shows what the function claims."""
 
     inputs: list[Array]
-    """As they were before it, leaves that the call reads beside its own included."""
+    """Their values before the call, including leaves that the call reads besides its arguments."""
     outputs: list[Array]
     claimed: list[bool]
     """Per output, whether the function claims a gradient for it."""
@@ -273,8 +273,8 @@ class TensorFunction:
     # ----------------------------------------------------------------- the first call
     @property
     def only_applies(self) -> bool:
-        """Whether the call is the base class's apply of a layer, which the backend tells of before
-        it looks up the forward: no code calls a forward outside of it."""
+        """Whether the call is the base class's apply of a layer, which the backend reports before
+        it looks up the forward: then no code calls a forward outside of it."""
         subject, apply = self.subject, getattr_static(self.calls.base, "apply", None)
         return (
             self.backend.records
@@ -380,7 +380,8 @@ class TensorFunction:
     def recomputation(
         self, part: Callable[[TensorFunction], Recordable], takes_gradients: bool = False
     ) -> Recomputation | None:
-        """A part of the function computed again, by its twin if it has one."""
+        """A part of the function, ready to be computed again: on the engine if the function has a
+        copy there."""
         recorder = self.twin or self
         original = None if recorder is self else part(self)
         computed: Recomputation | None = recorder.backend.recomputation(

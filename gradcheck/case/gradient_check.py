@@ -1,6 +1,7 @@
 """The gradient check: verdict, wrong entries and causes, as one summary.
 
-Of a function of Tensors it is of both orders, as its backward is declared to be, at several points.
+For functions of Tensors it covers both orders, several points, and backwards that are declared to
+differ from the derivative.
 """
 
 from __future__ import annotations

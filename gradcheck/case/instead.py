@@ -1,4 +1,4 @@
-"""What a case leaves, in the words of a release file: values, gradients, or an exception."""
+"""The outcome of a case in the words of a release file: values, gradients, or an exception."""
 
 from __future__ import annotations
 

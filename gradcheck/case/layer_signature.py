@@ -1,7 +1,7 @@
 """How an imported layer or function is called: its arguments, and the call that passes inputs.
 
-What counts is the object that a name stands for, not the text of its module: it may have been
-assigned, decorated, or imported from elsewhere.
+The object behind a name counts, not the text of its module: it may have been assigned, decorated,
+or imported from elsewhere.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PLACED = (*POSITIONAL, ANY_NUMBER)
 ANY_ARGUMENTS = [inspect.Parameter("args", ANY_NUMBER)]
 """The arguments of a builtin, of which nothing is known."""
 STARS: dict[Any, str] = {ANY_NAME: "**", ANY_NUMBER: "*"}
-"""What stands before parameters of these kinds."""
+"""The prefix of parameters of these kinds."""
 
 
 class NotCallableError(NoLayerError, TypeError):

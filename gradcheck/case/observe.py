@@ -89,7 +89,7 @@ class ForwardCall:
 
 
 class LayerContracts:
-    """What layers are seen to do with their arguments, cotangents and gradients.
+    """Records how layers treat their arguments, cotangents and gradients.
 
     Args:
         backend: of the layers.

@@ -207,7 +207,8 @@ class TensorArrays:
 def check_signature(
     backward: Callable[..., Any], arguments: int, gradients: int, keywords: Mapping[str, Any]
 ) -> None:
-    """Raise TypeError unless `backward` takes so many arguments, and the keyword arguments."""
+    """Raise TypeError unless `backward` takes these numbers of arguments, and the keyword
+    arguments."""
     name = str(getattr(backward, "__name__", ""))
     shown = name if name.isidentifier() else ""
     try:
@@ -229,8 +230,9 @@ def per_array(returned: dict[str, Any], are_tensors: dict[str, bool]) -> list[An
     """The gradients of the Tensors among arguments.
 
     Args:
-        returned: flat, by their places. They are laid out as the arguments are, dicts in any order,
-            or come one after the other; with None for arguments that are no arrays, or without.
+        returned: flat, by their places. They have the structure of the arguments, dicts in any
+            order, or come one after the other; arguments that are not arrays have None or are left
+            out.
         are_tensors: by argument.
 
     Raises:

@@ -25,7 +25,7 @@ from gradcheck.support.user_error import UserError
 
 
 class NoLayerError(UserError, ImportError):
-    """There is no layer of a name, or it cannot be called as asked; the message says what to do."""
+    """A name has no layer, or it cannot be called like this; the message says what to do."""
 
 
 def import_reference(reference: str, folder: Path | None = None) -> Any:
@@ -62,7 +62,8 @@ def module_of_reference(reference: str, folder: Path | None = None) -> ModuleTyp
 
 
 def named_in(module: ModuleType, reference: str) -> Any:
-    """What a reference names in its module. Raises NoLayerError: nothing."""
+    """The object that a reference names in its module. Raises NoLayerError: the module lacks the
+    name."""
     name = reference.partition(":")[2]
     try:
         return attrgetter(name)(module)
@@ -85,15 +86,15 @@ under_way: set[str] = set()
 
 
 def import_anew(reference: str, folder: Path | None = None) -> Any:
-    """As `import_reference`, from modules of its own, see `module_anew`."""
+    """The object of `import_reference` from freshly loaded modules, see `module_anew`."""
     return named_in(module_anew(reference, folder), reference)
 
 
 def module_anew(reference: str, folder: Path | None = None) -> ModuleType:
-    """As `module_of_reference`, from modules of its own: what the user's code keeps in modules is
-    as in a new process.
+    """The module of `module_of_reference`, loaded anew: values that the user's code keeps in
+    modules are those of a new process.
 
-    `sys.modules` then has again what it had.
+    Afterwards `sys.modules` is as it was.
 
     Raises:
         ImportError: also where a module waits for other ranks while it is imported, and these
@@ -173,8 +174,8 @@ def compile_expression(expression: str, path: str, line: int) -> CodeType:
 
 
 def new_namespace(backend: Backend) -> Namespace:
-    """What a layer's code finds without importing it, as the documents of its framework write it,
-    such as paddle, PyLayer and np."""
+    """Names that a layer's code can use without importing them, as the documents of its framework
+    do: paddle, PyLayer and np."""
     import numpy as np
 
     return {"__name__": "__main__", **backend.names(), "np": np}
@@ -182,8 +183,8 @@ def new_namespace(backend: Backend) -> Namespace:
 
 # ------------------------------ what was raised, and where
 def hint_of_framework(error: BaseException) -> str:
-    """What to write where code reads a name of a framework that its file is not of; empty for any
-    other error."""
+    """A hint where code reads a name of another framework than the file's; empty for any other
+    error."""
     name = error.name if isinstance(error, NameError) else ""
     for framework, names in NAMES_OF_FRAMEWORKS.items():
         if name in names:
@@ -256,8 +257,8 @@ def place_of_frames(frames: Iterable[Frame], spec: str) -> str:
     """The user's frames among `frames`, which come outermost first: ``line 3 of layers.py, called
     from line 7 of …``.
 
-    Of the frames in the file `spec` only the innermost is reported, if that file exists. Empty if
-    none is the user's.
+    Only the innermost of the frames in the file `spec` is reported, if that file exists. Empty if
+    no frame is the user's.
     """
     own = users_frames(frames, spec)
     last = max((at for at, (file, _) in enumerate(own) if file == spec), default=0)

@@ -46,7 +46,7 @@ def differences(
     found = []
     for name in dict.fromkeys([*left, *right]):
         if name not in left or name not in right:
-            found.append(f"{name}: there is none on {backends[name in left]}")
+            found.append(f"{name}: missing on {backends[name in left]}")
         elif text := difference(left[name], right[name], backends):
             found.append(f"{name}: {text}")
     return found
@@ -96,7 +96,7 @@ def left_by(
         if isinstance(value, (list, tuple)):
             items += [(f"{name}[{k}]", item) for k, item in enumerate(value)]
         for place, item in items:
-            # isinstance says of Paddle's eager Tensors that they are Variables
+            # to isinstance, Paddle's eager Tensors are Variables
             if isinstance(item, tensor_type) and not issubclass(type(item), variable_type):
                 yield place, item
                 if item.is_leaf and item.grad is not None:

@@ -30,7 +30,8 @@ class Values:
     flows: Mapping[int, Array]
     """The right cotangents, where wider mistakes are tried; empty otherwise."""
     turns: Mapping[int, tuple[Sequence[int], int]]
-    """Of a value of a line that is run several times, the numbers in all runs, and which it is."""
+    """For a value on a line that runs several times: its numbers in all runs, and its position
+    among them."""
 
     @classmethod
     def of(cls, graph: Tape, cotangents: Sequence[Array | None], is_wide: bool) -> Values:
@@ -107,7 +108,7 @@ class Edge:
         return self.values.flows
 
     def counterpart(self, number: int, origin: int) -> int:
-        """What a value is to the operation `origin`, to this one."""
+        """The value that is to this operation what `number` is to the operation `origin`."""
         return self.values.counterpart(number, origin, self.step.first)
 
     @property
@@ -683,20 +684,20 @@ def other_cotangents(edge: Edge) -> Iterator[Candidate]:
 
 
 def with_cotangent(change: Callable[[Array], Array], edge: Edge) -> Array:
-    """What the right rule gives for the cotangent of the output changed."""
+    """The gradient by the right rule where the output's cotangent is changed."""
     cotangent = change(edge.g)
     return edge.ruled([cotangent]) if edge.position >= 0 else cotangent
 
 
 def with_flow(number: int, origin: int, edge: Edge) -> Array:
-    """What the right rule gives for the cotangent of another value."""
+    """The gradient by the right rule with the cotangent of another value."""
     return with_cotangent(lambda _: edge.flows[edge.counterpart(number, origin)], edge)
 
 
 def combined(
     operation: Callable[[Array, Array], Array], number: int, origin: int, edge: Edge
 ) -> Array:
-    """What the right rule gives for the cotangent times or over another value."""
+    """The gradient by the right rule with the cotangent multiplied or divided by another value."""
     value = wide(edge.arrays[edge.counterpart(number, origin)])
     return with_cotangent(lambda g: operation(g, value), edge)
 

@@ -95,7 +95,7 @@ class Mistake:
     places: frozenset[Any]
     """Everywhere it is made, see `Edge.place`."""
     again: list[Mistake] = field(default_factory=list)
-    """The same in the other runs of its line."""
+    """This mistake in the other runs of its line."""
     when: str = ""
     """In which runs of its line it is made, as in a loop, if it is not in one alone."""
 

@@ -117,8 +117,8 @@ class Words:
     def name(self, value: int, within: Spot | None = None) -> str:
         """The name of an input or of a variable, or the expression.
 
-        What the operation at `within` makes of its operand on the way, such as a transpose, is
-        named by the operand.
+        A value that the operation at `within` makes on the way, such as a transpose, has the name
+        of the operand.
         """
         if value < len(self.names):
             return self.names[value]
@@ -182,7 +182,8 @@ RULES = {
     Edge.INCOMING: "its gradient is wrong",
     Edge.WHOLE: "here",
 }
-"""What is said below the line of a mistake, by position; of an input, that the rule is wrong."""
+"""The text below the line of a mistake, by position; for an input it says that the rule is
+wrong."""
 
 
 def sentence(mistake: Mistake, factor: float, called: str) -> tuple[str, str, str]:
@@ -288,7 +289,8 @@ class SourcePlace(NamedTuple):
 
     @property
     def called(self) -> str:
-        """The name of the function or method that the expression calls; empty if it is no call."""
+        """The name of the function or method that the expression calls; empty if it is not a
+        call."""
         with contextlib.suppress(SyntaxError):  # of an expression over several lines
             node = ast.parse(self.text.strip() or "0", mode="eval").body
             if isinstance(node, ast.Call):

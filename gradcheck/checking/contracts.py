@@ -172,9 +172,9 @@ class Contracts:
     def rounding(self, cotangent: Array) -> list[float]:
         """Per moved input, how far an entry of the gradient may be off by rounding at most.
 
-        Where nothing is seen of a backward it may round, to the dtype of inputs or outputs or to
-        float32, terms as large as the outputs over the inputs: if a gradient cancels, only that
-        rounding is left."""
+        A backward that cannot be observed may round terms as large as the outputs over the inputs,
+        to the dtype of inputs or outputs or to float32: if a gradient cancels, only that rounding
+        is left."""
         if self.at.opaque:
             epsilon = max(FLOAT32, self.at.epsilon, self.at.given)
             terms, found = cotangent * self.at.outputs.vector, self.at.vjp(cotangent)

@@ -92,8 +92,8 @@ def sloping_element(problem: Problem, random: np.random.Generator) -> tuple[Inde
 
     The outputs at two small moves, one 64 times the other, are held against those at the point. In
     steps they do not change, or jump by as much for both; along a slope they change in proportion.
-    Where a function that is in steps elsewhere is the identity, as a threshold that lets large
-    values through, the cotangent is passed on rightly.
+    A function of steps may be the identity elsewhere, like a threshold that lets large values
+    through; there the cotangent is rightly passed on.
     """
     inputs, moves = [wide(x) for x in problem.inputs], list[Array]()
     for x, needed in zip(inputs, problem.differentiable, strict=True):

@@ -185,10 +185,9 @@ def derivative_of(line: Line, noise: Array) -> Derivative:
     for one, other in ((ahead, behind), (behind, ahead)):
         one[:] = np.where(np.isnan(one).all(axis=0), -other, one)
     both, chosen = balanced(*extrapolated((ahead - behind) / (2 * h), RATIO * RATIO, noises / h))
-    # A derivative compatible with 0 is no better known than the outputs, over the scale of the
-    # inputs: a right backward
-    # computes with numbers as large, and where they cancel (the sum of a softmax) their rounding is
-    # left.
+    # A derivative compatible with 0 is known no better than the outputs over the scale of the
+    # inputs: a right backward computes with numbers as large, and where they cancel (the sum of a
+    # softmax) their rounding is left.
     bar = np.where(abs(both.value) <= both.bar, np.maximum(both.bar, FEW * noise), both.bar)
     kink, _ = balanced(*extrapolated(apart, RATIO, 2 * noises / h))
     nearby = ((changes - FAR_BARS * noises) / h)[[BRIEF[0] <= k <= BRIEF[-1] for k in steps]]
@@ -242,8 +241,8 @@ def balanced(values: Array, bars: Array) -> tuple[Interval, Array]:
 
 
 def quick(line: Line, noise: Array, step: int = QUICK) -> Interval:
-    """The derivative in 4 evaluations where a look along another direction was enough; its bar
-    holds all that extrapolation changed.
+    """The derivative in 4 evaluations, after another direction was verified; its bound holds all
+    that extrapolation changed.
 
     Args:
         step: the exponent of the lesser step.

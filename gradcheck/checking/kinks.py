@@ -600,7 +600,7 @@ def groups_of(point: Point, free: NumpyArray) -> tuple[NumpyArray, NumpyArray, N
     of these signs the elements of a group's rows grow.
 
     Numbers belong together that feed one row of an operation at its kink (the window of a maximum).
-    Those that feed several rows are one group."""
+    Numbers that feed several rows are one group."""
     double = any(x.dtype.kind == "c" for x in point.x)
     parent, signs = np.arange(free.size), np.ones(free.size)
     mixed = np.zeros(free.size, bool)

@@ -240,7 +240,7 @@ class FlatOutputs:
 
 class Point:
     """The function with float64 copies of the inputs, casts to fewer digits left out; with the
-    inputs as they were given where the layer takes nothing else.
+    given inputs where the layer accepts only those.
 
     Raises:
         Exception: whatever the layer raises there.
@@ -266,9 +266,9 @@ class Point:
         self.raised = ""
         """The layer's error at points nearby, if any."""
         self.last_by_tape: tuple[Array | None, list[Array]] = None, []
-        """The last cotangent that `by_tape` was asked for, and its gradients."""
+        """The last cotangent of `by_tape`, and its gradients."""
         self.recording: Tape | None = None
-        """The recorded forward, if that was the first look."""
+        """The recorded forward, if it was recorded first."""
         self.searches = False
         """Whether comparisons on the way carry the outputs' change, so that the tape is not their
         derivative; known once `tape` was read."""
@@ -304,7 +304,7 @@ class Point:
                 a.dtype == b.dtype for a, b in zip(inputs, self.problem.inputs, strict=True)
             )
             if self.as_given and self.problem.outputs is not None:
-                self.recording = self.recorded(inputs)  # which tells of casts
+                self.recording = self.recorded(inputs)  # which reports casts
                 if runs is unseen or (self.recording is not None and not runs.left_out):
                     return list(self.problem.outputs)
             try:
@@ -335,7 +335,7 @@ class Point:
         return "" if sum(x.size for x in self.x) else "the inputs have no elements"
 
     def beside(self, moved: Sequence[Array]) -> Point:
-        """The same function at another point."""
+        """The function at another point."""
         problem = replace(self.problem, inputs=self.at(moved), outputs=None)
         there = Point(problem, self.spent, self.may_round)
         there.infinite = self.infinite
@@ -500,9 +500,9 @@ class Point:
         return self.last_by_tape[1]
 
     def one_step_later(self, cotangents: Sequence[Array | None]) -> list[Array] | None:
-        """The tape's gradients of the moved inputs where an iteration that stopped by a comparison
-        goes on by one step; None where nothing tells of one, or where its value had not converged
-        to rounding.
+        """The tape's gradients of the moved inputs if an iteration that stopped by a comparison ran
+        one step more; None if no such iteration was recorded, or if its value had not converged to
+        rounding.
 
         The gradient of the operations of an iteration converges later than its value does: so far
         from its limit, which

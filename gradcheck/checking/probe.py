@@ -326,8 +326,8 @@ def unconverged_bounds(
     """Bounds, per entry, of what a stopped iteration leaves of the tape's gradients: what one more
     step changes.
 
-    Where that is more than half of an entry's digits the iteration has not converged, and no error
-    is allowed."""
+    If that is more than half of an entry's digits, the iteration has not converged, and no error is
+    allowed."""
     later = point.one_step_later(parts)
     if later is None:
         return 0.0 * sizes

@@ -247,9 +247,9 @@ class Check:
 
     # ---------------------------------- where the point does not tell
     def unseen(self, probe: Probe) -> CheckOutcome:
-        """Nothing is seen, and no tape is heard. It is right to give nothing where nothing changes:
-        at any step, or at the first ones (on a step of floor), though outputs in proportion to the
-        inputs would have shown there."""
+        """The differences show nothing, and no tape can be used. A gradient of zero is right where
+        nothing changes: at any step, or at the first ones (on a step of floor), though outputs in
+        proportion to the inputs would have shown there."""
         found, sizes = probe.derivative, abs(self.point.outputs.vector)
         whole = sizes if probe.by_rows else (abs(probe.cotangent) * sizes).sum()
         if self.point.opaque:  # a guessed noise proves nothing

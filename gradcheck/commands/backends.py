@@ -40,8 +40,8 @@ from gradcheck.support.user_error import UserError
 def backends(context: click.Context) -> None:
     """List what scenarios can run on: versions, where they are, and why not.
 
-    A release of Paddle runs in an environment of its own: `gradcheck backends add paddle@3.0.0`,
-    then `gradcheck run -b numpy,paddle@3.0.0`. Interpreters that exist already can be named under
+    Each release of Paddle runs in its own environment: `gradcheck backends add paddle@3.0.0`, then
+    `gradcheck run -b numpy,paddle@3.0.0`. Interpreters that exist already can be named under
     [tool.gradcheck.environments] in the project's pyproject.toml.
     """
     if context.invoked_subcommand is not None:

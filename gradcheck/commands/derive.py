@@ -37,7 +37,7 @@ LAMBDA_FILE = "<lambda>"
 @click.argument("reference", metavar="PACKAGE.MODULE:LAYER")
 @click.option(
     "-i", "--input", "inputs", multiple=True, metavar=FORM,
-    help="An input: a shape and what else is said of it, such as x=2x3 or k=4:int64:below=5; "
+    help="An input: a shape and its options, such as x=2x3 or k=4:int64:below=5; "
          "repeatable.",
 )  # fmt: skip
 @click.option(
@@ -62,9 +62,9 @@ def derive(reference: str, diff: bool, write: bool, allow_code: bool, **asked: A
     The forward is traced at the inputs; what is printed has passed the gradient check at these
     sizes and two others, in float64 and float32. The module is imported and run, as by `gradcheck
     check`. In place of a layer, a function of a module gives a class, and so does a text such as
-    "lambda x, w: paddle.tanh(x @ w)"; a function of NumPy arrays gives its gradients beside it, as
-    --backward of `gradcheck check` takes them. FILE::ID is a scenario of a file, whose layer --diff
-    and --write repair.
+    "lambda x, w: paddle.tanh(x @ w)"; a function of NumPy arrays gives a function of its gradients,
+    which --backward of `gradcheck check` takes. FILE::ID is a scenario of a file, whose layer
+    --diff and --write repair.
 
     Exit code 0: it was derived; with --diff or --write: backward is right. 1: it was not, and the
     reason is on stderr; with --diff or --write: there is a change.
@@ -178,7 +178,7 @@ def called_with(
 
 
 def refuse(derived: Derived) -> int:
-    """Say why there is no backward; the exit code."""
+    """Say why no backward was derived; return the exit code."""
     click.echo(safe(f"no backward of {derived.name} was derived: {derived.refused}"), err=True)
     return 1
 

@@ -25,7 +25,7 @@ from gradcheck.support.user_error import UserError
     help="Mark what is recorded of this release (default: the newest that was run).",
 )
 def export(folder: str, as_version: str) -> None:
-    """Write the scenarios of Paddle's documents as tests that need Paddle and pytest alone.
+    """Write the scenarios that cite Paddle's documents as tests that need only Paddle and pytest.
 
     Known deviations of the release are xfail with their reasons; what kills the process is not run.
     """

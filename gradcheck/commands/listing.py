@@ -33,7 +33,7 @@ from gradcheck.support.user_error import UserError
     is_flag=True,
     help="Of rules: those that no scenario cites, and scenarios that cite none.",
 )
-@click.option("--json", "as_json", is_flag=True, help="As a JSON list, for programs.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON list, for programs.")
 def list_all(
     names: tuple[str, ...],
     bundled: bool,

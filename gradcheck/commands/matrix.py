@@ -113,7 +113,7 @@ def matrix(
             ran, make_executor(jobs=number_of_jobs(jobs)), ProgressOnly()
         )
         status = exit_code(outcome, interrupted)
-        if interrupted:  # there is no whole matrix
+        if interrupted:  # the matrix is not complete
             raise SystemExit(status)
         cases, results = [*ran, *cases], [*outcome, *results]
     found = build_matrix(load_catalogue(), cases, results, describe_run(running, taken))

@@ -16,7 +16,7 @@ from gradcheck.support.suggest import hint
 from gradcheck.support.user_error import UserError
 
 STDOUT = Path("/dev/stdout")
-"""Where the report ``FORMAT:-`` goes; what is shown of the run then goes to stderr."""
+"""The file of the report ``FORMAT:-``; the screen of the run then goes to stderr."""
 
 
 def complete_reports(

@@ -156,7 +156,7 @@ def read_shard(context: click.Context, parameter: click.Parameter, text: str) ->
     "--as-version",
     default="",
     metavar="RELEASE",
-    help="Hold Paddle against what is recorded of this release, in place of its own version's.",
+    help="Compare Paddle with the record of this release, in place of the installed one's.",
 )
 @click.option(
     "--record",
@@ -175,8 +175,8 @@ def run(watch: bool, **asked: Any) -> None:
 
     A PATH is a spec file or a folder of them, - for one from stdin, or one scenario of a file
     (FILE::ID, FILE:LINE); an ID is a scenario or a case (ID@BACKEND) in those files. Without a
-    PATH, the files of the project are run: what [tool.gradcheck] names, or else all *.grad.yaml
-    files below its root; an ID that these have not may be one of gradcheck's own.
+    PATH, the files of the project are run: those that [tool.gradcheck] names, or all *.grad.yaml
+    files below its root. An ID that they lack is looked up in the bundled files.
 
     Exit code: 0 all as expected, 1 something failed, 2 usage or an invalid spec, 3 a bug in
     gradcheck, 5 nothing selected, 130 interrupted.

@@ -52,9 +52,10 @@ def show(names: tuple[str, ...], reproduce: bool) -> None:
     """Show scenarios as their files have them, rules with their quotes, diagnosis codes with cause
     and fix.
 
-    What a scenario takes over from another one and from the file's defaults is shown as well. With
-    --reproduce, a program for each scenario of which it is recorded that a release of Paddle does
-    not do what is asked for: it ends well where that is done, and dies or raises on such a release.
+    A scenario is shown with the keys that it takes over from another one and from the file's
+    defaults. With --reproduce: a program for each scenario from which a release of Paddle is
+    recorded to deviate; it ends well where the scenario holds, and dies or raises on such a
+    release.
     """
     rules = {rule.id: (rule, document) for rule, document in iterate_rules(load_catalogue())}
     codes, rule_texts, others = [], [], []

@@ -90,7 +90,7 @@ def read_specs(
         raise nothing_found(command)
     specs, found = read_each(files)
     known = ids_in(specs)
-    # What is wrong elsewhere does not keep one scenario from being run.
+    # Mistakes elsewhere do not keep one scenario from being run.
     wanted = {scenario_of(target.id) for target in selecting}
     is_elsewhere = not paths and bool(wanted) and wanted <= known
     refused = [*shared_ids(specs), *(() if is_elsewhere else [*mistakes, *found])]

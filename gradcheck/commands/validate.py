@@ -41,8 +41,8 @@ def validate(context: click.Context, paths: tuple[str, ...], bundled: bool, layo
     """Check spec files, or all *.grad.yaml files below folders, without running anything; ``-``
     reads one from stdin.
 
-    Without a PATH those of the project are checked: what [tool.gradcheck] names, or else all below
-    its root. Exits with 0 if all is well, with 2 if there are mistakes, with 5 if there is no file.
+    Without a PATH, the files of the project are checked: those that [tool.gradcheck] names, or all
+    below its root. Exit code: 0 if all is well, 2 for mistakes, 5 without any file.
     """
     files, mistakes = find_specs(paths, bundled=bundled)
     if not files and not mistakes:

@@ -34,7 +34,7 @@ class Rule(_Strict):
     section: str = ""
     """The section of the document that has it; a number of docs/observed.md where none has."""
     quote: str = ""
-    """The sentence itself, verbatim but for line breaks; empty where there is no text."""
+    """The sentence itself, verbatim except for line breaks; empty where no text exists."""
     gloss: str = ""
     """The quote in English, where it is in another language."""
     against: str = ""
@@ -42,7 +42,7 @@ class Rule(_Strict):
     decided: str = ""
     """The decision where documents contradict one another, or the engine follows the release."""
     engine: str = ""
-    """What the engine does where the document says nothing about misuse."""
+    """The engine's behaviour where the document says nothing about misuse."""
 
 
 class Sentence(_Strict):

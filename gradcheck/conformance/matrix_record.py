@@ -19,7 +19,7 @@ class _MatrixPart(BaseModel):
 
 
 class CellRecord(_MatrixPart):
-    """What a backend does with a rule."""
+    """The behaviour of a backend for a rule."""
 
     does: str = Field(description="The worst behaviour, in a word.")
     holds: int = Field(ge=0, description="Scenarios that are as expected.")

@@ -24,9 +24,9 @@ class PlainProgram(NamedTuple):
     code: str
     """Without the comments that say what it prints."""
     asked: str
-    """What the documents let it print."""
+    """The output that the documents ask for."""
     prints: dict[str, str]
-    """Release → what it prints there; the signal's name where the process dies."""
+    """Release → the output there; the signal's name where the process dies."""
 
 
 def read_programs() -> dict[str, PlainProgram]:

@@ -32,7 +32,7 @@ UNREAD = "unread: "
 
 
 class Deviation(BackendExpectation):
-    """What a release does in place of what a scenario expects, and why."""
+    """A release's behaviour that differs from a scenario's expectation, and the reason."""
 
     noun = "a deviation"
     example = "{reason: …, observed: …}"
@@ -53,14 +53,14 @@ class ReleaseRun(Format):
 
 
 class ReleaseFile(Format):
-    """What one release was seen to do with the scenarios of the suite."""
+    """The recorded behaviour of one release in the scenarios of the suite."""
 
     noun = "a release file"
 
     format: Literal["gradcheck-release/1"] = Field(description="The version of the format.")
     backend: Literal["paddle"] = Field(description="The framework.")
     release: str = Field(min_length=1, description="The release, such as '3.3.1'.")
-    run: ReleaseRun = Field(description="Where the facts are from.")
+    run: ReleaseRun = Field(description="The run that recorded the facts.")
     deviates: dict[str, Deviation] = Field(
         default={}, description="Scenario → what the release does instead, and why."
     )
@@ -115,8 +115,8 @@ def read_release(path: Path) -> ReleaseFile:
 def find_release(version: str) -> str:
     """Return the release whose file is read for a version: its own, or else the newest.
 
-    A develop build calls itself 0.0.0, and what has no file was not run: both are held against what
-    the newest release does. Empty if there are no files.
+    A develop build calls itself 0.0.0, and a release without a file was not run: both are compared
+    with the newest recorded release. Empty without any file.
     """
     try:
         wanted = Version(version).public

@@ -187,7 +187,7 @@ def caught(body: list[str], asked: Raises) -> Iterator[str]:
     yield f"except {asked.type}:"
     yield "    pass"
     yield "else:"
-    yield f"    raise AssertionError('nothing was raised, where {asked.type} is asked for')"
+    yield f"    raise AssertionError('nothing was raised, but {asked.type} is required')"
 
 
 def indented(lines: list[str]) -> list[str]:

@@ -121,7 +121,7 @@ class KnownPoint:
 
 
 def values_in(returned: Any) -> Sequence[Any]:
-    """What a function returns, as a sequence."""
+    """The values that a function returns, as a sequence."""
     return returned if isinstance(returned, (list, tuple)) else [returned]
 
 

@@ -87,11 +87,11 @@ class LayerCall:
         return [PyLayerContext(self.subject.__name__)] if self.is_layer else []
 
     def at(self, args: Sequence[Any]) -> LayerCall:
-        """The same call with other arguments."""
+        """Return the call with other arguments."""
         return replace(self, args=tuple(args))
 
     def run(self, *context: PyLayerContext) -> Any:
-        """What forward returns, of fresh Tensors or arrays."""
+        """Call forward on fresh Tensors or arrays."""
         fresh = np.copy if self.takes_arrays else as_tensor
         args = [fresh(value) if isinstance(value, np.ndarray) else value for value in self.args]
         with grad_mode_as(False), np.errstate(all="ignore"):

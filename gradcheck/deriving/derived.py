@@ -41,7 +41,7 @@ GradientCheck = Callable[..., Any]
 CHECKED_SIZES = 2
 """Sizes beside the given ones at which a derived backward is checked."""
 MOST_EDITS_ALONE = 6_000
-"""Edits that are tried where a fix is all that is asked for."""
+"""Edits that are tried where only a fix is wanted."""
 numbers = count(1)
 
 
@@ -51,7 +51,7 @@ class Derived:
 
     name: str
     code: str = ""
-    """The class, with the imports that it needs in a module of its own."""
+    """The class, with the imports that it needs in a separate module."""
     backward: str = ""
     """The lines of its backward."""
     diff: str = ""
@@ -60,7 +60,7 @@ class Derived:
     checked_at: tuple[str, ...] = ()
     """The shapes and dtypes at which gradcheck passed it: ``x=3x4, w=4 in float64``."""
     refused: str = ""
-    """Why there is no code; empty if there is."""
+    """The reason why no code was derived; otherwise empty."""
     source: SourceText | None = field(default=None, repr=False, compare=False)
     """The user's file."""
     changed: str = field(default="", repr=False, compare=False)
@@ -145,7 +145,7 @@ def class_name(subject: Any) -> str:
 
 
 def derived_of(traced: Trace, check: GradientCheck, name: str, inputs_only: bool) -> Derived:
-    """The derived backward of a traced call. Raises NotDerived: there is none that passes."""
+    """The derived backward of a traced call. Raises NotDerived: no candidate passes."""
     call = traced.call
     name = name or (
         f"{call.subject.__name__}_grad" if call.takes_arrays else class_name(call.subject)

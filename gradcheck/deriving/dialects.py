@@ -132,7 +132,7 @@ class Dialect:
     library: str
     rules: dict[str, list[TextRule]]
     modules: Mapping[str, ModuleType]
-    """Where functions are looked up, by how they are written."""
+    """The modules in which functions are looked up, by the name that code uses for them."""
     count: str = "{}.size"
     """The number of elements of a Tensor."""
     saved: str = "ctx.saved_tensor()"

@@ -116,8 +116,7 @@ def holes_of(place: Any, names: Sequence[str]) -> dict[str, Sequence[str]]:
 
 
 def holes_of_method(call: ast.Call) -> dict[str, Sequence[str]]:
-    """The same of the call of a method: a sum for a mean and the reverse; with and without
-    keepdim."""
+    """Edits of a method call: a sum for a mean and the reverse; with and without keepdim."""
     if not isinstance(call.func, ast.Attribute):
         return {}
     owner, name = ast.unparse(call.func.value), call.func.attr
@@ -151,7 +150,7 @@ def places_in(function: FunctionNode, useless: Sequence[ast.AST]) -> list[ast.ex
 
 
 NOT_VALUES = ("func", "targets", "target")
-"""Fields of nodes whose expressions are no values."""
+"""Fields of nodes whose expressions are not values."""
 
 
 def may_change(node: ast.expr) -> bool:

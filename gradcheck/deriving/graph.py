@@ -16,7 +16,7 @@ from pylayer.watch import watchers
 
 
 class NotDerived(Exception):  # noqa: N818 - an answer, not an error: why no backward is derived
-    """Why there is no derived backward."""
+    """The reason why no backward can be derived."""
 
 
 @dataclass(eq=False)
@@ -42,7 +42,7 @@ class Node:
     flows: bool = False
     """Whether it is computed from a cotangent."""
     sizes: tuple[Any, ...] = ()
-    """The sizes as numbers with a source, once `sourced_sizes` was asked."""
+    """The sizes as numbers with a source, once `sourced_sizes` was called."""
 
     def __post_init__(self) -> None:
         self.tensor = Traced(self)
@@ -131,7 +131,7 @@ def nodes_in(value: Any) -> list[Node]:
 
 
 def operation_name(value: Any) -> str:
-    """The name of the operation that made a Tensor of the trace; empty for anything else."""
+    """The name of the operation that made a Tensor of the trace; otherwise empty."""
     return value.traced.operation if isinstance(value, Traced) else ""
 
 

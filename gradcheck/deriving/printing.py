@@ -87,7 +87,7 @@ def names_on_context(trace: Trace, dialect: Dialect) -> dict[Node, str]:
 
 
 def keys_in(value: Any) -> Any:
-    """A key of a number, or of numbers in a list; None for anything else."""
+    """A key of a number, or of numbers in a list; otherwise None."""
     if isinstance(value, list):
         return tuple(map(keys_in, value))
     return number_key(value) if is_number(value) else None
@@ -172,7 +172,7 @@ class Printer:
         return not self.is_written(value.traced)
 
     def stem(self, node: Node) -> str:
-        """What the name of a value begins with."""
+        """The first letters of a value's name."""
         if node in self.gradient_names:
             return "d" + self.gradient_names[node].removeprefix("ctx.")
         return "g" if node.flows else STEMS.get(node.operation, "t")

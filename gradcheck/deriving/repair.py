@@ -88,7 +88,8 @@ class Repair:
             raise NotDerived("the source of backward is not what runs")
 
     def fix(self, most: int = MOST_EDITS) -> Fix | None:
-        """The edit, or None: no edit of so many makes the backward right, or it is right.
+        """The edit; None if backward is right already, or if none of the first `most` edits makes
+        it right.
 
         Raises:
             NotDerived: an edit is right here, and forward runs at no other sizes.
@@ -327,8 +328,8 @@ JUMPS = {*dis.hasjrel, *dis.hasjabs}
 def instructions_of(code: CodeType) -> Iterator[tuple[str, str]]:
     """The instructions of a function with the names and constants that they read.
 
-    What depends on the code around the function is left out: a method of a module that the file
-    imports, and a name of an enclosing function, are read by other instructions.
+    Parts that depend on the code around the function are left out: a method of a module that the
+    file imports, and a name of an enclosing function, are read by other instructions.
     """
     for step in dis.get_instructions(code):
         if step.opname in IGNORED_INSTRUCTIONS:

@@ -127,7 +127,7 @@ def is_count(count: Any, x: Traced, axis: Any) -> bool:
 
 
 def holds_sum(x: Traced, count: Any) -> bool:
-    """Whether a value is a sum over so many elements, times something, or in another shape."""
+    """Whether a value is a sum over `count` elements, times something, or in another shape."""
     name, arguments = x.traced.operation, x.traced.arguments
     if name == "sum":
         return x.traced.in_backward and is_count(count, arguments[0], arguments[1])

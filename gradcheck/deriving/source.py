@@ -52,7 +52,7 @@ class SourceText:
 
     @property
     def newline(self) -> str:
-        """What ends a line."""
+        """The end of a line."""
         return "\r\n" if "\r\n" in self.text else "\n"
 
     def offset(self, line: int, column: int) -> int:
@@ -207,7 +207,7 @@ def returns_of(function: FunctionNode) -> list[ast.Return]:
 
 
 def is_call_of(statement: ast.AST, method: str) -> bool:
-    """Whether a statement is the call of a method, and nothing else."""
+    """Whether a statement is nothing but a call of a method."""
     if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Call):
         return False
     function = statement.value.func

@@ -49,7 +49,7 @@ term, some hundred times over in a long sum."""
 
 @dataclass
 class Trace:
-    """What a call of forward computes, and its gradients."""
+    """The operations of a call of forward, and its gradients."""
 
     call: LayerCall
     arguments: dict[str, Any]
@@ -59,11 +59,11 @@ class Trace:
     locals: dict[str, Any]
     """The local variables where forward returned; Tensors of the trace for arrays of NumPy."""
     attributes: dict[str, Any]
-    """What forward set on ctx, likewise."""
+    """The attributes that forward set on ctx, likewise."""
     arrays: set[str]
     """The names of the variables, and of the attributes as ``ctx.name``, that are arrays."""
     saved: tuple[Any, ...]
-    """What forward saved for backward."""
+    """The values that forward saved for backward."""
     in_numpy: bool
     """Whether forward computes with arrays."""
     cotangents: list[Node | None]
@@ -145,7 +145,7 @@ def trace(call: LayerCall, seed: int = 0) -> Trace:
 
 
 def attributes_of(context: PyLayerContext) -> dict[str, Any]:
-    """What forward set on its context."""
+    """The attributes that forward set on its context."""
     usual = vars(PyLayerContext(""))
     return {name: value for name, value in vars(context).items() if name not in usual}
 

@@ -1,4 +1,4 @@
-"""Tracing with values: each call of an operation becomes a node, with a real array beside it.
+"""Tracing with values: each call of an operation becomes a node with a real array.
 
 Real arrays make shapes, dtypes and promotion what they are in any run, and show which gradients
 cancel. The tracer is a recorder as static mode has one, so nothing is intercepted by name.
@@ -36,7 +36,7 @@ def untraced() -> Iterator[None]:
 
 
 class Tracer:
-    """What records the calls of operations on the Tensors of a trace."""
+    """Records the calls of operations on the Tensors of a trace."""
 
     def __init__(self, is_layer: bool) -> None:
         self.is_layer = is_layer

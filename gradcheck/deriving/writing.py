@@ -41,7 +41,7 @@ class WrittenBackward:
     saved: list[str]
     """The variables of forward that are saved, in order."""
     attributes: dict[str, str]
-    """What forward sets on ctx."""
+    """The attributes that forward sets on ctx, and their values."""
     result: str
     """The name that forward gives to what it returns; empty if it needs none."""
     guards: dict[str, Any] = field(default_factory=dict)
@@ -66,7 +66,7 @@ def print_backward(trace: Trace, inputs_only: bool = False) -> WrittenBackward:
 
 
 def printed(trace: Trace, dialect: Dialect, inputs_only: bool) -> WrittenBackward:
-    """The same in the names of a library."""
+    """Write the backward in the names of a library."""
     cotangents = [f"_d{k}" if n is None else n.name for k, n in enumerate(trace.cotangents)]
     flowing = {node: node.name for node in trace.cotangents if node is not None}
     if trace.call.takes_arrays:  # backward takes what forward takes
@@ -200,7 +200,7 @@ def is_original(name: str, trace: Trace) -> bool:
 
 
 def saved_names(saves: Sequence[Any], source: SourceText) -> list[str]:
-    """What forward saves already, if it does so once."""
+    """The names that forward saves already, if it saves only once."""
     if len(saves) != 1:
         return []
     return [source.segment(argument) for argument in saves[0].value.args]
@@ -322,11 +322,11 @@ def class_of_function(
     return SourceText(source.path, "\n".join([*head, body]) + "\n")
 
 
-# --------------------------------------------------------------------------- a module of its own
+# --------------------------------------------------------------------------- a separate module
 def imports_for(code: str, function: Any) -> str:
-    """The imports that a class needs to stand in a module of its own.
+    """The imports that a class needs in a separate module.
 
-    What its code takes from the module of the function is imported from there.
+    Names that its code uses from the function's module are imported from there.
     """
     scope, module = function.__globals__, function.__globals__.get("__name__", "")
     names = {node.id for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Name)}

@@ -25,7 +25,7 @@ Inputs = Mapping[str, Input]
 
 @dataclass(frozen=True)
 class Recipe:
-    """What an example is made of."""
+    """The choices from which an example is made."""
 
     sizes: Mapping[str, int]
     dtype: str = "float64"
@@ -42,7 +42,7 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Example:
-    """What a layer is tried with."""
+    """Inputs on which a layer is tried."""
 
     recipe: Recipe
     inputs: Inputs
@@ -141,7 +141,7 @@ def values_of(spec: Input, kind: str, random: RandomGenerator) -> NumpyArray:
 
 # --------------------------------------------------------------------------- examples
 MOST_NUMBERS = 4096
-"""Of one input: larger examples are made smaller."""
+"""The most elements of one input: larger examples are made smaller."""
 
 
 def letters_of(inputs: Inputs) -> list[str]:
@@ -179,7 +179,7 @@ def build(inputs: Inputs, recipe: Recipe) -> Example:
 
 
 SIZES = (1, 2, 3, 4, 5, 1, 2, 3, 4, 0, 7, 8, 9, 16, 17, 33)
-"""What a free size is drawn from: small ones mostly, none at all, and those around powers of two,
+"""The sizes from which a free size is drawn: mostly small ones, 0, and those around powers of two,
 where blocks end.
 """
 
@@ -230,7 +230,7 @@ def inputs_of(case: Case) -> dict[str, Input]:
     """Return the inputs of a case that have sizes or values to draw, or may have.
 
     Sizes that ``sizes`` names with a capital letter are free. An input in the memory of another one
-    has its values, one that is read from a file has all of its own.
+    shares its values; one that is read from a file keeps its sizes, dtype and values.
     """
     sizes = case.scenario.sizes
     fixed = {name: size for name, size in sizes.items() if not FREE_SIZE.fullmatch(name)}

@@ -151,7 +151,7 @@ def excerpt(cause: Diagnosis, width: int) -> list[str]:
     if not cause.source_line.strip():
         return [f"  {cause.line}: {cause.detail}"]
     where, above = f"  {shown_line(cause)} │ ", list[str]()
-    if width - len(where) < LEAST_EXCERPT:  # the place has a line of its own
+    if width - len(where) < LEAST_EXCERPT:  # the place takes a separate line
         where, above = "  │ ", [f"  {shown_line(cause)}"]
     source, start, end = window(cause, width - len(where))
     carets = "^" * max(end - start, 1)

@@ -1,4 +1,5 @@
-"""Command and environment of gradcheck's Python processes. Loads nothing that takes long."""
+"""The command and environment of the Python processes that run cases. Loads nothing that takes
+long."""
 
 from __future__ import annotations
 

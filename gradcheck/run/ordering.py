@@ -1,4 +1,5 @@
-"""What executors share: cases run side by side or shuffled, results come in the order of cases."""
+"""The part that executors share: cases run side by side or shuffled, results come in the order of
+cases."""
 
 from __future__ import annotations
 

@@ -156,7 +156,7 @@ class CodeRules:
             yield from _find_ambiguous_layer(layer_code)
 
     def _find_script_mistakes(self, scenario: Scenario) -> Iterator[Violation]:
-        """Yield what is wrong with a script, and keys beside it that are of no use."""
+        """Yield the mistakes of a script, and keys that have no effect next to a script."""
         yield from below(("script",), self.find_mistakes(scenario.script, "the script"))
         if scenario.layer != scenario.layer_source:
             help = "import the layer in the script, or remove the script to check its gradient"

@@ -22,7 +22,7 @@ from gradcheck.support.user_error import UserError
 
 
 class DraftError(UserError):
-    """A layer, or what is said of it, that cannot be understood; the message says what to write."""
+    """A layer or an option of it cannot be understood; the message says what to write."""
 
 
 # --------------------------------------------------------------------------- the layer

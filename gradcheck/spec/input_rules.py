@@ -110,7 +110,7 @@ def _find_wrong_limits(input: Input, path: DataPath, whole: Sequence[str]) -> It
         key = "low" if low % 1 else "high"
         yield Violation((key,), f"{quote(key)} must be a whole number")
     elif not -inf < low < high < inf:
-        help = f"'init: {input.drawn}' draws between the two"
+        help = "give two finite limits, the smaller one first"
         yield Violation(path, f"low ({low:g}) must be below high ({high:g})", help, at_key)
     elif is_whole_drawn:
         for dtype in whole:
@@ -129,7 +129,7 @@ def find_alias_mistakes(inputs: Mapping[str, Input], in_world: bool) -> Iterator
             above.append(name)
         elif input.alias_of not in above:
             target = quote(input.alias_of)
-            message = f"layout: there is no input {target} above, with memory of its own"
+            message = f"layout: there is no input {target} above with separate memory"
             help = suggest(input.alias_of, above, "name an input above it, or remove it")
             yield Violation(("inputs", name, "layout", "aliased"), message, help)
         elif in_world:

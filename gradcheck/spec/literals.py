@@ -11,7 +11,7 @@ DType = Literal[
     "complex64", "complex128",
 ]  # fmt: skip
 Placement = Literal["split", "replicated", "partial"]
-"""What an input stands for in a world of ranks; an output is never partial."""
+"""How an input is placed on the ranks of a world; an output is never partial."""
 OutputPlacement = Literal["split", "replicated"]
 
 MAX_DIMENSIONS = 8

@@ -27,6 +27,13 @@ _HOMES = (
 _REMOVED_KEYS = {
     "explore": "name the free sizes under 'sizes: {B: 2}', and run `gradcheck explore FILE ID`"
 }
+_OTHER_TOOLS_KEYS = {
+    **dict.fromkeys(("dims", "size"), "shape"),
+    **dict.fromkeys(("min", "max"), "range"),
+    **dict.fromkeys(("atol", "eps", "tol", "tolerance"), "rtol"),
+    "requires_grad": "stop_gradient",
+}
+"""Keys as other tools have them -> the key here, where a mapping has it."""
 # pydantic's name of a mistake -> its message, and what to do if it is always the same.
 _MESSAGES = {
     "string_type": "{label} must be text, not {here}",
@@ -112,6 +119,8 @@ def _report_unknown_key(location: Location, text: SpecText) -> None:
         help = _REMOVED_KEYS[key]
     elif homes:
         help = f"write '{homes[0].format(key)}'"
+    elif (ours := _OTHER_TOOLS_KEYS.get(key, "")) in kind.keys():  # noqa: SIM118 - of a class
+        help = f"write '{ours}: …'. {kind.keys()[ours]}"
     else:
         help = text.suggest(key, kind.keys(), mistake.help)
     text.report(location.key_mark.place, mistake.message, help)
@@ -139,6 +148,8 @@ def _report_value(detail: ErrorDetails, location: Location, text: SpecText) -> N
         msg=detail["msg"],
         **context,
     )
+    if kind == "literal_error" and not mark.text:
+        message = f"{label} must be one word, not {describe(value)}"
     if kind == "literal_error":
         choices = [choice.strip("'") for choice in re.split(", | or ", context["expected"])]
         help = text.suggest(mark.text, choices)
@@ -158,7 +169,7 @@ def _advise_form(
         return "remove the quotes" if mark.style and _NUMBERS.fullmatch(mark.text) else ""
     if kind == "tuple_type" and mark.text and key in ("tags", "rules"):
         return f"write [{', '.join(map(_as_name, re.split(r'[ ,]+', mark.text.strip())))}]"
-    if kind == "tuple_type" and mark.text:
+    if kind == "tuple_type" and mark.text and (key != "range" or _SEVERAL.fullmatch(mark.text)):
         return f"write {as_list(mark.text)}"
     if context.get("pattern") == model.KEBAB:
         kebab = _as_kebab(mark.text)

@@ -295,7 +295,7 @@ class Input(Format):
     )
     ranks: Placement = Field(
         default="split",
-        description="In a world, what it stands for: split (each rank has values of its own: the "
+        description="In a world, how it is placed: split (each rank has its own values: the "
         "shape is that of one "
         "rank, values have a first axis of ranks), replicated (the same on all ranks, with one "
         "complete gradient) or "
@@ -444,7 +444,7 @@ class Output(Format):
     example = "{ranks: replicated}"
 
     ranks: OutputPlacement = Field(
-        description="What it stands for: split (every rank's values count in the loss) or "
+        description="How it is placed: split (every rank's values count in the loss) or "
         "replicated (all ranks have "
         "the same values, which count once)."
     )
@@ -610,11 +610,10 @@ class Expect(Format):
 
     gradient: Verdict = Field(
         default="unchecked",
-        description="What backward is: it matches the derivative; it differs from it; it is "
-        "straight-through, the "
-        "cotangent unchanged of a function in steps; it is zero; or it is unchecked. By default "
-        "matches for a layer "
-        "with a differentiable input, else unchecked.",
+        description="What backward is expected to give: the derivative (matches), something else "
+        "(differs), the cotangent unchanged for a function of steps (straight-through), zero, or "
+        "anything (unchecked). By default matches for a layer with a differentiable input, "
+        "otherwise unchecked.",
     )
     precision: Literal["strict", "loose"] = Field(
         default="strict",
@@ -623,7 +622,7 @@ class Expect(Format):
         "float64, is let pass, and marked.",
     )
     differs: Differs | None = Field(
-        default=None, description="What `gradient: differs` must be found to be."
+        default=None, description="The finding that `gradient: differs` must have."
     )
     grads: dict[str, Elements | None] = Field(
         default={}, description="Input → its documented gradient; null for none."
@@ -794,9 +793,9 @@ class BackendExpectation(Format):
     )
     observed: Observed | None = Field(
         default=None,
-        description="What the backend does in place of what is documented. The case must fail as "
-        "documented, and do "
-        "exactly this: an XFAIL; doing what is documented it is an XPASS, anything else a FAIL.",
+        description="The behaviour of the backend that differs from the documented one. A case "
+        "that fails as documented and does exactly this is an XFAIL; one that does as documented "
+        "is an XPASS, anything else a FAIL.",
     )
     reason: Reason | None = Field(
         default=None,
@@ -833,7 +832,7 @@ class BackendExpectation(Format):
             message = f"versions: {quote(self.versions)} is not a range of versions"
             yield Violation(("versions",), message, help)
         if self.observed is not None and self.written.isdisjoint(("reason", "policy")):
-            message = "'observed' needs a 'reason' beside it"
+            message = "'observed' needs a 'reason' next to it"
             help = "add 'reason: …': why, in one sentence"
             yield Violation(("observed",), message, help, at_key=True)
 
@@ -866,8 +865,8 @@ OPERATIONS = dict(
 """By their names under ``paddle``, the same on every backend: the least and the most arguments, but
 for `name`.
 
-They compute Tensors from Tensors, sizes and numbers, and change nothing else; no other thing that
-the module `paddle` gives access to is reached by name. ``tests/engine/test_operations.py`` makes
+They compute Tensors from Tensors, sizes and numbers, and have no other effect. No other name in
+the module `paddle` can be reached. ``tests/engine/test_operations.py`` makes
 the file from the engine's public names: a line for each, with the least and the most arguments.
 """
 
@@ -920,7 +919,7 @@ class LayerRef(Format):
 
     @property
     def references(self) -> list[str]:
-        """What is imported."""
+        """The references that are imported."""
         return [self.ref, self.backward] if self.backward else [self.ref]
 
 
@@ -1060,7 +1059,9 @@ class _Keys(Format):
         pattern=r"^[^\n]*$",
         description="One line of plain English.",
     )
-    source: Source | None = Field(default=None, description="What the scenario is held against.")
+    source: Source | None = Field(
+        default=None, description="The text that the scenario is checked against."
+    )
     rules: Annotated[tuple[Citation, ...], LAX] = Field(
         default=(),
         description="Rules of the catalogue that the scenario holds an implementation to, which "
@@ -1092,12 +1093,12 @@ class _Keys(Format):
     )
     inputs: dict[Variable, InputEntry] = Field(
         default={},
-        description="Name → tensor that the layer is applied to; a list is its shape alone.",
+        description="Name → tensor that the layer is applied to, such as {x: {shape: [2, 3]}}; "
+        "a list is its shape alone.",
     )
     outputs: Outputs | None = Field(
         default=None,
-        description="In a world, what the outputs stand for: {ranks: split} (which they are if "
-        "nothing is said) or "
+        description="In a world, how the outputs are placed: {ranks: split} (the default) or "
         "{ranks: replicated} for all of them, or a list with one for each.",
     )
     random: Random = Field(
@@ -1128,8 +1129,12 @@ class _Keys(Format):
         "sizes in shapes, or "
         "names in the code.",
     )
-    expect: Expect = Field(default_factory=Expect, description="What must hold.")
-    backends: Backends = Field(default={}, description="What is different on a backend.")
+    expect: Expect = Field(default_factory=Expect, description="The results that must hold.")
+    backends: Backends = Field(
+        default={},
+        description="Exceptions for single backends, such as {paddle: {skip: {reason: …}}}; "
+        "-b chooses where scenarios run.",
+    )
     seed: Seed = Field(default=0, description=_SEED)
     timeout: Timeout | None = Field(default=None, description=_TIMEOUT)
     rtol: Rtol | None = Field(default=None, description=_RTOL)
@@ -1167,9 +1172,8 @@ class Scenario(_Keys):
     cases: Annotated[tuple[ScenarioCase, ...], LAX, NOT_EMPTY] = Field(
         default=(),
         json_schema_extra={"minItems": 1},
-        description="Several looks at what the scenario gives, each a scenario with what it says "
-        "itself in its place. "
-        "The reader makes them so; there are none in what it returns.",
+        description="Variants of the scenario: the keys given here override the scenario's. "
+        "Reading a file turns each into a scenario.",
     )
 
     path: SkipJsonSchema[str] = ""
@@ -1303,8 +1307,8 @@ class Defaults(Format):
     tags: TagList = Field(default=(), description="TagList of every scenario.")
     source: dict[Literal["document", "section", "quote", "url"], str] = Field(
         default={},
-        description="Keys that a scenario's source lacks; of no effect where it names a document "
-        "of its own.",
+        description="Keys for sources that lack them; without effect where a scenario names its "
+        "own document.",
     )
     matrix: Matrix = Field(
         default={},

@@ -19,7 +19,7 @@ from gradcheck.spec.text import SpecText
 
 _OF_LAYER = {"call", "inputs", "kwargs", "sizes", "world", "outputs", "random"}
 _REASONS = {"reason", "policy", "issue"}
-# A key of one's own -> inherited keys that it rules out, and which therefore fall away.
+# A scenario's key -> inherited keys that it excludes, which are therefore dropped.
 _REPLACES = {
     "layer": {"script"},
     "script": {"layer", *_OF_LAYER},
@@ -212,7 +212,7 @@ def _name_layers(scenarios: Iterable[Expanded], layers: Map, text: SpecText) -> 
 
 
 def _report_unused_layers(layers: Map, scenarios: list[Expanded], text: SpecText) -> None:
-    """Report layers of the file that no scenario names, if there are no other mistakes."""
+    """Report layers of the file that no scenario names, if nothing else is wrong."""
     used = [id(scenario.value.get("layer")) for scenario in scenarios]
     for layer in layers.parts() if not text.mistakes else ():
         if id(layer.value) not in used:
@@ -249,7 +249,7 @@ def _take_default(scenario: Map, key: str, defaults: Map) -> None:
     own = scenario.map(key)
     if key not in scenario:
         scenario.put(key, defaults[key], defaults.marks[key])
-    # A scenario that names a document of its own does not need the default's section or url.
+    # A scenario that names its own document does not need the default's section or url.
     elif own and not (key == "source" and "document" in own):
         scenario[key] = defaults.map(key).union(own)
 
@@ -257,7 +257,7 @@ def _take_default(scenario: Map, key: str, defaults: Map) -> None:
 def _complete_backend(entry: Any, expect: Map) -> Any:
     """Complete what a backend, or each entry of a list, expects from the scenario's expectations.
 
-    What was `observed` is complete by itself.
+    An entry `observed` is complete by itself.
     """
     if isinstance(entry, Seq):
         return Seq([_complete_backend(part, expect) for part in entry], entry.marks)

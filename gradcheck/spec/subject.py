@@ -1,7 +1,7 @@
 """Layers of which nothing can be checked: no backward, a wrong number of inputs, nothing expected.
 
-What is reported here would end in an ERROR, in an INCONCLUSIVE, or, worse, in a PASS of a run that
-has checked nothing. These rules apply to scenarios without other mistakes.
+Such layers would end in an ERROR, in an INCONCLUSIVE, or, worse, in a PASS of a run that has
+checked nothing. These rules apply to scenarios without other mistakes.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ class _Subject:
         self.tree = code.find_layer_tree(scenario)
         self.call = code.find_code(scenario.call, "call")
         self.defined = bound_names(self.tree.body)
-        # What is applied: the static layer, or the PyLayers that the call names, or the last one.
+        # The layer that is applied: the static one, or the PyLayers that the call names, or the
+        # last one.
         self.forward_fn = static_forward(self.tree) if self.call is None else None
         layers = layer_classes(self.tree)
         self.applied = [*layers.values()][-1:] if self.forward_fn is None else []
@@ -89,7 +90,7 @@ class _Subject:
             yield Violation(("layer",), message, help, inside=inside)
 
     def _missing_methods(self) -> Iterator[Violation]:
-        """Yield a layer whose gradient is asked for, and that has no backward; or one without a
+        """Yield a layer without a backward whose gradient is checked, and a layer without a
         forward.
         """
         help = "add it, or write 'gradient: unchecked', with what must hold in its place"
@@ -100,10 +101,10 @@ class _Subject:
                     ("layer",), f"{cls.name} has no forward", how, inside=_place_of(cls)
                 )
             if self.asks_for_gradients and self._lacks(cls, "backward"):
-                message = f"{cls.name} has no backward, and its gradient is asked for"
+                message = f"{cls.name} has no backward, but its gradient is checked"
                 yield Violation(("layer",), message, help, inside=_place_of(cls))
         if self.forward_fn and self.asks_for_gradients and "backward_fn" not in self.defined:
-            message = "there is no backward_fn, and the gradient of forward_fn is asked for"
+            message = "there is no backward_fn, but the gradient of forward_fn is checked"
             yield Violation(("layer",), message, help, inside=_place_of(self.forward_fn))
 
     def _unused_layer(self) -> Iterator[Violation]:

@@ -133,7 +133,8 @@ def require_scalar(value: Any) -> Any:
     """Raise a mistake unless a value is text, a number or a boolean."""
     if not isinstance(value, (str, int, float)):
         message = f"a matrix takes text, numbers and booleans, not {describe(value)}"
-        raise_mistakes([Violation((), message)])
+        help = "name each entry of a list: [N, 4] under inputs, and 'matrix: {N: [2, 3]}'"
+        raise_mistakes([Violation((), message, help)])
     return value
 
 

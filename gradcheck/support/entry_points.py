@@ -1,4 +1,4 @@
-"""What installed packages add: operations and backends; `report.files` has their formats."""
+"""Operations and backends that installed packages add; `report.files` has their report formats."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def bundled_specs() -> Path:
 
 
 def bundled_files() -> list[Path]:
-    """The bundled spec files of Paddle's layers; those in ``torch/`` are about torch itself."""
+    """The bundled spec files for Paddle; those in ``torch/`` are about torch itself."""
     files = bundled_specs().rglob("*.grad.yaml")
     return sorted(file for file in files if file.parent.name != "torch")
 

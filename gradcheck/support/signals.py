@@ -1,6 +1,4 @@
-"""Signals of gradcheck's processes: those that the starter of the command ignores or blocks do not
-change a result.
-"""
+"""Signals that the starter of the command ignores or blocks do not change a result."""
 
 from __future__ import annotations
 

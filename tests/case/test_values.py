@@ -63,8 +63,8 @@ def test_a_difference_is_told_with_both_sides(one, other, said):
 
 
 def test_what_only_one_has_is_a_difference():
-    assert differences([value_of("y", None)], [], NAMES) == ["y: there is none on paddle@3.0.0"]
-    assert differences([], [value_of("y", None)], NAMES) == ["y: there is none on numpy"]
+    assert differences([value_of("y", None)], [], NAMES) == ["y: missing on paddle@3.0.0"]
+    assert differences([], [value_of("y", None)], NAMES) == ["y: missing on numpy"]
 
 
 def test_of_a_large_tensor_a_sample_travels_that_has_both_ends():

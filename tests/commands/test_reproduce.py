@@ -65,7 +65,7 @@ def test_what_must_raise_is_wrapped_and_definitions_are_not(spec, gradcheck):
     code = gradcheck("show", "a.grad.yaml", "one", "--reproduce").out.partition("\n\n")[2]
     assert code == (
         "def f():\n    return 1\ntry:\n    y = f()\nexcept KeyError:\n    pass\n"
-        "else:\n    raise AssertionError('nothing was raised, where KeyError is asked for')\n"
+        "else:\n    raise AssertionError('nothing was raised, but KeyError is required')\n"
     )
 
 

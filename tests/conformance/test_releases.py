@@ -170,5 +170,5 @@ scenarios:
             "format: gradcheck-release/1\nbackend: paddle\nrelease: '3.3.1'\n"
             f"run: {run}\ndeviates:\n  one:\n    observed: {{values: {{x: 1}}}}\n"
         )
-        with pytest.raises(SpecError, match="'observed' needs a 'reason' beside it"):
+        with pytest.raises(SpecError, match="'observed' needs a 'reason' next to it"):
             read_release(path)

@@ -66,9 +66,9 @@ def test_rules_that_are_there_are_taken(scenario_mistakes) -> None:
         (WHOLE + "inputs: {x: [2], y: [2]}", "4:5 the number of inputs is 2, but forward takes at most 1", ""),
         (STATIC, "2:3 the number of inputs is 0, but forward_fn takes at least 1", ""),
         # backward
-        (layer("@staticmethod", FORWARD) + X, "2:3 L has no backward, and its gradient is asked for", "add it, or"),
+        (layer("@staticmethod", FORWARD) + X, "2:3 L has no backward, but its gradient is checked", "add it, or"),
         (layer("@staticmethod", BACKWARD) + X, "2:3 L has no forward", "add it: a staticmethod"),
-        (STATIC + X, "2:3 there is no backward_fn, and the gradient of forward_fn is asked for", "add it, or"),
+        (STATIC + X, "2:3 there is no backward_fn, but the gradient of forward_fn is checked", "add it, or"),
         (
             layer("@staticmethod", FORWARD) + X + "expect: {gradient: unchecked, grads: {x: [1.0, 1.0]}}",
             "2:3 L has no backward", "'gradient: unchecked'",

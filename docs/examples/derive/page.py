@@ -32,7 +32,7 @@ fix: layers.py:15 │ return dy * (1 - y * y)
 It is in the terminal, in HTML, JSON, Markdown and GitHub annotations, in notebooks (`CheckResult.fix`), and in SARIF
 as `fixes`. An edit is shown only if the edited backward agrees with the forward's own derivative to 1e-9 at the given
 point, at two others, at three other sizes and at other values of plain arguments, and if gradcheck then passes it.
-The same is found for a pair of NumPy functions, and with `-b paddle` for a layer of an installed Paddle: the search
+Edits are also found for a pair of NumPy functions, and with `-b paddle` for a layer of an installed Paddle: the search
 runs on the engine, and the edited backward is checked on Paddle. Nothing is edited where `expect` says `differs`,
 `straight-through` or `zero`. `--effort least` (in Python `effort="least"`) leaves the search out.
 
@@ -55,7 +55,7 @@ The exit code is 0 if there is a class, with `--diff` and `--write` if nothing h
 
 `FILE::ID` is a scenario, whose layer `--diff` and `--write` repair. `gradcheck new --derive module:function` writes a
 scenario with the derived class. In Python, `gradcheck.derive(Layer, x, w)` gives `code`, `backward`, `diff`,
-`checked_at`, and `refused`, the reason where there is no code.
+`checked_at`, and `refused`, the reason if no code was derived.
 
 How it works: the forward runs once with real values, and the engine's recorder takes down each operation with the
 names and sizes of your code. The rules of the operations then give the gradients, which are simplified and written in

@@ -21,9 +21,9 @@ ALIKE = {"ERROR": "FAIL"}
 
 HEAD = """# Findings in released packages
 
-gradcheck was run on the PyLayers that released packages of Paddle's ecosystem define. Everything on this page is
-written by one run of [`docs/examples/findings/run.py`](examples/findings/run.py), which installs the packages and the
-releases of Paddle from the package index and checks each class by its name; no code of theirs is kept here:
+gradcheck was run on the PyLayers in released packages that build on Paddle. This whole page is written by one run of
+[`docs/examples/findings/run.py`](examples/findings/run.py), which installs the packages and the releases of Paddle from
+the package index and checks each class by its name; none of their code is kept here:
 
 ```text
 python docs/examples/findings/run.py
@@ -78,7 +78,7 @@ def summary(results: Results, layers: Sequence[str], versions: Mapping[str, str]
 
 
 def verdicts(results: Results) -> dict[str, str]:
-    """What was found of each layer, named file:Class: a layer with several scenarios is right if all of them are."""
+    """The finding on each layer, named file:Class: a layer with several scenarios is right if all of them are."""
     kinds: dict[str, set[str]] = {}
     for scenario in yaml.safe_load((HERE / "released.grad.yaml").read_text(encoding="utf-8"))["scenarios"]:
         if "layer" not in scenario:
@@ -137,7 +137,7 @@ def source_of(name: str) -> str:
 
 
 def said(result: Mapping[str, Any]) -> str:
-    """What a layer that raised or died has to say, in one line."""
+    """The error of a layer that raised or died, in one line."""
     raised = re.search(r"\b\w+Error: (?!\(External\))[^\n]+?(?=\s+At: | · |\n|$)", result["message"])
     return f"{result['status']} {result['scenario']}: " + (raised[0] if raised else result["message"])
 

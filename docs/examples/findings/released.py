@@ -1,9 +1,9 @@
 """Layers of released packages, as `ref:` names them: `released:ReverseSort`.
 
-A layer is taken out of the file in which its package ships it: of each file the statements are executed, as they stand,
-that define a name which is asked for, and the names in those. Statements that fail, such as an import of a package that
-is not installed, are left out. So a layer can be checked without the dozens of packages that the rest of its package
-asks for, and no code of others is kept here.
+A layer is taken out of the file in which its package ships it: of each file only the statements that define the
+requested name, and the names in those, are executed, unchanged. Statements that fail, such as an import of a package
+that is not installed, are left out. So a layer can be checked without the dozens of packages that the rest of its
+package imports, and no code of others is kept here.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ class Packages(MetaPathFinder):
 
 
 class Parts(Loader):
-    """Loads a module of which nothing is executed before a name of it is asked for."""
+    """Loads a module, and executes its statements only when a name of it is needed."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

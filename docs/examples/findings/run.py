@@ -58,7 +58,7 @@ def main() -> int:
 
 
 def installed() -> Path:
-    """gradcheck in an environment of its own, the packages without what they ask for, the releases; the tool's path."""
+    """Install gradcheck in a separate environment, the packages alone, and the releases; return the tool's path."""
     venv = PLACE / "venv"
     say(sys.executable, "-m", "venv", venv)
     pip = (venv / "bin" / "python", "-m", "pip", "--disable-pip-version-check", "install", "-q")
@@ -98,7 +98,7 @@ def checked(tool: Path, release: str) -> dict[str, dict[str, Any]]:
 
 
 def panels(tool: Path) -> dict[str, str]:
-    """What the screen shows of each finding that fails on the last release, by the scenario's id."""
+    """The screen's panel of each finding that fails on the last release, by the scenario's id."""
     command = [tool, "run", HERE, "-t", "finding", "-b", f"paddle@{RELEASES[-1]}", "--allow-code", "--format", "rich"]
     screen = subprocess.run(
         [*command, "--color", "never"],

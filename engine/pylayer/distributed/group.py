@@ -58,7 +58,7 @@ class Group:
 
     @property
     def process_group(self) -> Any:
-        """The collectives under the names of Paddle's process groups."""
+        """The collectives under the names of Paddle's process group classes."""
         if self._pg is None:
             self._pg = self.collectives(self)
         return self._pg

@@ -39,8 +39,9 @@ IDENTITY = (lambda value: value).__code__.co_code
 do."""
 
 SAVED = ("x", "y", "out")
-"""What the nodes of an operation of two save, None for what no vjp reads; those of an operation of
-one save one alone. Less is then left to the garbage collector's walks than if each made a tuple."""
+"""The values that nodes of an operation with two operands save, None for values that no vjp reads;
+nodes with one operand save one. The garbage collector then has less to walk than if each node made
+a tuple."""
 
 new = object.__new__
 watchers_here = watchers.get

@@ -21,8 +21,8 @@ Owned = list[Any]
 def spelled_out(
     roots: Iterable[tuple[Target, Cotangent]], found: Gradients, *, retain_graph: bool = False
 ) -> None:
-    """What `graph.walk` does of arrays; from one elementwise call straight on to the next, as in a
-    chain, by `pull`."""
+    """Do the work of `graph.walk` for arrays; `pull` goes from one elementwise call straight on to
+    the next, as in a chain."""
     pending: dict[Target, Owned] = {}
     heap: list[tuple[int, Node]] = []
     shaped = True

@@ -340,8 +340,8 @@ class PyLayerNode(Node):
         self.where = where
         """File and line of the call of `apply`."""
         self.misfits: list[ValueError] = []
-        """What is wrong with cotangents of this backward that other layers returned in another
-        shape than the outputs have."""
+        """Errors about cotangents of this backward that other layers returned in another shape than
+        the outputs have."""
 
     @property
     def label(self) -> str:

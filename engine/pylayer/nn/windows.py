@@ -18,8 +18,8 @@ from pylayer.tape.op import op
 from pylayer.tensor.array import Array
 
 LOWEST = -3.4028234663852886e38
-"""The start of Paddle's search for a window's largest element, in every dtype: float32's least
-number.
+"""The value from which Paddle searches for the largest element of a window, in every dtype:
+float32's least number.
 """
 
 # ------------------------------------------------------------------------ windows, as strided views

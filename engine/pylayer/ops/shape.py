@@ -153,7 +153,7 @@ def view(x: Tensor, shape_or_dtype: Any) -> Tensor:
     if isinstance(shape_or_dtype, (str, DType)):
         if as_dtype(shape_or_dtype) is x.dtype:
             return x
-        # What is read as other numbers depends on the values all the same.
+        # Numbers that are read from the same bits depend on the values all the same.
         watchers.get().observer.left(x, f".view('{as_dtype(shape_or_dtype).name}')")
         return view_dtype(x, shape_or_dtype)
     viewed = reshape(x, shape_or_dtype)

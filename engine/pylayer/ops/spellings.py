@@ -119,7 +119,7 @@ def place_of_name(function: Callable[..., Any]) -> int | None:
     """The position of the last argument ``name`` that Paddle's function has and the engine's lacks;
     None if it does not lack one, and below 0 if it takes any number of arguments.
 
-    The name does nothing. Code of Paddle's layers passes it by position.
+    The name has no effect. Paddle's layers pass it by position.
     """
     rooms = ("pylayer.ops.", "pylayer.nn.")
     ours = isinstance(function, FunctionType) and function.__module__.startswith(rooms)

@@ -83,7 +83,7 @@ def append_backward(
             program has that is persistable, as parameters are, the one made last first.
 
     Raises:
-        TypeError: `loss` is not a Variable, or `parameter_list` is no list, tuple or set.
+        TypeError: `loss` is not a Variable, or `parameter_list` is not a list, tuple or set.
     """
     check_static("paddle.static.append_backward")
     if not isinstance(loss, Variable):

@@ -264,8 +264,8 @@ def own_gradient(
 def cotangent_for(output: Tensor, given: Tensor | None, create_graph: bool) -> Cotangent:
     """The cotangent to start from, ones unless given, in the shape of `output`: an array.
 
-    As in Paddle it is cast to the dtype of what an operation made; layers do that themselves, and a
-    leaf takes any.
+    It is cast to the dtype of an operation's output, as in Paddle; layers cast it themselves, and a
+    leaf takes any dtype.
 
     With `create_graph` a Tensor that needs a gradient: what is computed from it is part of a graph,
     as in Paddle.

@@ -35,9 +35,8 @@ class Node:
     __slots__ = ("__weakref__", "_hooks", "age", "parents", "saved")
 
     outputs = 1
-    """How many outputs the call has. With several, each output Tensor belongs to an `Output` node
-    of its own and the cotangent handed to `pullback` is a list, None where an output took no
-    part."""
+    """The number of outputs of the call. With several, each output Tensor has its own `Output`
+    node, and `pullback` gets a list of cotangents, None where an output took no part."""
 
     def __init__(self, parents: Sequence[Target | None], saved: Any) -> None:
         self.age = next(clock)

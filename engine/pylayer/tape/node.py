@@ -65,7 +65,7 @@ class Packed:
     unpack: Callable[[Any], Tensor]
 
     def restored(self) -> Tensor | None:
-        """Unpack the Tensor, or None. Raises TypeError if the hook returned something else."""
+        """Unpack the Tensor, or None. Raises TypeError if the hook returned any other value."""
         tensor = self.unpack(self.value)
         if not isinstance(tensor, (Tensor, NoneType)):
             raise self.wrong_type(tensor)

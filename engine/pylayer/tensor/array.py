@@ -77,7 +77,7 @@ def device_name(device: str) -> str:
     """``cpu`` or ``gpu:<index>`` of a device as users write it; ``gpu`` is the first.
 
     Raises:
-        ValueError: it is none of these.
+        ValueError: the name is neither.
     """
     if not re.fullmatch(r"cpu|gpu(:[0-9]+)?", device):
         raise ValueError(f"The device must be 'cpu', 'gpu' or 'gpu:<index>', but got {device!r}.")

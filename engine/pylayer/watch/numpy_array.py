@@ -1,11 +1,11 @@
 """An array that represents a Tensor in NumPy code: a NumPy array, together with its values on the
 tape.
 
-All that NumPy code asks of an array's form (its shape, strides, flags, what is a view of what) is
-asked of NumPy's own array, and so is every view. Arrays that are views of each other share one
-`Buffer`, which has the Tensor of all values in it. From where a view's memory begins, and its
-strides, follow the positions of its elements in the buffer: so a write through any view reaches the
-Tensor, and a read after it sees it.
+NumPy's own array answers all questions about form (shape, strides, flags, which array is a view of
+which) and makes every view. Arrays that are views of each other share one `Buffer`, which has the
+Tensor of all values in it. From where a view's memory begins, and its strides, follow the positions
+of its elements in the buffer: so a write through any view reaches the Tensor, and a read after it
+sees it.
 """
 
 from __future__ import annotations
@@ -496,7 +496,7 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
         return truth
 
     def __pow__(self, other: Any) -> Any:
-        # As NumPy's arrays do it.
+        # NumPy computes this square in the same way.
         return np.square(self) if type(other) in (int, float) and other == 2 else self._power(other)
 
     def __contains__(self, value: Any) -> bool:

@@ -53,9 +53,9 @@ plain values."""
 OPERATIONS: dict[tuple[Any, Any], Any] = {}
 """By ufunc and dtype: the operation of the engine that it is, bit by bit."""
 BESIDE_NUMBERS = {np.add, np.subtract, np.multiply, np.divide}
-"""Those of them whose operands may be numbers."""
+"""The ufuncs among them whose operands may be numbers."""
 REDUCTIONS: dict[Any, Any] = {}
-"""The same by function of NumPy's that reduces."""
+"""By NumPy function that reduces: the operation of the engine."""
 FLOATS = (np.dtype("float64"), np.dtype("float32"))
 METHODS: dict[str, Rule] = {}
 """By method of ufuncs, such as ``reduce``: as `FUNCTIONS`, of the ufunc and the arguments."""
@@ -331,7 +331,7 @@ def performed(
             done = not session.exact or all(
                 alike(array._memory, values) for array, values in others
             )
-        except Exception:  # whatever it is, there is no rule for it
+        except Exception:  # whatever the error is, no rule fits
             pass
         for array in [] if done else read:
             session.leak(array._tensor(), name)
@@ -518,7 +518,7 @@ def is_vector(value: Any) -> bool:
 
 
 def usual_reduction(function: Any, array: Any, axis: Any = None, keepdims: Any = False) -> Any:
-    """What `call` gives for one of `REDUCTIONS` of an array of `FLOATS`, in fewer calls.
+    """The result of `call` for one of `REDUCTIONS` of an array of `FLOATS`, in fewer calls.
 
     None for any other call, and for an array that does not lie in memory as its Tensor does: the
     sums would be rounded otherwise.
@@ -562,7 +562,7 @@ def array_ufunc(self: Any, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs:
 
 
 def usual_call(ufunc: np.ufunc, dtype: np.dtype[Any], inputs: Sequence[Any]) -> Any:
-    """What `performed` gives for one of `OPERATIONS` on arrays of one dtype, in fewer calls.
+    """The result of `performed` for one of `OPERATIONS` on arrays of one dtype, in fewer calls.
 
     None for any other call.
     """
@@ -594,7 +594,7 @@ def usual_call(ufunc: np.ufunc, dtype: np.dtype[Any], inputs: Sequence[Any]) -> 
     if not live:
         return None
     expected = ufunc(*memories)
-    if expected.dtype is not dtype:  # beside a number of NumPy's
+    if expected.dtype is not dtype:  # next to a NumPy scalar
         return None
     return fresh(row.result(values, values, raw, np.array(expected)), expected, session)
 

@@ -62,7 +62,7 @@ PLAIN: tuple[type, ...] = (
     Tensor,
     RecordedArray,
     type(object.__init__),
-    # which may stand for nothing any more, and raise when they are asked
+    # which may have lost their object, and then raise on any access
     ModuleType,
     *weakref.ProxyTypes,
 )
