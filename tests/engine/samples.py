@@ -14,7 +14,14 @@ from samples_more import more_samples
 from samples_shape import shape_samples
 
 
-def samples(seed: int, sizes: Mapping[int, int] = MappingProxyType({})) -> dict[str, list[tuple[Any, ...]]]:
+class Samples(dict[str, list[tuple[Any, ...]]]):
+    """Arguments by operation name."""
+
+    def __missing__(self, name: str) -> list[tuple[Any, ...]]:
+        raise AssertionError(f"add arguments for {name} to the tables in samples*.py")
+
+
+def samples(seed: int, sizes: Mapping[int, int] = MappingProxyType({})) -> Samples:
     """The table, with random values that follow from `seed`; `sizes` replaces lengths of axes by others."""
     rng = np.random.default_rng(seed)
 
@@ -73,7 +80,7 @@ def samples(seed: int, sizes: Mapping[int, int] = MappingProxyType({})) -> dict[
     SQUARE = normal(3, 3)
     POSITIVE_DEFINITE = SQUARE @ SQUARE.T + np.eye(len(SQUARE))
 
-    return {
+    return Samples({
         **shape_samples(normal),
         **more_samples(normal, positive, within, distinct),
         **{name: [(make(2, 3),), (make(),), (make(0, 2),)] for make, names in UNARY.items() for name in names.split()},
@@ -138,7 +145,7 @@ def samples(seed: int, sizes: Mapping[int, int] = MappingProxyType({})) -> dict[
         "view_dtype": [(normal(2, 4), "int64")],
         "all": [(normal(2, 3), 0, False)],
         "any": [(normal(2, 3), 0, False), (normal(2, 3), 1, True)],
-    }  # fmt: skip
+    })  # fmt: skip
 
 
 SAMPLES = samples(11)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from itertools import count
+from itertools import count, repeat
 from operator import attrgetter
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -56,28 +56,43 @@ def as_releases() -> Iterator[None]:
 # --------------------------------------------------------------------------- what owns a gradient
 # Each evaluation of a check goes through what follows, so it is written in loops: up to Python 3.11
 # every comprehension is a call.
-class Slot(NamedTuple):
+class Slot:
     """One place in backward's arguments or results: a Tensor, or a list or tuple that directly
-    holds at least one. Nodes have a `Like` in place of each Tensor."""
+    holds at least one. Its `tensors` are empty for any other value."""
 
-    name: str
-    tensors: list[Any]
-    is_list: bool
+    __slots__ = ("is_list", "name", "tensors")
+
+    def __init__(self, name: str, value: Any) -> None:
+        self.name, self.is_list = name, isinstance(value, (list, tuple))
+        self.tensors: list[Any] = []
+        for item in value if self.is_list else [value]:
+            if isinstance(item, Tensor):
+                self.tensors.append(item)
+
+    def forget(self, have_targets: bool) -> None:
+        """Keep a `Like` in place of each Tensor; gradients go on from them if they
+        `have_targets`."""
+        for k, tensor in enumerate(self.tensors):
+            array, name = tensor.array, f"{self.name}[{k}]" if self.is_list else self.name
+            target = parent_of(tensor) if have_targets else None
+            self.tensors[k] = Like(name, array.shape, array.dtype, XP[type(array)], target)
 
 
 def input_slots(
     layer: str, args: Sequence[Any], kwargs: dict[str, Any]
-) -> tuple[list[Slot], list[str]]:
-    """The arguments that own a gradient slot, in call order, and the names of the others (observed
-    rules 9 and 10).
+) -> tuple[list[Slot], list[Tensor], list[str]]:
+    """The arguments that own a gradient slot, in call order, their Tensors, and the names of the
+    others (observed rules 9 and 10).
 
     Warns:
         UserWarning: a dict, or a list in a list, holds Tensors: their gradients are not tracked.
     """
     slots: list[Slot] = []
+    tensors: list[Tensor] = []
     slotless: list[str] = []
     for name, value in [*zip(map("#{}".format, count()), args, strict=False), *kwargs.items()]:
-        slot = as_slot(name, value)
+        slot = Slot(name, value)
+        tensors += slot.tensors
         if slot.tensors:
             slots.append(slot)
         else:
@@ -93,21 +108,23 @@ def input_slots(
                 UserWarning,
                 stacklevel=3,
             )
-    return slots, slotless
+    return slots, tensors, slotless
 
 
-def output_slots(layer: str, returned: Any) -> list[Slot]:
-    """Return forward's outputs as the slots of backward's arguments (observed rules 13 to 16).
+def output_slots(layer: str, returned: Any) -> tuple[list[Slot], list[Tensor]]:
+    """Return forward's outputs as the slots of backward's arguments, and their Tensors (observed
+    rules 13 to 16).
 
     Raises:
         ValueError: it holds no Tensor.
     """
     values = returned if isinstance(returned, (list, tuple)) else [returned]
-    slots = []
+    slots, tensors = [], []
     for k, value in enumerate(values):
-        slot = as_slot(f"output {k}", value)
+        slot = Slot(f"output {k}", value)
         if slot.tensors:
             slots.append(slot)
+            tensors += slot.tensors
     if not slots:
         for value in values:
             check_supported(value)
@@ -116,17 +133,11 @@ def output_slots(layer: str, returned: Any) -> list[Slot]:
             f"{layer} : At least one output of `PyLayer.forward` is a `Tensor`. But forward "
             f"returned {found}: return the Tensor, alone or in a list or tuple."
         )
-    return slots
-
-
-def as_slot(name: str, value: Any) -> Slot:
-    """The slot that `value` owns, or an empty one."""
-    if isinstance(value, (list, tuple)):
-        return Slot(name, [v for v in value if isinstance(v, Tensor)], True)
-    return Slot(name, [value] if isinstance(value, Tensor) else [], False)
+    return slots, tensors
 
 
 array_of, stops_gradient = attrgetter("array"), attrgetter("_stop_gradient")
+target_of = attrgetter("target")
 
 
 class Like(NamedTuple):
@@ -144,19 +155,6 @@ class Like(NamedTuple):
         """Whether a gradient is needed: it goes on from here, and the Tensor holds no integers or
         booleans."""
         return self.target is not None and BY_NUMPY[self.dtype].is_differentiable
-
-
-def without_tensors(slots: Iterable[Slot], have_targets: bool) -> list[Slot]:
-    """The parts of slots that a node keeps; gradients go on from them if they `have_targets`."""
-    kept = []
-    for slot in slots:
-        found: list[Like] = []
-        for j, tensor in enumerate(slot.tensors):
-            array, name = tensor.array, f"{slot.name}[{j}]" if slot.is_list else slot.name
-            target = parent_of(tensor) if have_targets else None
-            found.append(Like(name, array.shape, array.dtype, XP[type(array)], target))
-        kept.append(Slot(slot.name, found, slot.is_list))
-    return kept
 
 
 # --------------------------------------------------------------------------- the context
@@ -329,12 +327,16 @@ class PyLayerNode(Node):
         slotless: Sequence[str],
         where: str,
     ) -> None:
-        self.inputs = without_tensors(inputs, True)
-        super().__init__([like.target for slot in self.inputs for like in slot.tensors], saved=ctx)
-        self.layer = layer
-        # The target of an output could be the output, if forward made it a leaf: a cycle.
-        self.output_slots = without_tensors(outputs, False)
-        self.outputs = sum([len(slot.tensors) for slot in outputs])
+        parents: list[Target | None] = []
+        for slot in inputs:
+            slot.forget(have_targets=True)
+            parents += map(target_of, slot.tensors)
+        super().__init__(parents, saved=ctx)
+        self.layer, self.inputs, self.output_slots, self.outputs = layer, inputs, outputs, 0
+        for slot in outputs:
+            # The target of an output could be the output, if forward made it a leaf: a cycle.
+            slot.forget(have_targets=False)
+            self.outputs += len(slot.tensors)
         self.slotless = slotless
         """The arguments that own no slot, for the error of a layer that returns None for them."""
         self.where = where
@@ -371,8 +373,7 @@ class PyLayerNode(Node):
             if misfits:
                 raise misfits[0] from error
             raise
-        pairs = self.checked(returned, found.no_grad_targets)
-        return pairs if create_graph else [(parent, gradient.array) for parent, gradient in pairs]
+        return self.checked(returned, found.no_grad_targets, create_graph)
 
     # ----------------------------------------------------------------- what backward gets
     def cotangent_arguments(
@@ -382,22 +383,22 @@ class PyLayerNode(Node):
         remaining = iter(cotangents)
         arguments: list[Any] = []
         for slot in self.output_slots:
-            tensors = [cotangent_tensor(next(remaining), like, ctx) for like in slot.tensors]
+            tensors = list(map(cotangent_tensor, slot.tensors, remaining, repeat(ctx)))
             arguments.append(tensors if slot.is_list else tensors[0])
         return arguments
 
     # ----------------------------------------------------------------- what backward returns
     def checked(
-        self, returned: Any, no_grad_targets: Collection[Target] = ()
-    ) -> list[tuple[Target, Tensor]]:
+        self, returned: Any, no_grad_targets: Collection[Target], as_tensors: bool
+    ) -> list[tuple[Target, Cotangent]]:
         """The gradients of the input Tensors that have one, in order, by the reading in force
-        (`reads_as_releases`).
+        (`reads_as_releases`): `as_tensors` or as arrays.
 
         Integers and booleans are never asked for one. An input among `no_grad_targets`, those of
         which ``paddle.grad`` wants no gradient, is one that needs none.
         """
         gradients = self.per_slot(returned, no_grad_targets)
-        pairs: list[tuple[Target, Tensor]] = []
+        pairs: list[tuple[Target, Cotangent]] = []
         for k, (slot, value) in enumerate(zip(self.inputs, gradients, strict=True)):
             values = self.per_tensor(k, value, slot) if slot.is_list else [value]
             for like, item in zip(slot.tensors, values, strict=True):
@@ -405,7 +406,7 @@ class PyLayerNode(Node):
                     like = like._replace(target=None)
                 gradient = self.checked_gradient(k, item, like)
                 if gradient is not None:
-                    pairs.append((like.target, gradient))
+                    pairs.append((like.target, gradient if as_tensors else gradient.array))
         return pairs
 
     def per_slot(self, returned: Any, no_grad_targets: Collection[Target]) -> list[Any]:
@@ -539,7 +540,7 @@ class PyLayerNode(Node):
         return f"{parameters[k].name}{bracket}{index}" if k < len(parameters) else name
 
 
-def cotangent_tensor(cotangent: Cotangent | None, like: Like, ctx: PyLayerContext) -> Tensor | None:
+def cotangent_tensor(like: Like, cotangent: Cotangent | None, ctx: PyLayerContext) -> Tensor | None:
     """One cotangent as backward sees it: a copy, since backward may change it in place (observed
     rule 43)."""
     if cotangent is None:
@@ -616,8 +617,7 @@ class PyLayer:
             watch.applied(cls, ctx)
             if not watch.backwards:
                 return cls.forward(ctx, *args, **kwargs)
-        slots, slotless = input_slots(cls.__name__, args, kwargs)
-        inputs = [tensor for slot in slots for tensor in slot.tensors]
+        slots, inputs, slotless = input_slots(cls.__name__, args, kwargs)
         # before forward can change that
         recorded = grad_mode.get() and False in map(stops_gradient, inputs)
         token = grad_mode.set(watch.records)
@@ -626,43 +626,48 @@ class PyLayer:
         finally:
             grad_mode.reset(token)
             ctx._in_forward = False
-        outputs = output_slots(cls.__name__, returned)
+        outputs, flat = output_slots(cls.__name__, returned)
         if not recorded:
             return returned
         frame = sys._getframe(1)
         where = f"{frame.f_code.co_filename}:{frame.f_lineno}"
-        flat = [t for slot in outputs for t in slot.tensors]
-        replaced = {id(tensor): own_output(ctx, tensor, inputs) for tensor in flat}
+        replaced = copied_inputs(ctx, flat, inputs)
         node = PyLayerNode(cls, ctx, slots, outputs, slotless, where)
         marked = set(map(id, ctx._non_differentiable))
         release_outputs(ctx, flat, node)
         for index, tensor in enumerate(flat):
-            output, place = replaced[id(tensor)], Output(node, index)
+            output, place = replaced.get(id(tensor), tensor), Output(node, index)
             if watch.records:
                 watch.stands_for(place, parent_of(tensor))
             output.node, output._stop_gradient = place, id(tensor) in marked
-        return mapped(returned, lambda v: replaced.get(id(v), v))
+        return mapped(returned, lambda v: replaced.get(id(v), v)) if replaced else returned
 
 
-def own_output(ctx: PyLayerContext, output: Tensor, inputs: Sequence[Tensor]) -> Tensor:
-    """The Tensor to return for `output`: itself, unless it is an input, which is then changed in
-    place or copied.
+def copied_inputs(
+    ctx: PyLayerContext, outputs: Sequence[Tensor], inputs: Sequence[Tensor]
+) -> dict[int, Tensor]:
+    """Copies of the outputs that are inputs marked as not in place, by id. Other inputs among the
+    outputs are changed in place.
 
     Raises:
         ValueError: an input leaf was returned unchanged (observed rule 18).
     """
-    if id(output.array) not in map(id, map(array_of, inputs)):
-        return output
-    if any(output.array is getattr(tensor, "array", None) for tensor in ctx.not_inplace_tensors):
-        return Tensor(output.array.copy())
-    if output.is_leaf:
-        raise ValueError(
-            f"{ctx._layer} : Leaf Var ({output.name}) that doesn't stop gradient can't use inplace "
-            "strategy. forward returned an input unchanged: call ctx.mark_not_inplace on it to "
-            "get a new Tensor, or return a clone()."
-        )
-    changed_before = changed_since(_arrays(ctx._saved), ctx.age) is not None
-    mark_changed(output.array)
-    if not changed_before:
-        ctx.age = next(clock)
-    return output
+    copies = {}
+    arrays = set(map(id, map(array_of, inputs)))
+    for output in outputs:
+        if id(output.array) not in arrays:
+            continue
+        if any(output.array is getattr(t, "array", None) for t in ctx.not_inplace_tensors):
+            copies[id(output)] = Tensor(output.array.copy())
+            continue
+        if output.is_leaf:
+            raise ValueError(
+                f"{ctx._layer} : Leaf Var ({output.name}) that doesn't stop gradient can't use "
+                "inplace strategy. forward returned an input unchanged: call ctx.mark_not_inplace "
+                "on it to get a new Tensor, or return a clone()."
+            )
+        changed_before = changed_since(_arrays(ctx._saved), ctx.age) is not None
+        mark_changed(output.array)
+        if not changed_before:
+            ctx.age = next(clock)
+    return copies

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from pylayer.layer.py_layer import PyLayer, as_slot
+from pylayer.layer.py_layer import PyLayer, Slot
 from pylayer.ops.random import generator
 from pylayer.tape.autograd import backward
 from pylayer.tape.grad_mode import enable_grad
@@ -26,7 +26,7 @@ class _Recomputed(PyLayer):
         ctx: Any, function: Callable[..., Any], random: Any, kwargs: Any, *args: Any
     ) -> Any:
         ctx.function, ctx.random, ctx.kwargs, ctx.args = function, random, kwargs, args
-        ctx.save_for_backward(*(t for given in args for t in as_slot("", given).tensors))
+        ctx.save_for_backward(*(t for given in args for t in Slot("", given).tensors))
         return function(*args, **kwargs)
 
     @staticmethod
@@ -40,19 +40,17 @@ class _Recomputed(PyLayer):
             restored.stop_gradient = value.stop_gradient
             return restored
 
-        inputs = [
-            mapped(given, leaf) if as_slot("", given).tensors else given for given in ctx.args
-        ]
+        inputs = [mapped(given, leaf) if Slot("", given).tensors else given for given in ctx.args]
         with _random_from(ctx.random), enable_grad():
             outputs = ctx.function(*inputs, **ctx.kwargs)
-        pairs = zip(as_slot("", outputs).tensors, cotangents, strict=True)
+        pairs = zip(Slot("", outputs).tensors, cotangents, strict=True)
         live = [(output, cotangent) for output, cotangent in pairs if not output.stop_gradient]
         if not live:
             raise RuntimeError(
                 "none of output has stop_gradient=False, this recompute() is not necessary"
             )
         backward([output for output, _ in live], [cotangent for _, cotangent in live])
-        owning = tuple(value for value in inputs if as_slot("", value).tensors)
+        owning = tuple(value for value in inputs if Slot("", value).tensors)
         return mapped(owning, lambda t: None if t.stop_gradient else t.grad)
 
 
@@ -120,12 +118,12 @@ def recompute(
     if not use_reentrant:
         return _recorded(function, random, args, kwargs)
     for given in args:
-        _, tensors, is_list = as_slot("", given)
-        if is_list and 0 < len(tensors) < len(given):
+        slot = Slot("", given)
+        if slot.is_list and 0 < len(slot.tensors) < len(given):
             raise ValueError(
                 "Recompute receive a tuple containing tensor and non-tensor at same time."
             )
-        if len({t.stop_gradient for t in tensors}) > 1:
+        if len({t.stop_gradient for t in slot.tensors}) > 1:
             raise ValueError(
                 "Recompute receive a tuple containing tensor holds different stop gradient."
             )

@@ -201,9 +201,12 @@ def gradients_of(
 ) -> list[Tensor | None]:
     """`grad`, of checked arguments. Without `held` PyLayers may return gradients of what leads to
     none of `wanted`."""
-    how = "grad(create_graph=True)" if create_graph else "grad()"
-    watchers.get().observer.left(ends[0], how)
-    targets = set(map(target_of, wanted))
+    watching = watchers.get()
+    if watching is not NOBODY:
+        how = "grad(create_graph=True)" if create_graph else "grad()"
+        watching.observer.left(ends[0], how)
+    ordered = list(map(target_of, wanted))
+    targets = set(ordered)
     roots = roots_of(ends, given, create_graph)
     starts = [root for root, _ in roots]
     no_grad_targets = set(map(target_of, held or ())).difference(starts)
@@ -212,13 +215,16 @@ def gradients_of(
         parents = {parent for node in enter for parent in node.parents if parent is not None}
         no_grad_targets |= parents - enter - targets
     found = Gradients(targets, no_grad_targets)
-    with grad_mode_set(create_graph), np.errstate(all="ignore"):
-        walk(roots, found, create_graph=create_graph, retain_graph=True, enter=enter)
+    token = grad_mode.set(create_graph or watching.observer.records)
+    try:
+        with np.errstate(all="ignore"):
+            walk(roots, found, create_graph=create_graph, retain_graph=True, enter=enter)
+    finally:
+        grad_mode.reset(token)
     complete = not recorded_gradients or targets <= found.arrived.keys()
     owed = set() if complete else zero_targets(starts, no_grad_targets)
     results: list[Tensor | None] = []
-    for k, tensor in enumerate(wanted):
-        target = target_of(tensor)
+    for k, (tensor, target) in enumerate(zip(wanted, ordered, strict=True)):
         arrived = found.arrived.get(target)
         if arrived is not None:
             result = own_gradient(arrived, tensor, ends, results)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from collections import deque
 from collections.abc import Callable, Sequence
+from itertools import repeat
 from typing import Any
 
 # `type(value)` is used: `isinstance` would read `__class__` of a recorded array.
@@ -40,7 +41,7 @@ def mapped(value: Any, function: Callable[[Any], Any]) -> Any:
     if not is_dict and not issubclass(kind, (list, tuple)):
         return function(value)
     before = list(value.values()) if is_dict else value
-    items = [mapped(item, function) for item in before]
+    items = list(map(mapped, before, repeat(function)))
     if all(map(operator.is_, items, before)):
         return value
     return dict(zip(value, items, strict=True)) if is_dict else like(value, items)
