@@ -85,12 +85,11 @@ def execute(case: Case) -> Result:
         except ForeignFrameworkError as error:
             return case.result(Status.ERROR, error.what, details=(error.recipe,))
         except NoLayerError as error:
-            place = f" (line {scenario.line_of('layer')} of the spec)"
-            where = place if is_file(scenario.path) else ""
-            return case.result(Status.ERROR, f"{CANNOT_CHECK}{error}{where}")
-        except NoInputError as error:
-            text = f"{error} (line {scenario.line_of('inputs')} of the spec)"
-            findings = [Finding(Status.ERROR, text)]
+            what = with_place(str(error), error, scenario.path, scenario.line_of("layer"))
+            return case.result(Status.ERROR, f"{CANNOT_CHECK}{what}")
+        except (NoInputError, WrongCotangent) as error:
+            what = with_place(str(error), error, scenario.path, scenario.line_of(error.key))
+            findings = [Finding(Status.ERROR, what)]
         except (Exception, SystemExit) as error:
             if not raised_by_scenario(scenario.path, error):
                 raise
@@ -227,9 +226,6 @@ class Run:
             found = self.run_layer(layer)
             if not is_checked or any(f.status is Status.ERROR for f in found):
                 return found, None
-        except WrongCotangent as error:
-            line = self.scenario.line_of("expect.cotangent")
-            return [Finding(Status.ERROR, f"{error} (line {line} of the spec)")], None
         except Exception as error:
             gradient = refused(self.backend, error) if is_checked else None
             if gradient is None:
@@ -312,13 +308,20 @@ class Run:
 
     def check_calls(self) -> list[Finding]:
         """How often forward and backward of the scenario's layers ran."""
-        counters = {"forward": self.calls.forwards, "backward": self.calls.backwards}
-        times = {name: self.calls.count(counter) for name, counter in counters.items()}
         return [
-            Finding(Status.FAIL, f"{name} ran {times[name]} times, expected {count}")
-            for name, count in self.expect.calls
-            if count is not None and count != times[name]
+            Finding(Status.FAIL, f"{name} ran {count} times, expected {expected}")
+            for name, (count, expected) in self.counted_calls().items()
+            if count != expected
         ]
+
+    def counted_calls(self) -> dict[str, tuple[int, int]]:
+        """How often the functions ran of which the scenario says how often, and what it says."""
+        counters = {"forward": self.calls.forwards, "backward": self.calls.backwards}
+        return {
+            name: (self.calls.count(counters[name]), expected)
+            for name, expected in self.expect.calls
+            if expected is not None
+        }
 
     def check_warnings(self, caught: list[warnings.WarningMessage]) -> list[Finding]:
         """The warning under `warns`, among those that the code gave."""
@@ -345,10 +348,8 @@ class Run:
             found["grads"] = {name: seen.plain(self.gradients[name]) for name in self.expect.grads}
         if gradient is not None:
             found["gradient"] = "differs" if gradient.verdict is Status.FAIL else "matches"
-        times = {"forward": self.calls.forwards, "backward": self.calls.backwards}
-        expected = [name for name, count in self.expect.calls if count is not None]
-        if expected:
-            found["calls"] = {name: self.calls.count(times[name]) for name in expected}
+        if calls := self.counted_calls():
+            found["calls"] = {name: count for name, (count, _) in calls.items()}
         return found or {"values": seen.gradients_left()}
 
     def on_host(self, value: Any) -> Any:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from gradcheck.backends.base import backend_of_packages
 from gradcheck.case.reachable import modules_of
+from gradcheck.spec.containers import flat_names
 
 
 class Framework(NamedTuple):
@@ -113,17 +114,14 @@ def refuse_array(name: str, value: Any, packages: Sequence[str] = ()) -> None:
     Raises:
         TypeError: it is, or one in it is.
     """
-    if isinstance(value, (dict, list, tuple)):
-        for item in value.values() if isinstance(value, dict) else value:
-            refuse_array(name, item, packages)
-        return
-    framework = foreign_framework(value, packages) if hasattr(value, "shape") else None
-    if framework is not None:
-        kind = type(value)
-        raise TypeError(
-            f"{name} is a {kind.__module__}.{kind.__qualname__}, an array of {framework.name}: "
-            f"pass its values, {framework.values}"
-        )
+    for item in flat_names("", value).values():
+        framework = foreign_framework(item, packages)
+        if framework is not None and hasattr(item, "shape"):
+            kind = type(item)
+            raise TypeError(
+                f"{name} is a {kind.__module__}.{kind.__qualname__}, an array of {framework.name}: "
+                f"pass its values, {framework.values}"
+            )
 
 
 def object_name(value: Any) -> str:

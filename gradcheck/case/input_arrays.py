@@ -20,6 +20,9 @@ MOST_INPUT_BYTES = 2**30
 class NoInputError(ValueError):
     """A file does not have the values of an input; the message says why."""
 
+    key = "inputs"
+    """The key of the scenario that is mistaken."""
+
 
 def make_input(
     spec: Input, dtype: str, random: np.random.Generator, folder: Path = HERE

@@ -42,6 +42,9 @@ if TYPE_CHECKING:
 class WrongCotangent(Exception):  # noqa: N818 - a mistake in the scenario
     """The cotangent of a scenario does not fit the output of its layer."""
 
+    key = "expect.cotangent"
+    """The key of the scenario that is mistaken."""
+
 
 def fitting_cotangent(cotangent: Any, shape: Sequence[int]) -> NumpyArray:
     """The cotangent of an output of a shape. Raises WrongCotangent."""

@@ -10,7 +10,7 @@ from contextvars import ContextVar
 from enum import IntEnum
 from typing import Any
 
-from gradcheck.backends.base import Backend, package_of
+from gradcheck.backends.base import Backend, flat_tensors, package_of
 
 
 class Way(IntEnum):
@@ -166,14 +166,11 @@ def label(layer: Any) -> str:
 
 
 def any_needs_gradient(backend: Backend, arguments: list[Any]) -> bool:
-    """Whether a Tensor among arguments, or in lists and tuples among them, needs a gradient."""
+    """Whether a Tensor among arguments, or in lists, tuples and dicts among them, needs a
+    gradient."""
     with suppress(Exception):  # a user's object may raise at any access
-        for value in arguments:
-            if isinstance(value, (list, tuple)):
-                if any_needs_gradient(backend, [*value]):
-                    return True
-            elif isinstance(value, backend.tensor_type) and backend.needs_gradient(value):
-                return True
+        tensors = flat_tensors(arguments, lambda value: isinstance(value, backend.tensor_type))
+        return any(map(backend.needs_gradient, tensors))
     return False
 
 

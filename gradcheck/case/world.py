@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import compress
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -20,12 +20,13 @@ from gradcheck.backends.base import Array, Backend, Cotangents, Tensor
 from gradcheck.case.function import Call, gradients_of, map_present, output_names, with_gaps
 from gradcheck.case.layer_calls import LayerCalls, Way
 from gradcheck.case.observe import starts_for, tensors_in
-from gradcheck.spec.containers import inside
+from gradcheck.spec.containers import map_leaves
 from gradcheck.spec.literals import Placement
 from pylayer.distributed.rank import current
 
 
-class WorldArgument(NamedTuple):
+@dataclass(frozen=True)
+class WorldArgument:
     """An argument, and what it stands for in a world."""
 
     value: Any
@@ -55,19 +56,15 @@ def without_marks(
 
     Placements that its arrays are marked with are added to `stands`, by their names.
     """
-    if isinstance(value, WorldArgument):
-        return without_marks(name, value.value, stands, value.stands)
-    if isinstance(value, dict):
-        return {
-            key: without_marks(inside(name, key), one, stands, mark) for key, one in value.items()
-        }
-    if type(value) in (list, tuple):
-        return type(value)(
-            without_marks(inside(name, k), one, stands, mark) for k, one in enumerate(value)
-        )
-    if mark != "split":
-        stands[name] = mark
-    return value
+
+    def leaf(name: str, item: Any) -> Any:
+        if isinstance(item, WorldArgument):
+            return without_marks(name, item.value, stands, item.stands)
+        if mark != "split":
+            stands[name] = mark
+        return item
+
+    return map_leaves(name, value, leaf)
 
 
 OTHER_WORDS: Mapping[Placement, Sequence[Placement]] = {
@@ -230,6 +227,14 @@ class WorldOutput:
     def is_flat(self) -> bool:
         """Whether the elements of the ranks lie behind one another, as their shapes differ."""
         return self.stands == "split" and len(set(self.shapes)) > 1
+
+    def whole(self, ranks: Sequence[Any], stack: Any, concatenate: Any) -> Any:
+        """The output of those of the ranks, joined by functions of their library."""
+        if self.is_ranked:
+            return stack(list(ranks))
+        if self.is_flat:
+            return concatenate([part.reshape([-1]) for part in ranks])
+        return ranks[0]
 
     def parts(self, whole: Array) -> Sequence[Array]:
         """Each rank's part of an array of the output's shape."""

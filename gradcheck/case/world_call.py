@@ -146,12 +146,7 @@ class WorldCall:
         paddle, outputs = self.backend.paddle, []
         for word, ranks in zip(self.output_words(found), zip(*found, strict=True), strict=True):
             output = WorldOutput(word, [tuple(t.shape) for t in ranks])
-            if output.is_ranked:
-                outputs.append(paddle.stack(list(ranks)))
-            elif output.is_flat:
-                outputs.append(paddle.concat([t.reshape([-1]) for t in ranks]))
-            else:
-                outputs.append(ranks[0])
+            outputs.append(output.whole(ranks, paddle.stack, paddle.concat))
         return outputs
 
     # ----------------------------------------------------------------- as it is
@@ -235,14 +230,10 @@ class WorldCall:
     def gathered(self, name: str, word: Any, ranks: Sequence[Array]) -> Array:
         """An output of the world, of those of the ranks."""
         output = self.outputs[name] = WorldOutput(word, [a.shape for a in ranks])
-        if output.is_ranked:
-            return np.stack(ranks)
-        if output.is_flat:
-            return np.concatenate([a.reshape(-1) for a in ranks])
-        if where := self.disagreement(name, ranks):
+        if word == "replicated" and (where := self.disagreement(name, ranks)):
             text = f"ranks disagree on {name}, which is replicated: {where}"
             raise Broken(Diagnosis.of("GC161", text))  # it is not one thing: without derivative
-        return ranks[0]
+        return output.whole(ranks, np.stack, np.concatenate)
 
     def backward(
         self, names: list[str], cotangents: Sequence[Tensor | None]

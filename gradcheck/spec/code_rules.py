@@ -27,18 +27,6 @@ MAX_CHARACTERS = 20_000
 """Of one piece of code: some work of Python's compiler grows with the square (names times scopes:
 35 ms here).
 """
-MAX_CODE = 1_000_000
-"""Characters of all code in a file: some 5 s of the compiler's time if it is all f-strings or
-functions, 1 s if it is ordinary code.
-"""
-MAX_GROUPS = 100
-"""Parentheses in one pattern: `re` compiles by recursion, which at about 250 ends where a case has
-less stack.
-"""
-MAX_PATTERNS = 100_000
-"""Characters of all patterns of a file: at most 2 s, at 20 ms for the slowest of 1,000 (``(?i)``
-and many ranges).
-"""
 MISSPELT = 0.85
 """How alike two names are, as difflib tells, of which one is the other misspelt: a letter or two in
 ten differ.
@@ -56,9 +44,6 @@ KNOWN = {
     "warns": ("warning", frozenset(name for name in EXCEPTIONS if name.endswith("Warning"))),
 }
 """Sections of an expectation that name a class, what that is, and Python's own of the kind."""
-# `re` makes a table of 64 kB for a range that ends beyond ASCII, and with (?i) looks at each
-# character in it: a pattern of 1,000 characters takes 0.4 s, or a minute.
-_WIDE_RANGE = re.compile(r"\[.*-(?:[^\x00-\x7f]|\\[uUN])", re.DOTALL)
 PATTERN = "the pattern"
 _MODES: dict[str, CompileMode] = {
     "the layer": "exec",
@@ -76,29 +61,11 @@ class EveryName:
         return True
 
 
-class Budget:
-    """How many characters of one kind a file may have together."""
-
-    def __init__(self, most: int, what: str) -> None:
-        self.left, self.most, self.what = most, most, what
-
-    def spend(self, text: str) -> Violation | None:
-        """Take the characters of a text; return that they are too many, the first time."""
-        is_first = self.left >= 0
-        self.left -= len(text)
-        if self.left >= 0 or not is_first:
-            return None
-        message = f"{self.what} in this file are longer than {self.most:,} characters together"
-        return Violation((), message, "split the file by topic")
-
-
 class CodeRules:
     """Rules of the code of one file: what many scenarios inherit is compiled once."""
 
     def __init__(self) -> None:
         self.compiled: dict[tuple[str, str], PythonCode | Violation | None] = {}
-        self.code = Budget(MAX_CODE, "the pieces of code")
-        self.patterns = Budget(MAX_PATTERNS, "the regular expressions")
 
     # ----------------------------------------------------------------------- syntax
     def find_mistakes(self, source: str | None, what: str) -> Iterator[Violation]:
@@ -119,21 +86,13 @@ class CodeRules:
         return tree if isinstance(tree, ast.Module) else ast.Module([], [])
 
     def _compile(self, source: str | None, what: str) -> PythonCode | Violation | None:
-        """Return the code, or its mistake, or None past the limit of a file, which is reported
-        once.
-        """
+        """Return the code, or its mistake; None for none."""
         if source is None:
             return None
         key = (source, _MODES[what])
         if key not in self.compiled:
-            budget = self.patterns if what == PATTERN else self.code
-            too_much = budget.spend(source)
-            if budget.left < 0:
-                self.compiled[key] = too_much
-            elif what == PATTERN:
-                self.compiled[key] = _pattern_mistake(source)
-            else:
-                self.compiled[key] = _compile_anew(source, what)
+            compile_anew = _pattern_mistake if what == PATTERN else _compile_anew
+            self.compiled[key] = compile_anew(source, what)
         return self.compiled[key]
 
     # ----------------------------------------------------------------------- programs
@@ -244,17 +203,11 @@ def _compile_anew(source: str, what: str) -> PythonCode | Violation:
     return code
 
 
-def _pattern_mistake(pattern: str) -> Violation | None:
-    """Return why a regular expression cannot be compiled, or would take long to compile.
+def _pattern_mistake(pattern: str, what: str) -> Violation | None:
+    """Return why `pattern`, which is `what`, cannot be compiled.
 
     It is searched for while a case runs, within its time limit.
     """
-    if pattern.count("(") > MAX_GROUPS:
-        message = f"a regular expression with more than {MAX_GROUPS} groups"
-        return Violation((), message, "look for less of the message")
-    if _WIDE_RANGE.search(pattern):
-        message = "a range in a regular expression must end with an ASCII character"
-        return Violation((), message, "write the characters one by one, such as [αβγ], or '.'")
     try:
         re.compile(pattern)
     except (re.error, OverflowError, RecursionError) as error:

@@ -46,8 +46,6 @@ _DEFAULTS = ("seed", "timeout", "rtol", "source", "tags", "matrix", "backends")
 _LAYER_NAME = re.compile(r"[\w.-]+")
 _NAME = re.compile(KEBAB)
 _CODE = ("layer", "script", "call")
-_POSITION_DEPTH = 4
-"""Depth of the positions that a scenario has: backends.paddle.expect.gradient."""
 
 MAX_CHAIN = 10
 MAX_RESOLVED_NODES = 200_000
@@ -228,8 +226,6 @@ def _complete(scenario: Expanded, defaults: Map, text: SpecText) -> Map:
     for key in _DEFAULTS:
         if key in defaults and not (key == "matrix" and "script" in value):
             _take_default(value, key, defaults)
-    if "rules" in value and "tags" not in value:  # rules are tags as well
-        value.put("tags", Seq((), ()), value.marks["rules"])
     if backends := value.map("backends"):
         value["backends"] = complete = backends.copy()
         for name, entry in backends.items():
@@ -309,17 +305,13 @@ def _is_several(value: Any) -> bool:
 
 
 # --------------------------------------------------------------------------- positions
-def _positions(
-    value: Map | Seq, prefix: str = "", depth: int = 1
-) -> Iterator[tuple[str, tuple[int, int]]]:
+def _positions(value: Map | Seq, prefix: str = "") -> Iterator[tuple[str, tuple[int, int]]]:
     """Yield each key below a scenario with its place; the entries of a list for a backend by their
     numbers.
     """
     for name, below, mark, key_mark in value.parts():
         here = f"{prefix}{name}"
         is_code = mark.is_block or (name in _CODE and isinstance(below, str))
-        if isinstance(value, Map):
-            yield here, mark.first_character if is_code else (key_mark.line, key_mark.column)
-        is_entries = isinstance(below, Seq) and prefix == "backends."
-        if depth < _POSITION_DEPTH and (isinstance(below, Map) or is_entries):
-            yield from _positions(below, f"{here}.", depth + isinstance(value, Map))
+        yield here, mark.first_character if is_code else (key_mark.line, key_mark.column)
+        if isinstance(below, Map) or (isinstance(below, Seq) and prefix == "backends."):
+            yield from _positions(below, f"{here}.")
