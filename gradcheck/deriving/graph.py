@@ -41,8 +41,8 @@ class Node:
     depends_on_input: bool = False
     flows: bool = False
     """Whether it is computed from a cotangent."""
-    sizes: tuple[Any, ...] = ()
-    """The sizes as numbers with a source, once `sourced_sizes` was called."""
+    sizes: tuple[Any, ...] | None = None
+    """The sizes as numbers with a source, once `sourced_sizes` was called; () for a number."""
 
     def __post_init__(self) -> None:
         self.tensor = Traced(self)
@@ -152,7 +152,7 @@ IN_OTHER_SHAPES = (
 def sourced_sizes(node: Node) -> tuple[Any, ...]:
     """The sizes of a value: as the numbers that made it so, or as the sizes of what it was computed
     from, where an operation keeps them."""
-    if not node.sizes:
+    if node.sizes is None:
         known = dict(enumerate(kept_sizes(node)))
         node.sizes = tuple(
             known[axis] if known.get(axis) == size else with_source(size, SizeOf(node, axis))

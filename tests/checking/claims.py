@@ -117,23 +117,23 @@ def backwards(given: Any) -> list[Any]:
     return [given] if callable(given) else list(given)
 
 
-def right_ones(*kinds: list[Claim]) -> Any:
+def right_ones(*kinds: list[Claim], kept: int = 2) -> Any:
     """Of every right backward of the claims and each seed: the claim, the backward, the seed.
 
-    By default two backwards of a claim and the first seed.
+    By default the first `kept` backwards of a claim and the first seed.
     """
-    return pytest.mark.parametrize(("claim", "backward", "seed"), list(rows(kinds, lambda claim: claim.right)))
+    return pytest.mark.parametrize(("claim", "backward", "seed"), list(rows(kinds, lambda claim: claim.right, kept)))
 
 
-def wrong_ones(*kinds: list[Claim]) -> Any:
-    return pytest.mark.parametrize(("claim", "backward", "seed"), list(rows(kinds, lambda claim: claim.wrong)))
+def wrong_ones(*kinds: list[Claim], kept: int = 2) -> Any:
+    return pytest.mark.parametrize(("claim", "backward", "seed"), list(rows(kinds, lambda claim: claim.wrong, kept)))
 
 
-def rows(kinds: Sequence[list[Claim]], of: Callable[[Claim], Sequence[Any]]) -> Iterator[Any]:
+def rows(kinds: Sequence[list[Claim]], of: Callable[[Claim], Sequence[Any]], kept: int) -> Iterator[Any]:
     for claim in (claim for kind in kinds for claim in kind):
         for number, backward in enumerate(of(claim)):
             for seed in range(claim.seeds):
-                marks = [pytest.mark.long] if seed or number >= 2 else []
+                marks = [pytest.mark.long] if seed or number >= kept else []
                 yield pytest.param(claim, backward, seed, id=f"{claim.name}, {number}, seed {seed}", marks=marks)
 
 
@@ -176,15 +176,15 @@ def verdict_on(claim: Claim, backward: Callable[..., Any], seed: int, **options:
     return verdict_of(claim.make(claim.forward, backward), *claim.drawn(seed), seed=seed, **options)
 
 
-def judging(*kinds: list[Claim]) -> tuple[Callable[..., None], Callable[..., None]]:
+def judging(*kinds: list[Claim], kept: int = 2) -> tuple[Callable[..., None], Callable[..., None]]:
     """Two tests: of every right backward, and of every wrong one, the verdict is one that may be said of it."""
 
-    @right_ones(*kinds)
+    @right_ones(*kinds, kept=kept)
     def right(claim: Claim, backward: Any, seed: int) -> None:
         verdict = verdict_on(claim, backward, seed)
         assert verdict in claim.of_right, verdict
 
-    @wrong_ones(*kinds)
+    @wrong_ones(*kinds, kept=kept)
     def wrong(claim: Claim, backward: Any, seed: int) -> None:
         verdict = verdict_on(claim, backward, seed)
         assert verdict in claim.of_wrong, verdict

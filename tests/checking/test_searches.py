@@ -151,7 +151,8 @@ SEARCHES = [
              lambda m, x, y, g: g, normal((4,))),
 ]  # fmt: skip
 
-test_a_right_gradient_of_a_search_passes, test_a_wrong_gradient_of_a_search_fails = judging(SEARCHES)
+# Each check takes half a second: of wrong backwards, which are the same search again, the first.
+test_a_right_gradient_of_a_search_passes, test_a_wrong_gradient_of_a_search_fails = judging(SEARCHES, kept=1)
 
 
 # --------------------------------------------------------------------------- searches over values in float32
@@ -210,7 +211,9 @@ SEARCHES_OVER_VALUES = [
                **NARROW),
 ]  # fmt: skip
 
-test_a_search_over_values_keeps_the_digits_of_its_outputs, test_a_wrong_one_is_not_green = judging(SEARCHES_OVER_VALUES)
+test_a_search_over_values_keeps_the_digits_of_its_outputs, test_a_wrong_one_is_not_green = judging(
+    SEARCHES_OVER_VALUES, kept=1
+)
 
 
 # --------------------------------------------------------------------------- steps that are meant
