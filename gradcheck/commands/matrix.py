@@ -153,9 +153,7 @@ def describe_run(running: Sequence[str], recorded: Sequence[str]) -> str:
     if running:
         python = f"Python {python_version()}, {system()} {machine()}"
         titles = ", ".join(map(column_title, running))
-        parts.append(
-            f"{titles}: run on {date.today()}, gradcheck {suite_version(read_bundled())}, {python}."
-        )
+        parts.append(f"{titles}: run on {date.today()}, gradcheck {suite_version()}, {python}.")
     runs: dict[str, list[str]] = {}
     for name in recorded:
         release = read_release(release_paths()[require_recorded(version_of(name))])

@@ -207,7 +207,7 @@ def suite_of(cases: Iterable[Case]) -> str:
         return ""
     from gradcheck.conformance.suite import suite_version  # not for a user's own layers
 
-    return suite_version(read_bundled())
+    return suite_version()
 
 
 def bundled_scenarios() -> list[Scenario]:

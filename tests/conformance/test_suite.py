@@ -1,38 +1,49 @@
-"""The version of the suite: one for every report, from what scenarios run and expect."""
+"""The version of the suite: one for every report, from the text of its specs."""
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from installed import variables
 
 from gradcheck.commands import main
+from gradcheck.conformance import suite
 from gradcheck.conformance.suite import suite_version
-from gradcheck.spec.read import load
-from gradcheck.support.resources import bundled_files, bundled_specs
+from gradcheck.support.resources import bundled_specs
 
 CASE = "backward-rules-user-exception-keeps-type"
 
 
-@pytest.fixture(scope="module")
-def version() -> str:
-    return suite_version(load(bundled_files()))
+def test_it_changes_with_every_spec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "specs"
+    shutil.copytree(bundled_specs(), folder)
+    monkeypatch.setattr(suite, "bundled_files", lambda: sorted(folder.rglob("*.grad.yaml")))
+    whole = suite_version.__wrapped__()
+    for file in folder.rglob("*.grad.yaml"):
+        text = file.read_bytes()
+        file.write_bytes(text.replace(b"\n", b"\r\n"))
+        assert suite_version.__wrapped__() == whole
+        file.write_bytes(text + b"#\n")
+        assert suite_version.__wrapped__() != whole
+        file.write_bytes(text)
 
 
-def test_it_changes_with_what_runs_and_must_hold_alone() -> None:
-    [spec] = load([bundled_specs() / "documents" / "apply.grad.yaml"])
-    first, *others = spec.scenarios
-
-    def changed(**fields: object) -> str:
-        scenarios = (first.model_copy(update=fields), *others)
-        return suite_version([spec.model_copy(update={"scenarios": scenarios})])
-
-    assert changed(title="Other", tags=()) == changed()
-    assert changed(seed=7) != changed()
+def test_it_is_known_without_reading_a_spec() -> None:
+    code = (
+        "import sys, gradcheck.conformance.suite as suite; suite.suite_version();"
+        "print([name for name in sys.modules if name.startswith(('gradcheck.spec', 'yaml'))])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=variables())
+    assert done.stdout.strip() == "[]"
 
 
-def test_every_report_of_a_run_of_the_suite_has_it(version: str, tmp_path: Path) -> None:
+def test_every_report_of_a_run_of_the_suite_has_it(tmp_path: Path) -> None:
+    version = suite_version()
     formats = ("json", "jsonl", "junit", "markdown", "sarif", "html")
     reports = [f"--report={name}:{tmp_path / name}" for name in formats]
     done = CliRunner().invoke(main, ["run", CASE, "--format=rich", *reports])

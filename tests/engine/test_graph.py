@@ -124,6 +124,15 @@ def test_backward_on_a_leaf_gives_it_ones() -> None:
     np.testing.assert_array_equal(x.grad.numpy(), [1.0, 1.0])
 
 
+@pytest.mark.parametrize("shape", [[], [1], [3]])
+def test_a_gradient_of_fewer_axes_from_a_hook_stands_for_all_elements(shape: list[int]) -> None:
+    x = paddle.to_tensor([[1.0, 2.0, 3.0]] * 2, stop_gradient=False)
+    y = x * 2
+    y.register_hook(lambda g: paddle.full(shape, 5.0))
+    y.backward(paddle.ones([2, 3]))
+    np.testing.assert_array_equal(x.grad, np.full((2, 3), 10.0))
+
+
 @pytest.mark.parametrize(
     ("cotangent", "message"), [([1.0, 1.0, 1.0], "Tensor shape not match"), (None, "must be paddle.Tensor")]
 )

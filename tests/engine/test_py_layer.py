@@ -577,6 +577,14 @@ def test_a_gradient_of_a_subclass_that_was_not_initialised_is_refused():
         Layer.apply(x).sum().backward()
 
 
+def test_where_backward_fails_on_a_gradient_of_another_shape_the_layer_that_returned_it_is_named() -> None:
+    inner = layer(lambda ctx, x: x * 2, lambda ctx, g: g * paddle.ones([3], dtype="float64"))
+    outer = layer(lambda ctx, x: x * 3, lambda ctx, g: paddle.ones([2], dtype="float64"))
+    y = outer.apply(inner.apply(leaf([1.0, 2.0, 3.0]))).sum()
+    with pytest.raises(ValueError, match=r"the gradient has shape \[2\], but the input has shape \[3\]"):
+        y.backward()
+
+
 def test_a_gradient_of_another_shape_is_named_for_the_backward_that_it_reached_alone() -> None:
     sizes = iter([1, 3])
     failing = iter([False, True])

@@ -227,6 +227,12 @@ def test_a_printed_program_shows_operators_and_their_blocks(program: Any) -> Non
     assert str(program).count("{") == str(program).count("}")
 
 
+def test_a_printed_program_names_the_variables_of_a_list(program: Any) -> None:
+    x, y = data("X", [2]), data("Y", [3])
+    paddle.concat([x, y])
+    assert "= concat([X, Y]" in str(program)
+
+
 def test_variables_are_found_by_name(program: Any) -> None:
     x = data()
     assert program.global_block().var("X") is x

@@ -175,6 +175,13 @@ def test_random_numbers_are_drawn_anew_in_each_run_and_alike_in_forward_and_back
     assert np.any(first[0] != second[0])
 
 
+def test_a_random_number_has_no_value_before_a_run_and_another_one_in_each() -> None:
+    drawn = paddle.rand([20])
+    with pytest.raises(RuntimeError, match="only while its program runs"):
+        bool(drawn[0] < 0.5)
+    assert np.any(fetch(drawn) != fetch(drawn))
+
+
 def test_only_places_and_programs_are_taken() -> None:
     with pytest.raises(ValueError, match="must be CPUPlace"):
         paddle.static.Executor(3)
