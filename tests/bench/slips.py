@@ -40,7 +40,7 @@ import gradcheck  # noqa: E402
 from gradcheck.result import Status  # noqa: E402
 
 FOLDER = Path(tempfile.mkdtemp(prefix="slips-"))
-DRAWS = ("slips_first", "slips_second")
+DRAWS = ("slips_first", "slips_second", "slips_third")
 WANTED = 85.0
 
 
