@@ -146,7 +146,9 @@ def fresh_tensors(args: Sequence[Any]) -> list[Any]:
     place."""
     with torch.enable_grad():
         return [
-            tensor_of(v.array).requires_grad_(v.array.dtype.kind in "fc" and not v.stop_gradient).clone()
+            tensor_of(v.array)
+            .requires_grad_(v.array.dtype.kind in "fc" and not v.stop_gradient)
+            .clone()
             if isinstance(v, Shadow)
             else v
             for v in args
