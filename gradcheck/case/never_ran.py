@@ -140,7 +140,7 @@ class Subject:
             self.follow(subject, False)
 
     def refuse_foreign(self) -> None:
-        """As `refuse_foreign_layers`."""
+        """Implements `refuse_foreign_layers`."""
         if self.foreign and not self.ran:
             refuse_layer(self.foreign[0], self.backend.packages)
 

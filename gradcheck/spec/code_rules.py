@@ -24,8 +24,8 @@ from gradcheck.spec.python import (
 from gradcheck.spec.violation import Violation, below
 
 MAX_CHARACTERS = 20_000
-"""Of one piece of code: some work of Python's compiler grows with the square (names times scopes:
-35 ms here).
+"""The most names of one piece of code: some work of Python's compiler grows with the square (names
+times scopes: 35 ms here).
 """
 MAX_CODE = 1_000_000
 """Characters of all code in a file: some 5 s of the compiler's time if it is all f-strings or
