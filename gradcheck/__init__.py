@@ -8,8 +8,8 @@ is installed. `replicated` and `partial` say what an argument stands for in a wo
 __version__ = "0.1.0"
 
 TYPE_CHECKING = False
-"""As `typing` has it. This file imports nothing, so that the command can prepare itself before it
-does.
+"""The constant of `typing`, without its import: this file imports nothing, so that the command can
+prepare the process first.
 """
 
 if TYPE_CHECKING:

@@ -392,7 +392,7 @@ class Options(TypedDict, total=False):
 def assert_gradients(
     layer_or_function: Any, *inputs: Any, **options: Unpack[Options]
 ) -> CheckResult:
-    """As `check`, for tests.
+    """Check like `check`, and raise on anything that is not right: for tests.
 
     Raises:
         GradientMismatch: the verdict is FAIL or INCONCLUSIVE. The message is the panel that the

@@ -37,9 +37,9 @@ AS_DOCUMENTED = frozenset({Status.PASS, Status.KINK})
 
 
 Count = Annotated[int, Field(ge=0, le=2**53)]
-"""A number of things, a place among them, or a seed: one that every reader of JSON has exactly."""
+"""A count, an index or a seed: an integer that every reader of JSON represents exactly."""
 Index = tuple[Count, ...]
-"""Which element of a tensor."""
+"""The index of an element of a tensor."""
 
 
 def _not_negative(value: float) -> float:
@@ -59,8 +59,8 @@ class _Record(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _whole_characters(cls, given: Any) -> Any:
-        """Text that JSON can hold: names of files that are not UTF-8, and what layers say, may have
-        halves.
+        """Text that JSON can hold: file names that are not UTF-8, and messages of layers, may
+        contain lone surrogates.
         """
         if not isinstance(given, dict):
             return given
@@ -194,7 +194,7 @@ class Fix(_Record):
 
 
 UNFINISHED = "diagnosis stopped"
-"""Begins a summary's mark when not every mistake was named; the reason follows."""
+"""The beginning of the mark of a diagnosis that did not finish; the reason follows."""
 
 
 SECOND_ORDER = {"backward": "double backward", "forward": "backward", "the output": "the gradient"}
@@ -234,11 +234,11 @@ class GradientSummary(_Record):
     diagnosis: tuple[Diagnosis, ...] = ()
     """Broken contracts first, then the causes that reproduce the numerical derivative."""
     fix: Fix | None = None
-    """Of a FAIL, the edit that repairs backward, if one was looked for and found."""
+    """The edit that repairs backward, if one was searched for and found for a FAIL."""
     certified: bool = False
     """Whether every entry of the Jacobian was compared with a numerical value."""
     marks: tuple[str, ...] = ()
-    """Words beside the verdict on how it came about: by the tape, beside a kink, expected to
+    """Words next to the verdict on how it came about: by the tape, next to a kink, expected to
     differ.
     """
     patterns: tuple[str, ...] = ()
@@ -246,7 +246,7 @@ class GradientSummary(_Record):
     seed: Count = 0
     evaluations: Count = 0
     where: str = ""
-    """Of several points or dtypes, the one where this was found: ``point 2 of 3, float32``. Empty
+    """The point or dtype, among several, at which this was found: ``point 2 of 3, float32``. Empty
     on a PASS.
     """
 
@@ -259,7 +259,7 @@ class GradientSummary(_Record):
 
     @property
     def unfinished(self) -> bool:
-        """Whether not all that is wrong was named."""
+        """Whether the diagnosis did not finish."""
         return any(mark.startswith(UNFINISHED) for mark in self.marks)
 
     def of_second_order(self) -> GradientSummary:
@@ -326,7 +326,7 @@ class Result(_Record):
     values: tuple[Value, ...] = ()
     """Outputs and gradients, where they are to be compared with those of other backends."""
     compared_with: str = ""
-    """Of a comparison, the other backend; empty for the result of a case."""
+    """The other backend of a comparison; empty for the result of a case."""
     seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
     instead: dict[str, Any] = {}
     """The backend's behaviour that differs from the expected one, as `observed` in release files;

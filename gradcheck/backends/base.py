@@ -80,7 +80,8 @@ class FrameworkWords(NamedTuple):
     takes_none: str
     """Said of outputs through which no gradient flows."""
     rules: str
-    """Whose derivatives are checked where no backward is written by hand."""
+    """The words for the operations whose derivatives are checked where no backward is written by
+    hand."""
 
 
 class Refusal(NamedTuple):
@@ -163,7 +164,7 @@ class Backend(Protocol):
     """The top-level packages whose code and layers are not the user's."""
     words: FrameworkWords
     documents: str = ""
-    """Whose documents say what a backward must return, if any are known."""
+    """The framework whose documents say what a backward must return, if any is known."""
     lacks_kernel: re.Pattern[str] = re.compile("(?!)")
     """How it says that it has no operation of a dtype of 16 bits."""
     submodules: str = ""
@@ -202,7 +203,7 @@ class Backend(Protocol):
         return bool(tensor.is_leaf) and self.needs_gradient(tensor)
 
     def claims(self, output: Tensor) -> bool:
-        """Whether a function claims a gradient of an output, be it zero."""
+        """Whether a function gives an output a gradient, even a zero one."""
 
     def version(self, tensor: Tensor) -> int:
         """How often a Tensor was changed in place."""
@@ -230,8 +231,8 @@ class Backend(Protocol):
         None."""
 
     def backward(self, outputs: Tensors, cotangents: list[Tensor | None]) -> None:
-        """Take gradients as users do: into the ``grad`` of leaves, of ones where there is no
-        cotangent."""
+        """Take gradients as users do, into the ``grad`` of leaves; a missing cotangent counts as
+        ones."""
 
     def alias(self, tensor: Tensor, stop_gradient: bool) -> Tensor:
         """A leaf in the memory of a Tensor."""
@@ -343,7 +344,7 @@ class BackendRow(NamedTuple):
     a server imports before it forks the first case of the backend: they cost a case nothing.
     `warm_up`: a server may run it before it forks, which a device forbids. `packages` are the
     framework's import packages: an object of one of them shows that a call is the framework's.
-    `framework` is the one whose spec files it runs, as these name it.
+    `framework` names the framework whose spec files it runs, as these files write it.
     """
 
     implementation: str

@@ -117,8 +117,8 @@ class BundledBackend(PaddleApi):
         held: Sequence[Any],
         create_graph: bool,
     ) -> list[Tensor | None]:
-        """As ``backward`` would, which asks every layer for all of its gradients: also those that a
-        backward adds to leaves itself, as that of `recompute` does."""
+        """Take gradients like ``backward``, which needs all gradients of every layer: including
+        those that a backward, such as that of `recompute`, adds to leaves itself."""
         before = [leaf.grad for leaf in held]
         for leaf in held:
             leaf.clear_grad(False)

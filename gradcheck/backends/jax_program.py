@@ -31,7 +31,7 @@ from pylayer.watch import watchers
 
 JAX_FOLDER = f"{Path(jax.__file__).parent}"
 MOST_ITERATIONS = 10_000
-"""Of one while_loop: a recording keeps every step."""
+"""The most steps of one while_loop: a recording keeps every step."""
 EngineValue = Any
 """A Tensor of the engine; or an array of JAX's of a dtype that the engine has not."""
 Slots = list[int]

@@ -46,7 +46,7 @@ class PaddleBackend(PaddleApi):
         held: Sequence[Tensor],
         create_graph: bool,
     ) -> list[Tensor | None]:
-        """As ``backward`` leaves them in the leaves; by ``paddle.grad`` if a graph is wanted.
+        """Take gradients by ``backward``, from the leaves; by ``paddle.grad`` if a graph is wanted.
 
         Before 3.3 Paddle dies of a segmentation fault in a ``paddle.grad`` of some of a PyLayer's
         outputs, and in all releases in one within another, which is what a backward that calls

@@ -73,7 +73,7 @@ class Recomputation:
     def outputs(
         self, inputs: Sequence[Array], perturbation: Perturbation | None = None
     ) -> list[Array]:
-        """As `Problem.forward`."""
+        """Implements `Problem.forward`."""
         return self.run(self.forward, perturbation, False, inputs)  # type: ignore[no-any-return]
 
     def gradients(
@@ -83,7 +83,7 @@ class Recomputation:
         perturbation: Perturbation | None = None,
         own: bool = False,
     ) -> InputGradients:
-        """As `Problem.vjp`."""
+        """Implements `Problem.vjp`."""
         return self.run(self.vjp, perturbation, own, inputs, cotangents)  # type: ignore[no-any-return]
 
     def recording(

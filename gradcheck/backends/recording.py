@@ -211,7 +211,7 @@ class TracedOperation(Protocol):
 
     @property
     def spots(self) -> tuple[Spot | None, Spot | None]:
-        """As `Recording.spots`."""
+        """The places for `Recording.spots`."""
 
 
 played_at: ContextVar[TracedOperation | None] = ContextVar("played_at", default=None)
@@ -261,8 +261,8 @@ class Recording(Observer):
         self.lines, self.perturbation, self.backwards = lines, perturbation, backwards
         self.leaves_casts_out = casts.left_out is not None
         self.numbers: dict[tuple[Any, int], int] = {}
-        """By node and the place of the output among the node's. Outputs of PyLayers that keep their
-        backward have the number of what they are made by."""
+        """Numbers by node and place among its outputs. Outputs of PyLayers that keep their backward
+        have the number of the value that made them."""
         self.inputs = len(inputs)
         self.arrays: list[Array] = [to_numpy(tensor.array) for tensor in inputs]
         """The values, by number."""
@@ -299,7 +299,8 @@ class Recording(Observer):
     def recomputed(
         self, inputs: Sequence[Array], perturbation: Perturbation | None = None
     ) -> list[Array]:
-        """The values by the same operations on other inputs, and nothing of the user's code.
+        """Compute the values by the recorded operations on other inputs, without running the user's
+        code.
 
         Choices made on the way, and values that do not depend on the inputs, stay as they were.
         """

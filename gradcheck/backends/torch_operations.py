@@ -563,7 +563,7 @@ class SeenFunction:
     def __init__(self, function: Recordable) -> None:
         self.function = function
         self.makes_no_casts = set[str]()
-        """Which of forward and vjp were seen to make none to fewer digits."""
+        """The passes, forward or vjp, that were seen to make no cast to fewer digits."""
 
     def forward(self, arrays: Sequence[Array]) -> list[Array]:
         """The outputs."""

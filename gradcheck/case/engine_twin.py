@@ -143,7 +143,7 @@ class Translation:
         return self.known[id(value)]
 
     def made(self, value: Any) -> Any:
-        """As `of`, for what is not known yet."""
+        """The counterpart of a value that `of` does not know yet."""
         if isinstance(value, self.original.paddle.Tensor):
             array, is_stopped = self.original.array(value), value.stop_gradient
             return self.other.tensor(array, None, stop_gradient=is_stopped)

@@ -236,7 +236,7 @@ class Run:
         return [*found, *judge(gradient, self.expect)], gradient
 
     def run_layer(self, layer: ScenarioLayer) -> list[Finding]:
-        """Call the layer once as its users do, take gradients, and look at what that gives."""
+        """Call the layer once as its users do, take gradients, and check the results."""
         with self.expected_exception() as found:
             cotangent = self.expect.cotangent
             self.gradients = as_users(self.backend, self.calls, layer.documented, cotangent)

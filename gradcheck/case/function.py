@@ -130,7 +130,7 @@ class FirstCall:
     needed: list[bool]
     """Per input, whether it takes a gradient."""
     unchecked: str
-    """Why there is nothing to check, if so."""
+    """The reason why nothing can be checked; otherwise empty."""
 
 
 class TensorFunction:
@@ -180,7 +180,7 @@ class TensorFunction:
         self.twin: TensorFunction | None = None
         """The call on a backend that can record it, if this one cannot."""
         self.marks: Sequence[str] = ()
-        """Marks of the verdict from what `observe` saw."""
+        """Marks of the verdict from the observations of `observe`."""
         self.evaluations = 0
         """How often it was called."""
 
@@ -263,7 +263,7 @@ class TensorFunction:
         inputs: list[Tensor],
         create_graph: bool = False,
     ) -> list[Tensor | None]:
-        """As `gradients_of`."""
+        """The gradients by `gradients_of`."""
         options = outputs, cotangents, inputs, self.held, create_graph
         found: list[Tensor | None] = as_users(
             self.backend, self.calls, gradients_of, self.backend, *options
@@ -480,7 +480,7 @@ class TensorFunction:
         )
 
     def run_elsewhere(self) -> bool:
-        """Run forward at other values of the inputs, and drop what it gives.
+        """Run forward at other values of the inputs, and drop its outputs.
 
         False if it takes none that were tried.
         """

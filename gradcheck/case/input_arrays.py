@@ -14,7 +14,7 @@ from gradcheck.spec.model import Input
 
 HERE = Path()
 MOST_INPUT_BYTES = 2**30
-"""Of a file: as much as an input may take."""
+"""The most bytes of a file: as many as an input may take."""
 
 
 class NoInputError(ValueError):
@@ -86,7 +86,7 @@ def draw(spec: Input, random: np.random.Generator) -> NumpyArray:
 
 
 def draw_rows(kind: str, shape: tuple[int, ...], random: np.random.Generator) -> NumpyArray:
-    """Normal values, or what a `kind` makes of them along the last axes."""
+    """Normal values, which a `kind` changes along the last axes."""
     match kind:
         case "one-hot" if prod(shape):
             return np.eye(shape[-1])[random.integers(0, shape[-1], shape[:-1])]

@@ -20,7 +20,7 @@ class Way(IntEnum):
     """
 
     IDLE = 1
-    """Applied, and none of its inputs needs a gradient."""
+    """The layer was applied to inputs none of which needs a gradient."""
     APPLIED = 2
     DIRECT = 3
     """Called by itself, not through apply."""

@@ -26,13 +26,13 @@ ANY_NAME = inspect.Parameter.VAR_KEYWORD
 ANY_NUMBER = inspect.Parameter.VAR_POSITIONAL
 PLACED = (*POSITIONAL, ANY_NUMBER)
 ANY_ARGUMENTS = [inspect.Parameter("args", ANY_NUMBER)]
-"""The arguments of a builtin, of which nothing is known."""
+"""The arguments of a builtin function without a known signature."""
 STARS: dict[Any, str] = {ANY_NAME: "**", ANY_NUMBER: "*"}
 """The prefix of parameters of these kinds."""
 
 
 class NotCallableError(NoLayerError, TypeError):
-    """Something is not a layer or function of Tensors, as it is."""
+    """The given object cannot be called as a layer or function of Tensors."""
 
 
 class LayerSignature(NamedTuple):

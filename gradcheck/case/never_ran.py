@@ -134,7 +134,7 @@ class Subject:
         walk(self.in_eval_mode, self.follow_value)
 
     def refuse_foreign(self) -> None:
-        """As `refuse_foreign_layers`."""
+        """Implements `refuse_foreign_layers`."""
         if self.foreign and not self.ran:
             refuse_layer(self.foreign[0], self.backend.packages)
 

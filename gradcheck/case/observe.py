@@ -85,7 +85,7 @@ class ForwardCall:
     """Kept so that no other context gets its id."""
     arguments: list[TensorArgument]
     shapes: list[tuple[int, ...]]
-    """Of all Tensors among the arguments."""
+    """The numbers of all Tensors among the arguments."""
 
 
 class LayerContracts:
@@ -103,12 +103,12 @@ class LayerContracts:
         self.forward_calls: dict[int, ForwardCall] = {}
         """By the id of the context."""
         self.changed_by_forward: list[str] = []
-        """Arguments that a forward changed, and did not return."""
+        """The arguments that a forward changed without returning them."""
         self.changed_by_backward: list[str] = []
         self.aliased: list[str] = []
         """The inputs whose memory a gradient shares."""
         self.dtype_without_derivatives: Any = None
-        """Of the first gradient of integers or booleans, if there was one."""
+        """The dtype of the first gradient of integers or booleans, if any was returned."""
         self.gave_less = False
         """Whether a backward returned fewer gradients than the documents ask for."""
         self.gave_other_shapes = False

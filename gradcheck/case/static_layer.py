@@ -149,7 +149,7 @@ class StaticLayer(ScenarioLayer):
 
     @cached_property
     def first_call(self) -> FirstCall:
-        """The outputs at the inputs, and the claims of the program that gives them."""
+        """Compute the outputs at the inputs, with which of them the program gives a gradient."""
         arrays = [self.backend.array(t) for t in self.tensors().values()]
         pairs = zip(self.inputs.values(), arrays, strict=True)
         needed = [not spec.stop_gradient and is_differentiable(x) for spec, x in pairs]
@@ -223,7 +223,7 @@ def present(values: Sequence[Any]) -> tuple[list[bool], list[Any]]:
 def static_gradients(
     backend: Backend, outputs: list[Any], inputs: list[Any], cotangents: list[Any]
 ) -> list[Any]:
-    """As ``paddle.static.gradients`` gives them.
+    """Take the gradients by ``paddle.static.gradients``.
 
     Before 3.0 Paddle finds no cotangents that are given for the outputs of a static_pylayer: there
     they come from the sum of the products of both.

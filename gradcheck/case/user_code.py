@@ -153,7 +153,7 @@ Namespace = dict[str, Any]
 GRADIENT_FUNCTIONS = frozenset({"append_backward", "backward", "grad", "gradients"})
 """The public functions of frameworks that take gradients."""
 GRADIENT_MODULE = "pylayer.tape.autograd"
-"""Where the engine takes them, whatever its own functions are called."""
+"""The place where the engine reads them, for any name of its functions."""
 
 
 @functools.lru_cache(maxsize=8)

@@ -149,7 +149,7 @@ class OnRank:
             self.blocks = ExitStack()  # left when the process ends
             self.blocks.enter_context(backend.observing(self.calls))
         self.leaves: list[Tensor] = []
-        """Of the latest call, as are the `outputs`; gradients of these may be asked for."""
+        """The Tensors of the latest call, like the `outputs`; their gradients may be taken."""
         self.outputs: list[Tensor] = []
 
     def recorded(self, tensors: dict[str, Tensor]) -> list[Tensor]:
@@ -206,7 +206,7 @@ def unwaited() -> list[str]:
 
 
 def rank_ends(shapes: Sequence[tuple[int, ...]]) -> np.ndarray[Any, Any]:
-    """Where arrays of these shapes end that lie behind one another."""
+    """The ends of arrays of these shapes that are laid out one after the other."""
     return np.cumsum([int(np.prod(shape)) for shape in shapes])
 
 

@@ -103,7 +103,7 @@ class WorldCall:
         return [{name: part[rank] for name, part in parts.items()} for rank in range(self.size)]
 
     def each(self, method: str, arguments: Sequence[tuple[Any, ...]] = ()) -> list[Any]:
-        """Results of a method of `OnRank` on each rank."""
+        """The results of a method of `OnRank` on each rank."""
         with communicating():
             return self.ranks.each(method, arguments or [()] * self.size)
 
@@ -363,7 +363,7 @@ def count_missing(arrays: Iterable[Array | None]) -> int:
 
 
 def where_apart(name: str, first: Array, other: Array, rank: int) -> str:
-    """Where two ranks differ most, in words."""
+    """The place where two ranks differ most, in words."""
     if first.shape != other.shape:
         return f"its shape is {list(first.shape)} on rank 0 and {list(other.shape)} on rank {rank}"
     apart = np.abs(np.asarray(first, np.complex128) - np.asarray(other, np.complex128))
@@ -374,7 +374,7 @@ def where_apart(name: str, first: Array, other: Array, rank: int) -> str:
 
 
 class FunctionOfWorld(TensorFunction):
-    """A function of the inputs of a world, its call."""
+    """The function of the inputs of a world that calls the layer on all ranks."""
 
     closes_over = False
     layers_by_name = True
@@ -393,7 +393,7 @@ class FunctionOfWorld(TensorFunction):
         return replace(problem, causes=self.at_collectives, located=self.world.named, ranked=ranked)
 
     def at_collectives(self) -> Sequence[Diagnosis]:
-        """The search that goes before that in one layer by itself."""
+        """Search for mistakes between ranks, before the search within one layer."""
         if self.world.size > 1:
             self.between, _ = self.causes_between_ranks(None)
         return self.between

@@ -90,7 +90,7 @@ def between_ranks(
     size: int,
     named: bool | None,
 ) -> list[Diagnosis]:
-    """The causes that reproduce what backward gives, of those that lie between ranks.
+    """The mistakes between ranks that reproduce backward's gradient.
 
     Args:
         graph: the call of the world, recorded with its lines.
@@ -198,7 +198,7 @@ def scaled(factor: float, flow: Flow) -> Array:
 
 
 Order = Callable[[int, int], int]
-"""Of a rank, and the number of ranks, another rank."""
+"""Map a rank, with the number of ranks, to another rank."""
 OTHER_RANKS: Sequence[tuple[str, Order]] = (
     ("of the rank before", lambda k, count: (k - 1) % count),
     ("of the rank after", lambda k, count: (k + 1) % count),
@@ -319,7 +319,7 @@ def diagnosed(trial: Trial, step: Step, graph: Tape, names: Sequence[str]) -> Di
 
 
 def backward_of(graph: Tape) -> dict[str, Any]:
-    """Where the backward of the one layer that was called begins, as fields of a diagnosis.
+    """The first line of the backward if only one layer was called, as fields of a diagnosis.
 
     Empty for several layers.
     """

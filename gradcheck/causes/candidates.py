@@ -45,7 +45,7 @@ class Values:
         return cls(graph.recording.arrays, flows, turns)
 
     def run_after(self, number: int, what: str) -> str:
-        """Which run of a line it is of which two values are, if they are: both have one name."""
+        """The run of a line from which two values of one name are, if they are from one run."""
         numbers, place = self.turns.get(number, ((), 0))
         others = [k for k, n in enumerate(numbers) if what == f"#{n}"]
         if not others:
@@ -184,7 +184,7 @@ class Edge:
 
 # --------------------------------------------------------------------------- the edges of a tape
 OF_WORLDS = {"broadcast_ranks", "unbind"}
-"""Operations that take the inputs of a rank from those of a world, without code of the user's."""
+"""Operations that take the inputs of a rank from those of a world, without any user code."""
 
 
 def edges_of(
@@ -316,7 +316,8 @@ class Candidate(NamedTuple):
     """The value, for this edge or another one like it."""
 
     def hand_on(self, edge: Edge) -> Array:
-        """Return its value, or the right one if that cannot be computed or has another shape."""
+        """Return its value; the right gradient if the value cannot be computed or has another
+        shape."""
         try:
             value = self.value(edge)
         except (ValueError, LookupError, TypeError):  # the matrix does not have such a factor, say
@@ -577,8 +578,8 @@ def orders(
 
 
 def one_thing_otherwise(edge: Edge) -> Iterator[Candidate]:
-    """The operation's own rule along another axis, without the cotangent, or reading a value in
-    another order, not at all, or another one; what it gives in another order."""
+    """The operation's rule along another axis, or without the cotangent; with a value in another
+    order, left out, or replaced by another one; or with its result in another order."""
     step, arguments, axes = edge.step, edge.step.operands, range(edge.y.ndim)
     axis = arguments.get("axis")
     if step.name in ("softmax", "log_softmax", "cumsum") and isinstance(axis, int):
@@ -653,7 +654,7 @@ def merges(values: Array) -> Iterator[tuple[str, Callable[[Array], Array]]]:
 
 
 def other_places(edge: Edge) -> Iterator[Candidate]:
-    """The cotangent, what the rule reads, or what it gives with elements at other places."""
+    """The cotangent, a value that the rule reads, or its result, with elements at other places."""
     for name, present in edge.readable.items() if edge.position >= 0 else ():
         for words, merge in merges(present):
             says = f"reads {read_in(edge, name)} {words} in the rule of {{op}}"

@@ -96,8 +96,8 @@ def by_tape(prober: Prober, probe: Probe, listed: int, backward: Backward) -> li
 
 
 def worst_places(claimed: Array, true: Array, count: int) -> Array:
-    """Where two vectors differ by most, at most `count` places; and where they do relative to
-    `true`, which tells how wrong the worst entry is."""
+    """The places, at most `count`, at which two vectors differ most, in absolute terms and relative
+    to `true`, which shows how wrong the worst entry is."""
     errors = abs(claimed - true)
     errors[np.isnan(errors)] = np.inf
     least = np.partition(errors, -count)[-count] if count < errors.size else 0.0
@@ -452,8 +452,8 @@ def hidden_terms(terms: Array, bounds: Array, share: float) -> Array:
 def columns_in_doubt(prober: Prober, probe: Probe, jacobians: Sequence[Array]) -> list[Array]:
     """The columns that have to be compared by themselves, as a mask per input.
 
-    All if the differences along a direction are not those of backward. Otherwise those with an
-    entry of which an error of `POWER` would not have shown in its row.
+    All if the differences along a direction are not those of backward. Otherwise the rows with an
+    entry in which an error of `POWER` would not have shown.
     """
     both = probe.derivative.both
     terms = [

@@ -527,7 +527,8 @@ def in_every_run(mistakes: Iterable[Mistake]) -> Iterator[Mistake]:
 
 
 def in_all_runs_but_one(graph: Tape, mistakes: Sequence[Mistake]) -> Iterator[Mistake]:
-    """Shares of a value that all runs of a line read, but that of the first or last run.
+    """The shares of a value that all runs of a line read, except the share of the first or last
+    run.
 
     It is the mistake of a sum over the runs that is overwritten.
     """

@@ -71,7 +71,8 @@ class Words:
     def __init__(self, tape: Tape, names: Sequence[str]) -> None:
         self.tape, self.names, self.steps = tape, names, tape.recording.steps
         self.composite: set[Step] = set()
-        """Operations of which one call of the user's makes several, such as those of a GELU."""
+        """Operations that come in groups from one call in the user's code, such as those of a
+        GELU."""
         for spot, group in itertools.groupby(self.steps, key=attrgetter("spot")):
             members = list(group)
             if spot is not None and len({step.name for step in members}) > 1:
@@ -255,7 +256,7 @@ class SourcePlace(NamedTuple):
     """A piece of a line of source: the line from 1, the columns from 0, the last not included."""
 
     file: str = ""
-    """Empty for an operation that no code of the user's makes."""
+    """Empty for an operation that no user code makes."""
     line: int = 0
     column: int = 0
     end_column: int = 0

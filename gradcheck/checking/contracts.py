@@ -46,8 +46,8 @@ from gradcheck.support.foreign import text_of
 Gradients = list[Array | None]
 
 FACTOR = -64.0
-"""Of cotangents: large and negative, so that one that is clipped at some size, squared or masked
-shows."""
+"""A factor for cotangents, large and negative, so that a cotangent that is clipped, squared or
+masked is noticed."""
 
 REPEATED = {
     "GC132": "two calls with the same cotangent give different gradients",

@@ -22,8 +22,8 @@ Function = Callable[[Sequence[Array]], Array]
 """Arrays like the inputs to the flat real outputs."""
 
 RATIO = 4.0
-"""Of one step to the next: a power of two, so that steps are exact, and coarse enough for 16
-decades in 28 steps."""
+"""The ratio of one step to the next: a power of two, so that steps are exact, and coarse enough for
+16 decades in 28 steps."""
 USUAL = range(-17, 0)
 """Steps are RATIO ** k, relative to the scale of the inputs. x + h·d is exact in float64 down to
 -17; up to 1/4 the function is seen at the scale of its inputs."""

@@ -81,7 +81,7 @@ def of_each_largest(arrays: Sequence[Array]) -> Array:
 
 
 def array_and_element(arrays: Sequence[Array], position: int) -> tuple[int, int]:
-    """Which of the arrays, and which element of it, stands at a position of their flat vector."""
+    """The array, and the element in it, at a position of the flat vector of all arrays."""
     for number, array in enumerate(arrays):
         if position < array.size:
             return number, position
@@ -227,7 +227,7 @@ class FlatOutputs:
         return position // 2 if self.complex else position
 
     def locate(self, position: int) -> tuple[int, tuple[int, ...]]:
-        """Which output, and which element of it, an element of the flat outputs is."""
+        """The output, and the element in it, at a position of the flat outputs."""
         number, own = array_and_element([self.arrays[k] for k in self.active], position)
         k = self.active[number]
         return k, tuple(int(i) for i in np.unravel_index(own, self.arrays[k].shape))
@@ -418,8 +418,7 @@ class Point:
         return self.of_moved(self.claimed(cotangent))
 
     def of_moved(self, gradients: Sequence[Array | None]) -> list[Array]:
-        """Of the gradients of all inputs those of the moved ones, None as zeros, in double
-        precision."""
+        """Select the gradients of the moved inputs, None as zeros, in double precision."""
         pairs = zip(self.x, self.those_moved(gradients), strict=True)
         return [wide(np.zeros_like(x) if g is None else g) for x, g in pairs]
 

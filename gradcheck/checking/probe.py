@@ -61,7 +61,7 @@ from gradcheck.checking.reasons import VerdictReason
 from gradcheck.result import Diagnosis, Status
 
 Masks = Sequence[Array | None]
-"""One per moved input; None for one of which nothing takes part."""
+"""One per moved input; None for an input that takes no part."""
 
 POWER = 1e-2
 """The differences have power if an error of 1 % of the claim would have shown."""
@@ -78,7 +78,7 @@ PERTURBED_STEPS = BRIEF[1:-1]
 """The first steps where the noise is known from perturbations: three give two values that have to
 agree."""
 ROUNDING = MANY * EPS
-"""Of a projection, relative to the sum of its absolute terms."""
+"""The rounding error of a projection, relative to the sum of its absolute terms."""
 SMALL = math.sqrt(SMALLEST["float32"])
 """The size of a cotangent whose projection is finite where that of one of size 1 overflows, for
 float32 as well."""
@@ -376,7 +376,7 @@ class Probe:
 
     @property
     def unresolved(self) -> Array:
-        """The outputs of which an error of `POWER` would not have shown, though they are not
+        """The outputs in which an error of `POWER` would not have shown, though they are not
         constant."""
         found = self.derivative
         size = np.maximum(abs(found.both.value), found.nearby)
@@ -393,7 +393,7 @@ class Probe:
 
 @dataclass
 class Prober:
-    """Probes at a point, with one source of randomness and what the user allows."""
+    """Makes probes at a point, with one source of randomness and the user's `rtol`."""
 
     point: Point
     random: np.random.Generator
@@ -617,7 +617,7 @@ class CheckOutcome:
     probe: Probe | None = None
     """One that shows the gradient wrong."""
     prober: Prober | None = None
-    """Whose probe that is, if it is from another point."""
+    """The point of the probe, if it is another one."""
     wrong: Sequence[Entry] = ()
     exhaustive: bool = True
     """Whether `wrong` is all that is wrong."""

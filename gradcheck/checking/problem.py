@@ -51,7 +51,7 @@ class Recomputation(Protocol):
         a change."""
 
     def outputs(self, inputs: Sequence[Array], change: Change | None = None) -> list[Array]:
-        """As `Problem.forward`."""
+        """Implements `Problem.forward`."""
 
     def gradients(
         self,
@@ -60,7 +60,7 @@ class Recomputation(Protocol):
         change: Change | None = None,
         own: bool = False,
     ) -> list[Array | None]:
-        """As `Problem.vjp`."""
+        """Implements `Problem.vjp`."""
 
     def recording(
         self,
@@ -100,7 +100,7 @@ class Problem:
     outputs: Sequence[Array] | None = None
     """Forward's outputs for `inputs`, if they are known."""
     reruns: Recomputation | None = None
-    """None where no results can be changed on the way: code that nothing sees."""
+    """None where results cannot be changed on the way, as the code cannot be observed."""
     order: int = 1
     """2 if the function is itself a gradient, and its vjp a double backward."""
     causes: Callable[[], Sequence[Diagnosis]] | None = None

@@ -50,14 +50,15 @@ COMMANDS = {
     "schema": ("init:schema", "Print the JSON Schema of spec files."),
 }
 """Name → where the command is in this package, and its line in ``--help``."""
-REMOVED = {
+OTHER_COMMANDS = {
+    "help": "`gradcheck COMMAND --help` shows the options of a command",
     "rules": "`gradcheck list rules` lists the rules, `gradcheck show RULE` shows one",
     "fmt": "yamlfmt or prettier format spec files",
     "trust": "write `allow-code = true` under [tool.gradcheck] in pyproject.toml, or run with "
     "--allow-code",
     "surface": "`gradcheck run` lists at its end the names that the bundled engine lacks",
 }
-"""Commands that were there once, and what to do in their place."""
+"""Commands that were removed or that other tools have, and what to write instead."""
 
 
 class LazyGroup(click.Group):
@@ -147,8 +148,8 @@ class LazyGroup(click.Group):
 
 def unknown_command(name: str) -> str:
     """Return what to say of a command that there is not."""
-    if name in REMOVED:
-        return f"There is no command {name!r} any more: {REMOVED[name]}."
+    if name in OTHER_COMMANDS:
+        return f"There is no command {name!r}: {OTHER_COMMANDS[name]}."
     near = nearest(name, COMMANDS)
     hint = f"Did you mean {near!r}?" if near else f"The commands are {', '.join(COMMANDS)}."
     return f"No such command {name!r}. {hint}"

@@ -1,6 +1,4 @@
-"""Which backends there are, and where each runs; ``gradcheck backends``, and the choice that a run
-makes.
-"""
+"""The backends and where each runs: ``gradcheck backends``, and the choice that a run makes."""
 
 from __future__ import annotations
 

@@ -190,7 +190,7 @@ def checked_at(derived: Derived) -> str:
 
 
 def show_change(derived: Derived, write: bool) -> int:
-    """Print the change of the user's file, or make it; the exit code."""
+    """Print the change of the user's file, or make it; return the exit code."""
     if not derived.diff or derived.source is None:
         if derived.refused:
             return refuse(derived)

@@ -25,8 +25,8 @@ ADVICE = (
     (r"is not a valid float range\.", "is not a number."),
     (r"is not a valid integer range\.", "is not a whole number."),
     (
-        r"(Got unexpected extra argument \((\w+=[^)]+)\))",
-        r"\1: an input stands behind -i, as in -i \2",
+        r"(Got unexpected extra arguments? \((\w+=[^ )]+).*\))",
+        r"\1: write -i before each input, as in -i \2",
     ),
     (
         r"(.*'--format'.* '(json|html)' is not one of '(auto|table)'.*)",

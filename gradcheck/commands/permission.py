@@ -22,7 +22,7 @@ REFUSALS_SHOWN = 20
 
 
 class Permission(NamedTuple):
-    """Which code may run, and by whose permission."""
+    """Permission to run code from specs and modules: who gives it, and for which code."""
 
     for_all: bool
     """By --allow-code, or by the environment."""

@@ -1,4 +1,4 @@
-"""Which scenarios a command is about: spec files, folders and ids on the command line."""
+"""The scenarios that a command selects: spec files, folders and ids on the command line."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ import click
 
 from gradcheck.commands.errors import USAGE
 from gradcheck.commands.shared_options import bundled_option
-from gradcheck.commands.specs import annotate, find_specs, nothing_found
+from gradcheck.commands.specs import annotate, find_specs, nothing_found, require_spec_name
 from gradcheck.spec.diagnostic import Diagnostic
 from gradcheck.spec.read import read_each, shared_ids
 from gradcheck.support.display_paths import count
@@ -44,6 +44,8 @@ def validate(context: click.Context, paths: tuple[str, ...], bundled: bool, layo
     Without a PATH, the files of the project are checked: those that [tool.gradcheck] names, or all
     below its root. Exit code: 0 if all is well, 2 for mistakes, 5 without any file.
     """
+    for path in paths:
+        require_spec_name(path)
     files, mistakes = find_specs(paths, bundled=bundled)
     if not files and not mistakes:
         raise nothing_found("validate")

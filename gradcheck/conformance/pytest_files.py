@@ -1,4 +1,4 @@
-"""The documents' scenarios as plain pytest files, which need Paddle and nothing of gradcheck.
+"""The documents' scenarios as plain pytest files, which need Paddle and no gradcheck.
 
 A scenario at a point of its matrix is a test. What the release file records is ``xfail`` with its
 reason; what kills the process or does not end is not run. A gradient is held by central differences

@@ -33,7 +33,7 @@ class Node:
     name: str = ""
     """The name of an input or a cotangent."""
     output: int | None = None
-    """Which output it is of an operation with several."""
+    """The position among the outputs of an operation with several."""
     siblings: list[Node] = field(default_factory=list)
     """All outputs of an operation with several."""
     in_backward: bool = False

@@ -164,7 +164,7 @@ class Repair:
 
     @cached_property
     def printers(self) -> list[Printer]:
-        """Printers of a right backward in the variables of the user's: Tensors, and arrays."""
+        """Printers of a right backward in the user's variables: Tensors, and arrays."""
         seen = Return()
         with suppress(Exception), seen.of(self.backward.__code__), grad_mode_as(False):
             self.point.results(self.backward)

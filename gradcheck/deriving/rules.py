@@ -146,6 +146,6 @@ def rules_of(*lines: str) -> dict[str, list[TextRule]]:
 
 
 def statements_in(lines: Iterable[str]) -> Iterator[str]:
-    """The lines of some texts without empty ones and comments."""
+    """The lines of the texts, without comments and empty lines."""
     for text in lines:
         yield from (line for line in text.splitlines() if line.partition("#")[0].strip())

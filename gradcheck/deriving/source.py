@@ -63,7 +63,7 @@ class SourceText:
         return before + len(lines[number].encode()[:column].decode())
 
     def span(self, node: ast.expr | ast.stmt) -> tuple[int, int]:
-        """Where a node begins and ends."""
+        """The begin and end of a node."""
         end = self.offset(node.end_lineno or 0, node.end_col_offset or 0)
         return self.offset(node.lineno, node.col_offset), end
 

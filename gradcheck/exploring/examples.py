@@ -29,9 +29,9 @@ class Recipe:
 
     sizes: Mapping[str, int]
     dtype: str = "float64"
-    """Of the floating inputs that name none."""
+    """The dtype of the floating inputs that name none."""
     kinds: Mapping[str, str] = field(default_factory=dict)
-    """By input whose values are free, what they are like: a key of `KINDS_OF_VALUES`."""
+    """For each input with free values, their kind: a key of `KINDS_OF_VALUES`."""
     layouts: Mapping[str, str] = field(default_factory=dict)
     """By input with several axes."""
     seed: int = 0

@@ -35,11 +35,11 @@ class CheckResult:
     diagnosis: tuple[Diagnosis, ...]
     """Broken contracts first, then the likely causes of wrong numbers."""
     fix: Fix | None
-    """The one edit of backward that makes it right, of a FAIL for which one was found."""
+    """The one edit that makes backward right, if one was found for a FAIL."""
     why: str
     """Why the verdict is INCONCLUSIVE or KINK, or which expectation of the gradient is not met."""
     where: str
-    """Of several points or dtypes, the one at which this was found; empty on a PASS."""
+    """The point or dtype, among several, at which this was found; empty on a PASS."""
     wrong_counts: Mapping[str, tuple[int, int]]
     """By input: elements found wrong, elements in all. An input that is not known is missing."""
     exhaustive: bool
@@ -57,7 +57,7 @@ class CheckResult:
     seed: int
     """Seed of the directions and cotangents."""
     evaluations: int
-    """How often the forward was computed."""
+    """The number of evaluations of the forward."""
 
     @classmethod
     def of(cls, record: GradientSummary) -> CheckResult:

@@ -43,7 +43,7 @@ NARROW_SCREEN = 80
 
 
 class OpenConsole(Console):
-    """A console that leaves it to the command what to do when nobody reads on."""
+    """A console that passes a closed pipe on to the command as an error."""
 
     def on_broken_pipe(self) -> None:
         """Let the error through that led here: rich calls this while it handles it."""

@@ -18,7 +18,7 @@ from gradcheck.result import Result
 
 REPORT_FORMAT: Final = "gradcheck-report/2"
 PACKAGES = ("numpy", "cupy", "paddlepaddle")
-"""Whose versions a report tells."""
+"""The packages whose versions a report lists."""
 
 
 class PagePart(NamedTuple):

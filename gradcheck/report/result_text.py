@@ -22,7 +22,8 @@ ALL_ENTRIES = 1_000_000
 """Wrong entries that ``-v`` shows: more than a result lists."""
 OUTPUT_LINES_SHOWN = 15
 LABELS = {"GC120": "kink", "GC125": "also"}
-"""Before what is certain and is not a contract: a kink, and the second backward that never ran."""
+"""Labels of certain findings that are not contracts: a kink, and a second backward that never
+ran."""
 NO_SCREEN = 1_000_000
 """The width where no screen limits the lines."""
 LEAST_EXCERPT = 20
@@ -257,14 +258,15 @@ def again(result: Result, options: str) -> str:
 
 
 def summary(results: Iterable[Result], seconds: float, not_run: int = 0) -> str:
-    """The last line: how many of each status, the time, and how many cases have no result."""
+    """The last line: the number of results per status, the time, and the number of cases without
+    one."""
     counts = [f"{count} {status}" for status, count in counts_of(results).items()]
     left = f"; stopped before the end, {not_run} without a result" if not_run else ""
     return f"{', '.join(counts) or 'no results'} in {seconds:.1f} s{left}"
 
 
 def counts_of(results: Iterable[Result]) -> dict[Status, int]:
-    """How many there are of each status, in the order of all reports: the failures first."""
+    """The number of results per status, in the order of all reports: failures first."""
     counts = Counter(result.status for result in results)
     order = [*Status]
     return dict(sorted(counts.items(), key=lambda item: (item[0].green, order.index(item[0]))))

@@ -152,7 +152,7 @@ class Server:
                 os.killpg(self.process.pid, number)
 
     def close(self) -> None:
-        """Have it end, and kill the case that it runs."""
+        """Ask the server to end, and kill the case that it runs."""
         with suppress(OSError):
             self.connection.shutdown(socket.SHUT_RDWR)
 

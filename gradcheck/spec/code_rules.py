@@ -24,8 +24,8 @@ from gradcheck.spec.python import (
 from gradcheck.spec.violation import Violation, below
 
 MAX_CHARACTERS = 20_000
-"""Of one piece of code: some work of Python's compiler grows with the square (names times scopes:
-35 ms here).
+"""The most names of one piece of code: some work of Python's compiler grows with the square (names
+times scopes: 35 ms here).
 """
 MISSPELT = 0.85
 """How alike two names are, as difflib tells, of which one is the other misspelt: a letter or two in

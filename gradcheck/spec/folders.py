@@ -1,4 +1,4 @@
-"""Which spec files paths mean."""
+"""Find the spec files that paths name."""
 
 from __future__ import annotations
 

@@ -159,7 +159,8 @@ def _limits(text: str) -> dict[str, Any]:
     """Return the range behind a ~."""
     ends = _RANGE.fullmatch(text)
     if ends is None or not float(ends[1]) < float(ends[2]):
-        raise InputWordError(f"{text!r} is not a range: write ~LOW..HIGH, such as ~0.1..3")
+        form = "~LOW..HIGH, LOW below HIGH, such as ~0.1..3"
+        raise InputWordError(f"{text!r} is not a range: write {form}")
     return {"range": (float(ends[1]), float(ends[2]))}
 
 

@@ -969,7 +969,7 @@ CLASSES: dict[ExpectationClass, str] = {
     "recorded": "what Paddle 3.3.1 does where no document says anything",
     "verdict": "what gradcheck itself finds",
 }
-"""Whose expectation it is, and so what a deviation from it means."""
+"""The origin of the expectation, which decides what a deviation from it means."""
 RuleName = Annotated[KebabName, forbid(value_rules.find_unknown_rule)]
 Citation = Annotated[
     Annotated[RuleName, Tag("(other)")]

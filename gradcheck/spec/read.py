@@ -30,7 +30,7 @@ def read(path: str | os.PathLike[str]) -> SpecFile:
 
 
 def read_bytes(raw: bytes, path: str) -> SpecFile:
-    """As `read`, for the content `raw` of a file called `path`."""
+    """Read the content `raw` of a file called `path`, like `read`."""
     return interpret(decode(raw, path))
 
 
@@ -97,7 +97,7 @@ def _source_line(path: str, line: int) -> str:
 
 
 def interpret(text: SpecText) -> SpecFile:
-    """As `read`, for a text that has been read."""
+    """Read a text that is in memory, like `read`."""
     document = resolve(parse(text), text)
     try:
         with warnings.catch_warnings():

@@ -296,7 +296,7 @@ def _tensors(name: str, entry: Part) -> Iterator[tuple[str, Part]]:
 
 
 def _is_several(value: Any) -> bool:
-    """Whether a value is a list or a dict of inputs: of mappings, no key of which an input has."""
+    """Whether a value is a list or a dict of inputs: mappings without any key of an input."""
     if not isinstance(value, (Map, Seq)) or value.size == 1:
         return False
     if isinstance(value, Map) and value.keys() & Input.keys():

@@ -1,4 +1,4 @@
-"""Layers of which nothing can be checked: no backward, a wrong number of inputs, nothing expected.
+"""Layers that cannot be checked: no backward, a wrong number of inputs, nothing expected.
 
 Such layers would end in an ERROR, in an INCONCLUSIVE, or, worse, in a PASS of a run that has
 checked nothing. These rules apply to scenarios without other mistakes.

@@ -9,7 +9,7 @@ IGNORED_BY_PYTHON = frozenset({signal.SIGPIPE, signal.SIGXFSZ})
 
 
 def use_default_signals() -> None:
-    """Have every signal do in this process what the system does with it by default, and block none.
+    """Restore the system's default action of every signal in this process, and block none.
 
     A signal that is ignored, or blocked, stays so in the programs that a process starts: nohup
     ignores SIGHUP, a shell SIGINT in the background, a supervisor SIGCHLD, which takes the exit

@@ -9,7 +9,7 @@ BEGIN = 0.2
 """Weight of a common beginning, where equality has 1: gelou is gelu rather than elu."""
 
 LONGEST_SOUGHT = 60
-"""Characters of a name that is looked for: no longer one is a slip of the pen."""
+"""Characters of a name for which a suggestion is sought: a longer one is not a typo."""
 
 
 def hint(name: str, known: Iterable[str], otherwise: str) -> str:

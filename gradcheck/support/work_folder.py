@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 
 FOLDER_PATH = Path(".gradcheck")
-"""Where it is, below the current folder."""
+"""Its place below the current folder."""
 
 
 def make_folder(path: Path = FOLDER_PATH) -> Path:

@@ -58,6 +58,7 @@ MISTAKES = {
     "list rules --uncoverd": ("--uncoverd", "--uncovered"),
     "schema --reprot": ("--reprot", "--report"),
     "schema spec": ("spec",),
+    "help check": ("'help'", "COMMAND --help"),
     "init --no-gihub": ("--no-gihub", "--no-github"),
     "init myproject": ("myproject",),
     "backends ad paddle@3.0.0": ("ad", "add"),
@@ -115,6 +116,7 @@ MISTAKES = {
     "run --executor spark": ("--executor", "spark", "local"),
     # check: the layer
     "check": ("PACKAGE.MODULE:LAYER",),
+    "check mod:Own x=2x3 y=3": ("x=2x3 y=3", "-i x=2x3"),
     "check mod.Own -i x=2x3": ("mod.Own", "mod:Own"),
     "check mod.py:Own -i x=2x3": ("mod.py:Own", "mod:Own"),
     "check mod.py -i x=2x3": ("mod.py", "mod:Own"),
@@ -165,6 +167,7 @@ MISTAKES = {
     "explore mod:Own -i x=B --seconds 0": ("--seconds", "1<=x"),
     # validate, list, show
     "validate own.grad.ymal": ("own.grad.ymal", "own.grad.yaml"),
+    "validate mod.py": ("mod.py", "gradcheck check mod:"),
     "validate empty": ("empty", "*.grad.yaml"),
     "validate own-tanh": ("own-tanh", "no such file"),
     "validate --format xml": ("--format", "xml", "json"),

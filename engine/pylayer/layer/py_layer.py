@@ -152,8 +152,8 @@ class Like(NamedTuple):
 
     @property
     def is_needed(self) -> bool:
-        """Whether a gradient is needed: it goes on from here, and the Tensor holds no integers or
-        booleans."""
+        """Whether a gradient is needed: the graph goes on from here, and the dtype is not of
+        integers or booleans."""
         return self.target is not None and BY_NUMPY[self.dtype].is_differentiable
 
 

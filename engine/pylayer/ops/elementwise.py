@@ -462,7 +462,7 @@ def equal_all(xp: ModuleType, x: Array, y: Array) -> Array:
 
 
 def _copysign(xp: ModuleType) -> Any:
-    """Of integers NumPy makes floats."""
+    """NumPy turns integers into floats here."""
     return lambda x, y: xp.copysign(x, y).astype(
         (x if hasattr(x, "dtype") else y).dtype, copy=False
     )

@@ -93,7 +93,7 @@ def take_values(x: Tensor, result: Tensor, begun: int | None = None, changes: in
     in the graph.
 
     With `begun`, when the operation began, `x` is to lie in the array of `result`, whatever its
-    shape. `changes` is how many versions are counted.
+    shape. `changes` is the number by which the version rises.
     """
     array = result.array
     if takes_place(x, array, result.node, result._stop_gradient):

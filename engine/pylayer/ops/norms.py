@@ -43,7 +43,7 @@ def _extreme(p: float) -> Callable[..., Tensor]:
 
 
 def _vector_norm(x: Tensor, p: Any, axis: Any, keepdim: bool) -> Tensor:
-    """Of order `p`, of the elements over any number of axes."""
+    """The norm of order `p` of the elements over any number of axes."""
     is_number = isinstance(p, (int, float))
     require(is_number, f"norm(): for vectors p must be a number or 'fro', but got {p!r}")
     if p in (math.inf, -math.inf):

@@ -52,7 +52,7 @@ class Generator:
         return self._seed
 
     def get_state(self) -> Generator:
-        """Where it stands, for `set_state`: a copy of it."""
+        """A copy of the state, for `set_state`."""
         return copy.deepcopy(self)
 
     def set_state(self, state: Generator) -> None:

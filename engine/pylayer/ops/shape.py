@@ -60,8 +60,8 @@ def reshape_(xp: ModuleType, x: Array, shape: Ints) -> Array:
 
 @spread
 def reshape(x: Tensor, shape: Ints, name: str | None = None) -> Tensor:
-    """As `reshape_`, sharing memory; `x` itself if it has the shape already. A TypeError if a size
-    is not an integer.
+    """Reshape like `reshape_`, sharing memory; return `x` itself if it has the shape already. A
+    TypeError if a size is not an integer.
     """
     if isinstance(shape, (list, tuple)) and isinstance(x, Tensor) and x.array.shape == tuple(shape):
         return x
@@ -100,9 +100,7 @@ def transpose(x: Tensor, perm: Any, dim1: Any = None, name: Any = None) -> Tenso
 
 @op(view=True, x=lambda g: g)
 def broadcast_view(xp: ModuleType, x: Array, shape: Sequence[int]) -> Array:
-    """As `broadcast_to` on arrays, without a copy: the cotangent of a reduction, which nobody
-    writes to.
-    """
+    """Broadcast an array without a copy: the cotangent of a reduction, which nobody writes to."""
     return xp.broadcast_to(x, tuple(shape))
 
 
@@ -302,7 +300,7 @@ def roll(xp: ModuleType, x: Array, shifts: Ints, axis: Ints | None = None) -> Ar
 
 
 def _triangle(name: str) -> Operation:
-    """Zero on the other side of the given diagonal."""
+    """Keep one side of the given diagonal, and set the other to zero."""
 
     def forward(xp: ModuleType, x: Array, diagonal: int = 0) -> Array:
         # of less NumPy makes a matrix

@@ -102,7 +102,7 @@ class OpDef:
     recorded: Function
     """The node of a call, of where the gradients go, the arguments and the output."""
     pull: Function
-    """Of an elementwise operation, unless `pylayer.fast` is off: all its vjps in one call."""
+    """All vjps of an elementwise operation in one call; None if `pylayer.fast` is off."""
 
     def __init__(
         self,

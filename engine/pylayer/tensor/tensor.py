@@ -186,7 +186,7 @@ class Tensor:
         return self._element(".item()", *index)
 
     def _element(self, how: str, *index: int) -> Any:
-        """As `item`, handed out by the method `how`."""
+        """The value of `item`, given out by the method `how`."""
         values = self._values(how)
         if not index and values.size != 1:
             raise ValueError(

@@ -218,7 +218,7 @@ class Buffer:
 
 
 def address(memory: Plain) -> int:
-    """Where memory begins."""
+    """The address at which memory begins."""
     return int(memory.__array_interface__["data"][0])
 
 

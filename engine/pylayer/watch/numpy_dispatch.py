@@ -107,10 +107,10 @@ ASKS = {
     "may_share_memory",
     "broadcast",
 }
-"""The names of those that ask for what an array is, or make one in its shape, with nothing of its
-values."""
+"""The names of functions that read an array's form or make a new array of its shape, but never read
+its values."""
 CALL_USERS = {"apply_along_axis", "apply_over_axes", "piecewise"}
-"""The names of those that call functions of the user's, and are therefore not computed by NumPy
+"""The names of functions that call the user's functions, so that NumPy does not compute them
 first."""
 CHANGE_NOTHING = (
     "out",

@@ -67,7 +67,7 @@ PLAIN: tuple[type, ...] = (
     *weakref.ProxyTypes,
 )
 WRAPPERS = (type(functools.lru_cache(len)),)
-"""Callables in C that hold a function of the user's."""
+"""Callables in C that hold a user's function."""
 MOST_LISTED = 100
 """The most items of a list that are looked through."""
 MOST_VISITED = 20_000
