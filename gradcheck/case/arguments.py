@@ -10,6 +10,7 @@ import numpy as np
 
 from gradcheck.backends.base import (
     BACKENDS,
+    FRAMEWORK_PACKAGES,
     Array,
     Backend,
     backend_of_packages,
@@ -43,18 +44,12 @@ def backend_of(function: Any, inputs: Sequence[Any], *, is_named: bool = False) 
         TypeError: nothing says which framework's methods the function calls;
             ForeignFrameworkError: it is of a framework that has no backend.
     """
-    imported = {
-        package: name
-        for name, row in BACKENDS.items()
-        for package in row.packages
-        # not the engine's facade, which is called paddle as well
-        if package != "pylayer" and getattr(sys.modules.get(package), "__name__", "") == package
-    }
+    imported = sorted(FRAMEWORK_PACKAGES & sys.modules.keys() - {"pylayer"})
     if imported:
         values = (function, *flat_names("", list(inputs)).values())
         own = frameworks_of(values) or frameworks_of(reachable(function))
-        for package, name in imported.items():
-            if package in own:
+        for name, row in BACKENDS.items():
+            if not own.isdisjoint({*row.packages}.intersection(imported)):
                 return load_backend(name)
         if not (own or is_named or function is None or is_primitive(function)):
             require_engine_only(imported)

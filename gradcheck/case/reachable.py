@@ -65,10 +65,11 @@ def frameworks_of(values: Iterable[Any]) -> set[str]:
 
 @functools.cache
 def is_open(package: str, home: str) -> bool:
-    """Whether the code of a package may know of what the user has made: it is `home`, or neither
-    installed nor `CLOSED`."""
+    """Whether the code of a package may know of what the user has made: it is not `CLOSED`, and it
+    is `home` or not installed."""
     file = getattr(sys.modules.get(package), "__file__", None) or ""
-    return package == home or not (package in CLOSED or "site-packages" in Path(file).parts)
+    is_installed = "site-packages" in Path(file).parts
+    return package not in CLOSED and (package == home or not is_installed)
 
 
 # ------------------------------ names in code

@@ -103,7 +103,8 @@ class Composer:
         if self.nodes > MAX_NODES:
             message = f"more than {MAX_NODES:,} values in one file"
             self._stop(event, message, "split the file by topic")
-        mark = Span(*place_of(event.start_mark), *place_of(event.end_mark))
+        start, end = event.start_mark, event.end_mark
+        mark = Span(start.line + 1, start.column + 1, end.line + 1, end.column + 1)
         self._refuse_references(event)
         if isinstance(event, yaml.ScalarEvent):
             mark.text, mark.style = event.value, event.style or ""
