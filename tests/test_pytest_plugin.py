@@ -49,8 +49,8 @@ def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch):
     options = ["-p", "no:gradcheck", "-p", pytest_plugin.__name__, "-p", "no:cacheprovider"]
 
     def run_files(*arguments: str, **files: str) -> pytest.RunResult:
-        if "-n" not in arguments:  # other plugins that are installed take their time, and no part
-            monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+        # other plugins that are installed take their time, and no part
+        monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
         for name, text in files.items():
             monkeypatch.delitem(sys.modules, name.removesuffix("_py"), raising=False)  # other tests have a `layers`
             (pytester.path / name.replace("_yaml", ".grad.yaml").replace("_py", ".py")).write_text(text)
@@ -167,7 +167,7 @@ def test_junit_names_the_file_and_the_case(run, pytester: pytest.Pytester) -> No
 def test_with_xdist_each_of_its_processes_has_a_worker_and_the_summary_says_what_is_wrong_once(run) -> None:
     pytest.importorskip("xdist")  # which carries what is said from one process to another
     raises = LAYER.format(id="raises", tag="wrong-one", factor="oh", more="")
-    result = run("-n", "2", a_yaml=HEAD + GOOD + BAD + raises)
+    result = run("-p", "xdist.plugin", "-n", "2", a_yaml=HEAD + GOOD + BAD + raises)
     result.assert_outcomes(passed=2, failed=2)
     result.stdout.fnmatch_lines(["gradient of x: 3 of 3 entries wrong", "*│*x * x*", "scenario: a.grad.yaml:19:5"])
     lines = sorted(line for line in result.stdout.lines if line.startswith("FAILED "))

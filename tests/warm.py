@@ -12,6 +12,7 @@ variables that are read while modules are imported.
 from __future__ import annotations
 
 import atexit
+import gc
 import json
 import os
 import runpy
@@ -38,6 +39,8 @@ from gradcheck.run.server import signal_when_children_end
 
 SERVER = "from gradcheck.run.server import main"
 """What the program of a server contains."""
+OF_ENGINE = "-engine"
+"""Ends the address of the process from which servers of the bundled engine are forked: it has run a case already."""
 IMPORTED = ("api", "commands.run_cases", "commands.validate", "report.console", "report.result_text", "spec.read")
 """Modules of gradcheck that are imported beforehand, beside those of a server."""
 LENGTH_BYTES = 8
@@ -61,6 +64,7 @@ class Request(NamedTuple):
 def main() -> None:
     """Import what most processes need, then fork one for each request, until the first connection is closed.
 
+    One process forks programs, and one, in which the engine is Paddle, the servers of the engine.
     A request is its length, in `LENGTH_BYTES`, with the descriptors, and then its JSON. The replies are the number of
     the process and, once it has ended, its exit status, a line each.
     """
@@ -68,33 +72,53 @@ def main() -> None:
     prepare_process(EXECUTE, "numpy", warm_up=False)  # which would give all of them the engine as Paddle
     for name in IMPORTED:
         import_module(f"gradcheck.{name}")
+    gc.collect()
+    gc.freeze()  # as a server does: what is forked need not look through all of it
+    doors = [opened(address), opened(address + OF_ENGINE)]
+    for_servers = os.fork() == 0
+    if for_servers:
+        prepare_process(EXECUTE, "numpy", warm_up=True)
+        gc.collect()
+        gc.freeze()
+    else:
+        lifeline.sendall(READY)
+    doors.pop(not for_servers).close()
+    serve(doors[0], lifeline, installed, address)
+
+
+def opened(address: str) -> socket.socket:
+    """A socket at which processes are asked for."""
+    door = socket.socket(socket.AF_UNIX)
+    door.bind(address)
+    door.listen()
+    return door
+
+
+def serve(door: socket.socket, lifeline: socket.socket, installed: Sequence[str], address: str) -> None:
+    """Fork a process for each request, until the lifeline is closed."""
     children_end = signal_when_children_end()
     clients: dict[int, socket.socket] = {}
-    with socket.socket(socket.AF_UNIX) as door:
-        door.bind(address)
-        door.listen()
-        lifeline.sendall(READY)
-        while True:
-            ready, _, _ = select.select([lifeline, door, children_end], [], [])
-            if lifeline in ready:
-                return
-            if door in ready:
-                client, _ = door.accept()
-                request, descriptors = receive(client)
-                pid = os.fork()
-                if pid == 0:
-                    for inherited in (door, lifeline, client, *clients.values()):
-                        inherited.close()
-                    become(request, descriptors, installed, address)
-                for descriptor in descriptors:
-                    os.close(descriptor)
-                client.sendall(b"%d\n" % pid)
-                clients[pid] = client
-            if children_end in ready:
-                children_end.recv(1 << 10)
-                while clients and (ended := os.waitpid(-1, os.WNOHANG))[0]:
-                    with clients.pop(ended[0]) as client, suppress(BrokenPipeError):
-                        client.sendall(b"%d\n" % os.waitstatus_to_exitcode(ended[1]))
+    while True:
+        ready, _, _ = select.select([lifeline, door, children_end], [], [])
+        if lifeline in ready:
+            return
+        if door in ready:
+            client, _ = door.accept()
+            request, descriptors = receive(client)
+            pid = os.fork()
+            if pid == 0:
+                for inherited in (door, lifeline, client, *clients.values()):
+                    inherited.close()
+                become(request, descriptors, installed, address)
+            for descriptor in descriptors:
+                os.close(descriptor)
+            client.sendall(b"%d\n" % pid)
+            clients[pid] = client
+        if children_end in ready:
+            children_end.recv(1 << 10)
+            while clients and (ended := os.waitpid(-1, os.WNOHANG))[0]:
+                with clients.pop(ended[0]) as client, suppress(BrokenPipeError):
+                    client.sendall(b"%d\n" % os.waitstatus_to_exitcode(ended[1]))
 
 
 def receive(client: socket.socket) -> tuple[Request, list[int]]:
@@ -195,14 +219,17 @@ class Warm:
             self.process.wait()
             shutil.rmtree(Path(self.address).parent)
 
-    def fork(self, request: Request, descriptors: Sequence[int]) -> WarmProcess:
-        """Start a process with these descriptors as standard input, output and error, and as a connection."""
+    def fork(self, request: Request, descriptors: Sequence[int], kind: str = "") -> WarmProcess:
+        """Start a process with these descriptors as standard input, output and error, and as a connection.
+
+        `kind` ends the address of the process that is forked.
+        """
         with self.lock:
             if not self.address:
                 self.start()
         text = json.dumps(request).encode()
         client = socket.socket(socket.AF_UNIX)
-        client.connect(self.address)
+        client.connect(self.address + kind)
         socket.send_fds(client, [len(text).to_bytes(LENGTH_BYTES, "big")], descriptors)
         client.sendall(text)
         return WarmProcess(client)
@@ -212,9 +239,10 @@ class Warm:
         if command[0] != sys.executable or SERVER not in command[3]:
             return subprocess.Popen(command, **options)
         request = Request(command[2:-1], os.getcwd(), options["env"], sys.path)
+        kind = OF_ENGINE if command[4:-1] == [EXECUTE, "numpy", "fork"] else ""
         with open(os.devnull, "rb") as nothing:
             log = options["stdout"].fileno()
-            return self.fork(request, [nothing.fileno(), log, log, int(command[-1])])
+            return self.fork(request, [nothing.fileno(), log, log, int(command[-1])], kind)
 
 
 class WarmProcess:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from warm import python
 
 from gradcheck.spec.read import read
 
@@ -24,8 +23,7 @@ def results(made_once: Callable[..., Any], tmp_path_factory: pytest.TempPathFact
 
     def run() -> dict[str, Any]:
         folder = tmp_path_factory.mktemp("odd")
-        command = [sys.executable, str(ROOT / "cli.py"), "run", str(SPEC), "--allow-code", "--report", "json:r.json"]
-        done = subprocess.run(command, cwd=folder, capture_output=True, timeout=240, check=False)
+        done = python(ROOT / "cli.py", "run", SPEC, "--allow-code", "--report", "json:r.json", folder=folder)
         found = json.loads((folder / "r.json").read_text())["results"]
         return {"code": done.returncode, **{one["scenario"]: one for one in found}}
 

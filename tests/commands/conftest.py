@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from textwrap import dedent, indent
@@ -13,6 +11,7 @@ from typing import NamedTuple
 import pytest
 from click.testing import CliRunner
 from passing import Passing
+from warm import python
 
 from gradcheck.backends.base import missing
 from gradcheck.commands import main, shared_options
@@ -78,23 +77,10 @@ def passing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def cli(folder: Path) -> Callable[..., Done]:
-    """Calls ``python cli.py`` as a process of its own."""
+    """Calls ``python cli.py`` as a process of its own, with an environment and perhaps a text on its stdin."""
 
-    def call(*arguments: str, **environment: str) -> Done:
-        command = [sys.executable, str(ROOT / "cli.py"), *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **environment}, check=False)
-        return Done(done.returncode, done.stdout, done.stderr)
-
-    return call
-
-
-@pytest.fixture
-def cli_with_stdin(folder: Path) -> Callable[..., Done]:
-    """Calls ``python cli.py`` as a process of its own, with a text on its stdin."""
-
-    def call(text: str, *arguments: str) -> Done:
-        command = [sys.executable, str(ROOT / "cli.py"), *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, input=text, check=False)
+    def call(*arguments: str, input: str = "", **environment: str) -> Done:
+        done = python(ROOT / "cli.py", *arguments, env={**os.environ, **environment}, input=input)
         return Done(done.returncode, done.stdout, done.stderr)
 
     return call

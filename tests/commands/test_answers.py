@@ -105,18 +105,18 @@ def test_two_checkouts_in_one_folder_are_one_mistake_for_two_files(gradcheck, sp
 
 
 # --------------------------------------------------------------------------------- stdin and stdout
-def test_a_spec_is_run_from_stdin(cli_with_stdin):
+def test_a_spec_is_run_from_stdin(cli):
     text = f"schema: gradcheck/v1\nscenarios:\n{TWO}"
-    done = cli_with_stdin(text, "run", "-")
+    done = cli("run", "-", input=text)
     assert (done.code, re.findall(r"^PASS (\w+)@numpy -:", done.out, re.M)) == (0, ["one", "two"])
-    assert cli_with_stdin(text, "show", "-", "two").out.startswith("# -:6:5\n  - id: two\n")
+    assert cli("show", "-", "two", input=text).out.startswith("# -:6:5\n  - id: two\n")
 
 
-def test_code_from_stdin_needs_permission_whatever_the_project_says(cli_with_stdin, folder):
+def test_code_from_stdin_needs_permission_whatever_the_project_says(cli, folder):
     (folder / "pyproject.toml").write_text("[tool.gradcheck]\nallow-code = true\n")
     text = f"schema: gradcheck/v1\nscenarios:\n{LAYER.replace('WHAT', 'pass')}"
-    assert cli_with_stdin(text, "run", "-").code == 2
-    assert cli_with_stdin(text, "run", "-", "--allow-code").code == 0
+    assert cli("run", "-", input=text).code == 2
+    assert cli("run", "-", "--allow-code", input=text).code == 0
 
 
 def test_a_report_to_stdout_is_alone_there(spec, cli):

@@ -136,8 +136,10 @@ def test_an_interrupt_is_130_in_every_command(gradcheck, broken):
     assert gradcheck("fails").code == 130
 
 
-def test_the_checkout_runs_without_being_installed(cli):
-    assert cli("--version") == (0, f"gradcheck, version {__version__}\n", "")
+def test_the_checkout_runs_without_being_installed(folder):
+    command = [sys.executable, str(ROOT / "cli.py"), "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"gradcheck, version {__version__}\n", "")
 
 
 def test_the_checkout_names_a_missing_package(folder):

@@ -431,13 +431,15 @@ def test_lines_are_not_cut_at_the_width_of_a_terminal(spec, gradcheck, monkeypat
     assert "x" * 300 in gradcheck("run", "a.grad.yaml", "--allow-code").out.splitlines()[0]
 
 
-def test_a_terminal_without_the_characters_gets_escapes(spec, cli):
+def test_a_terminal_without_the_characters_gets_escapes(spec):
     spec(BAD.replace("answer = 6 * 8", "raise ValueError('日本')"))
-    done = cli("run", "a.grad.yaml", "--allow-code", "--format", "rich", PYTHONIOENCODING="ascii")
-    assert done.code == 1
-    assert "\\u65e5" in done.out
-    assert "+- ERROR bad@numpy - a.grad.yaml:3:5 -" in done.out  # and ours their likeness
-    assert done.err == ""
+    command = [sys.executable, str(ROOT / "cli.py"), "run", "a.grad.yaml", "--allow-code", "--format", "rich"]
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode == 1
+    assert "\\u65e5" in done.stdout
+    assert "+- ERROR bad@numpy - a.grad.yaml:3:5 -" in done.stdout  # and ours their likeness
+    assert done.stderr == ""
 
 
 @pytest.mark.parametrize("layout", ["plain", "rich"])
