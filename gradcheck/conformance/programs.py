@@ -1,7 +1,8 @@
 """Plain programs that show which sentences releases break: they need Paddle alone.
 
 ``specs/programs/RULE.py`` shows the rule of that name. Comments at its end have what it prints, by
-release: ``# 3.3.1: None``. ``tests/specs/test_programs.py`` runs them.
+release: ``# 3.3.1: None``. ``tests/specs/test_programs.py`` runs them. The findings of
+``docs/examples/paddle`` are such programs too.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from gradcheck.support.resources import bundled_specs
 
 MOST_LINES = 12
 """Lines of code of a program, so that it can be read at a glance and pasted into a report."""
-_PRINTED = re.compile(r"^# (documents|\d[\d.]*(?:, \d[\d.]*)*): (.*)$")
+_PRINTED = re.compile(r"^# (documents|right|\d[\d.]*(?:, \d[\d.]*)*): (.*)$")
 
 
 class PlainProgram(NamedTuple):
@@ -24,7 +25,7 @@ class PlainProgram(NamedTuple):
     code: str
     """Without the comments that say what it prints."""
     asked: str
-    """The output that the documents ask for."""
+    """What the documents let it print, or what is right where they are silent."""
     prints: dict[str, str]
     """Release → the output there; the signal's name where the process dies."""
 
@@ -42,7 +43,7 @@ def read_program(path: Path) -> PlainProgram:
         printed = _PRINTED.match(line)
         if printed is None:
             code.append(line)
-        elif printed[1] == "documents":
+        elif printed[1] in ("documents", "right"):
             asked = printed[2]
         else:
             prints.update(dict.fromkeys(printed[1].split(", "), printed[2]))
