@@ -14,19 +14,17 @@ from typing import Any
 import torch
 
 from gradcheck.backends.base import Array
+from gradcheck.backends.played import Unplayed, shadow_of
 from gradcheck.backends.torch_names import TORCH_NAMES
 from gradcheck.backends.torch_operations import (
-    METHODS,
     Memory,
     OperationMode,
     Shadows,
     array_of,
-    is_floating_tensor,
     seen_by,
     tensor_of,
     tensors_among,
 )
-from gradcheck.backends.played import Unplayed, shadow_of
 from gradcheck.backends.torch_private import DEFAULT_SETUP, BackwardCFunction, storage_of
 from pylayer.tape.symbol import recording
 from pylayer.tensor.tensor import Tensor as Shadow

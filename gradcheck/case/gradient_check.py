@@ -6,6 +6,7 @@ differ from the derivative.
 
 from __future__ import annotations
 
+import functools
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
@@ -39,7 +40,7 @@ from gradcheck.checking.declared_backwards import AGREES, not_straight_through, 
 from gradcheck.checking.point import Entry, OutOfTimeError
 from gradcheck.checking.precision import EPS, distance, finite, largest, wide
 from gradcheck.checking.probe import POWER, CheckOutcome, Probe, Prober
-from gradcheck.checking.problem import Problem
+from gradcheck.checking.problem import FixSearch, Problem, no_fix
 from gradcheck.checking.verdict import Check, Precision
 from gradcheck.codes import CODES, is_contract
 from gradcheck.result import (
@@ -47,6 +48,7 @@ from gradcheck.result import (
     MOST_LISTED,
     UNFINISHED,
     Diagnosis,
+    Fix,
     GradientSummary,
     Status,
     absolute_error,
@@ -251,7 +253,9 @@ class Settings(NamedTuple):
     seconds: float = inf
 
 
-def gradient_summary(function: TensorFunction, settings: Settings) -> GradientSummary:
+def gradient_summary(
+    function: TensorFunction, settings: Settings, find_fix: FixSearch = no_fix
+) -> GradientSummary:
     """The summary of the gradient check.
 
     It is INCONCLUSIVE where nothing is claimed, FAIL where backward returns no gradients.
@@ -262,7 +266,7 @@ def gradient_summary(function: TensorFunction, settings: Settings) -> GradientSu
     options = settings._asdict()
     order = options.pop("order")
     try:
-        problem = function.problem()
+        problem = replace(function.problem(), find_fix=find_fix)
         if unchecked := function.first_call.unchecked:
             why = f"nothing was checked: {unchecked}"
             nothing = GradientSummary(verdict=Status.INCONCLUSIVE, why=why)
@@ -339,9 +343,11 @@ def as_expected(
     Raises:
         Exception: whatever the function raises.
     """
-    summary = gradient_summary(function, settings)
-    if expect == "matches" and settings.effort != "least" and summary.verdict is Status.FAIL:
-        summary = with_fix(function, summary, settings)
+    is_repaired = expect == "matches" and settings.effort != "least"
+    find_fix = fix_search(function, settings) if is_repaired else no_fix
+    summary = gradient_summary(function, settings, find_fix)
+    if summary.verdict is Status.FAIL and (fix := find_fix()) is not None:
+        summary = with_fix(summary, fix)
     # contracts hold, and backward has to run, whatever it is declared to be
     is_broken = any(is_contract(d.code) or d.code == NEVER_RAN for d in summary.diagnosis)
     if expect == "matches" or is_broken or function.first_call.unchecked:
@@ -373,17 +379,17 @@ def as_expected(
     return with_marks(summary.model_copy(update=changed), mark)
 
 
-def with_fix(
-    function: TensorFunction, summary: GradientSummary, settings: Settings
-) -> GradientSummary:
-    """The summary of a failure with the edit that repairs it, if there is one."""
+def fix_search(function: TensorFunction, settings: Settings) -> FixSearch:
+    """The search for the one edit of a backward that repairs a function, made at most once."""
 
     def passes(changed: TensorFunction) -> bool:
         return gradient_summary(changed, settings._replace(effort="least")).verdict in GREEN
 
-    fix = fix_of(function, passes)
-    if fix is None:
-        return summary
+    return functools.cache(functools.partial(fix_of, function, passes))
+
+
+def with_fix(summary: GradientSummary, fix: Fix) -> GradientSummary:
+    """The summary of a failure with the edit that repairs it."""
     wrong = [name for name, (count, _) in summary.wrong_counts.items() if count]
     diagnosis = tuple(in_step_with(fix, wrong, summary.diagnosis))
     return summary.model_copy(update={"fix": fix, "diagnosis": diagnosis})

@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -72,8 +72,6 @@ RULE_FACTORS = {
     **dict.fromkeys((-2.0, -0.5, 3.0, 1 / 3), 2.0),
 }
 """Factors that a wrong rule may have besides, and how far-fetched each is."""
-EACH_TIME = ", each time"
-"""Said of a mistake that is made in every run of a line."""
 DEAREST = 2.0
 """How far-fetched a rule may be that is tried in all runs of a line, in a pair or with a factor."""
 
@@ -94,15 +92,29 @@ class Mistake:
     """The projections of the right cotangent."""
     places: frozenset[Any]
     """Everywhere it is made, see `Edge.place`."""
+<<<<<<< HEAD
     again: list[Mistake] = field(default_factory=list)
     """This mistake in the other runs of its line."""
+=======
+>>>>>>> w5-derive
     when: str = ""
     """In which runs of its line it is made, as in a loop, if it is not in one alone."""
+
+    @classmethod
+    def at(cls, edge: Edge, candidate: Candidate, along: Array, right: Array) -> Mistake:
+        """A candidate at one edge."""
+        return cls(edge, candidate, candidate.cost, along, right, frozenset([edge.place]))
 
     @property
     def scales(self) -> bool:
         """Whether it is the right cotangent with a factor."""
         return self.candidate is SHARE
+
+    @property
+    def is_another(self) -> bool:
+        """Whether it is another cotangent than the right one: a rule may not read what differs."""
+        apart, size = abs(self.along - self.right).max(), abs(self.right).max()
+        return self.scales or bool(apart > EXACT_TO * size)
 
     @property
     def simple_factors(self) -> Sequence[float]:
@@ -164,6 +176,31 @@ class Cause(NamedTuple):
         return [(mistake.candidate.code, f"{factor:.6g}") for mistake, factor in self.mistakes]
 
 
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Some wrong inputs, and what a mistake that explains all of them agrees with."""
+
+    inputs: Sequence[int]
+    errors: Array
+    """The projections of the claim's error along directions of the inputs."""
+    tangents: Sequence[Array]
+    """The change of each value along them, one row per direction, flat; empty if operations take
+    another branch next to the point."""
+    screen: float
+    several: bool
+    """Whether more than one number is wrong."""
+
+    @property
+    def within(self) -> float:
+        """How far off a candidate may be along the directions."""
+        return self.screen * float(abs(self.errors).max())
+
+    def along(self, edge: Edge, cotangent: Array) -> Array:
+        """The projections of a cotangent of an edge."""
+        projected: Array = (self.tangents[edge.number].conj() @ cotangent.reshape(-1)).real
+        return projected
+
+
 class Claimed:
     """The gradient of one input that is claimed for several cotangents, and the tape's.
 
@@ -221,7 +258,7 @@ class CauseSearch:
         walks: float,
     ) -> None:
         assert point.problem.reruns is not None, "it recorded the tape"
-        self.point, self.reruns = point, point.problem.reruns
+        self.point, self.reruns, self.claims = point, point.problem.reruns, claims
         self.cotangents = [point.outputs.split(u) for u, _ in claims]
         self.graph = Tape(tape.recording, dead=dead_steps(tape, self.cotangents[0]))
         self.claimed: dict[int, Claimed] = {}
@@ -264,88 +301,98 @@ class CauseSearch:
         ends where the walks that it may take are used up.
         """
         graph, wrong = self.graph, self.wrong
-        finite = all(np.isfinite(claimed.error).all() for claimed in self.claimed.values())
         size = sum(array.size for array in graph.recording.arrays)
-        if size > MOST_TAPE_NUMBERS or not finite:
+        if size > MOST_TAPE_NUMBERS or not self.is_affine():
             return []
         ruled = set(graph.recording.steps) if size <= MOST_RULED else set[Step]()
         # Rules that read other values are as many as the operations, each for one walk.
         if len(graph.recording.steps) > self.most_walks - graph.walks:
             ruled.difference_update(*(run[:-1] for run in graph.runs))
-        found: list[Cause] = []
+        everything = self.group(wrong)
+        if not everything.tangents or not graph.recording.steps:
+            return []
+        (mistakes,) = self.projected([everything], ruled)
+        found = self.confirmed(single(mistakes, everything))
+        if ruled and not found:
+            found += self.confirmed(repeated(graph, mistakes, everything.within))
 
-        def unexplained(group: Sequence[int]) -> bool:
-            explained = any(cause.explains.intersection(group) for cause in found)
-            return graph.walks < self.most_walks and not explained
-
-        one_by_one = [[k] for k in wrong]
-        for group in [wrong, *one_by_one] if len(wrong) > 1 else one_by_one:
-            proposals = self.proposals(group, ruled)
-            while unexplained(group) and (causes := next(proposals, None)) is not None:
-                found += self.confirmed(causes)
+        explained = frozenset[int]().union(*(cause.explains for cause in found))
+        if not explained.issuperset(wrong) and self.point.problem.find_fix() is None:
+            groups = [everything, *(self.group([k]) for k in wrong if len(wrong) > 1)]
+            groups = [g for g in groups if g.tangents and not explained.intersection(g.inputs)]
+            for group, causes in self.wider_proposals(groups, ruled):
+                if not any(cause.explains.intersection(group.inputs) for cause in found):
+                    found += self.confirmed(causes)
         scaled = {k for k in wrong if self.claimed[k].scaled}
         return [cause for cause in found if not (cause.spoils and cause.explains <= scaled)]
 
-    def proposals(self, group: Sequence[int], ruled: set[Step]) -> Iterator[list[Cause]]:
-        """Causes that agree along the directions with the errors of some inputs, by kind."""
-        graph = self.graph
-        errors, tangents = self.probed(group)
-        if not tangents or not graph.recording.steps:
-            return
-        mistakes = self.projected(tangents, ruled)
-        within = max(SCREEN, SCREEN_UNITS * graph.coarsest) * float(abs(errors).max())
-        # A candidate costs as much as an operation.
-        graph.walks += 2 * DIRECTIONS + len(mistakes) / len(graph.recording.steps)
-        several = any(self.claimed[k].several for k in group)
-        each_time = [m for m in mistakes if m.when == EACH_TIME]
-        mistakes = [m for m in mistakes if m.when != EACH_TIME]
-        yield single(mistakes, errors, within, several)
-        if len(group) == len(self.wrong) and ruled:
-            yield repeated(graph, mistakes, within)
-            yield single(each_time, errors, within, several)
-        if len(group) == 1 and ruled and not self.claimed[group[0]].scaled:
-            yield paired(mistakes, errors, within)
-        if ruled and self.is_short:
-            mistakes = self.projected(tangents, ruled, is_wide=True)
-            graph.walks += len(mistakes) / len(graph.recording.steps)
-            yield single(mistakes, errors, within, several)
-            if len(group) == len(self.wrong) and graph.recording.replays:
-                yield computed_otherwise(graph)
+    def is_affine(self) -> bool:
+        """Whether what backward gives is affine in the cotangent, as it is with every mistake that
+        is made on the tape."""
+        (u, of_u), (v, of_v), *_ = self.claims
+        both, zero = self.point.vjp(u + v), self.point.vjp(0 * u)
+        screen = max(SCREEN, SCREEN_UNITS * self.graph.coarsest)
+        return all(
+            bool((abs(whole + rest - a - b) <= screen * (abs(a) + abs(b)).max(initial=0)).all())
+            for whole, rest, a, b in zip(both, zero, of_u, of_v, strict=True)
+        )
+
+    def wider_proposals(
+        self, groups: Sequence[Group], ruled: set[Step]
+    ) -> Iterator[tuple[Group, list[Cause]]]:
+        """Causes by kind that are far to seek: mistakes that explain inputs one by one, pairs of
+        them, wider ones, and other values in forward."""
+        is_wide = bool(ruled) and self.is_short
+        plain = self.projected(groups, ruled)
+        wider = self.projected(groups, ruled, is_wide=True) if is_wide else plain
+        for group, mistakes, wide_mistakes in zip(groups, plain, wider, strict=True):
+            is_whole = len(group.inputs) == len(self.wrong)
+            if not is_whole:
+                yield group, single(mistakes, group)
+            if ruled and len(group.inputs) == 1 and not self.claimed[group.inputs[0]].scaled:
+                yield group, paired(mistakes, group)
+            if is_wide:
+                yield group, single(wide_mistakes, group)
+            if is_wide and is_whole and self.graph.recording.replays:
+                yield group, computed_otherwise(self.graph)
 
     # ----------------------------------------------------------------- along directions
-    def probed(self, group: Sequence[int]) -> tuple[Array, list[Array]]:
-        """The projections of the claim's error along directions of some inputs, and the change of
-        each value along them, one row per direction, flat.
-
-        The changes are empty if operations take another branch next to the point.
-        """
-        graph, arrays = self.graph, self.graph.recording.arrays
-        start = [wide(x) for x in arrays[: graph.recording.inputs]]
-        random, step = np.random.default_rng(3), graph.coarsest ** (1 / 3)
-
-        def hold(name: str, out: Array, number: int) -> None:
-            if number in graph.dead:
-                out[...] = arrays[number]
-
-        errors, rows = [], []
+    def group(self, inputs: Sequence[int]) -> Group:
+        """Some inputs, moved together along random directions."""
+        start = [wide(x) for x in self.graph.recording.arrays[: self.graph.recording.inputs]]
+        random, errors, tangents = np.random.default_rng(3), [], []
         for _ in range(DIRECTIONS):
             direction: list[Array | None] = [None] * len(start)
-            for k in group:
+            for k in inputs:
                 direction[k] = random_direction(start[k], scale_of(start[k]), random)
-            errors.append(
-                directional_derivative(
-                    [self.claimed[k].error for k in group], [direction[k] for k in group]
-                )
-            )
-            sides = []
-            for h in (step, -step):
-                side = self.recorded(moved(start, direction, h), hold)
-                if side is None or len(side.arrays) != len(arrays):
-                    return np.array(errors), []
-                # Times 1.0: masks among the inputs count as numbers.
-                sides.append([wide(1.0 * array).reshape(-1) for array in side.arrays])
-            rows.append([(a - b) / (2 * step) for a, b in zip(*sides, strict=True)])
-        return np.array(errors), [np.stack(changes) for changes in zip(*rows, strict=True)]
+            along = [self.claimed[k].error for k in inputs], [direction[k] for k in inputs]
+            errors.append(directional_derivative(*along))
+            tangents.append(self.changes_along(start, direction))
+        self.graph.walks += 2 * DIRECTIONS
+        found = [] if None in tangents else [*map(np.stack, zip(*tangents, strict=True))]
+        screen = max(SCREEN, SCREEN_UNITS * self.graph.coarsest)
+        several = any(self.claimed[k].several for k in inputs)
+        return Group(tuple(inputs), np.array(errors), found, screen, several)
+
+    def changes_along(
+        self, start: Sequence[Array], direction: Sequence[Array | None]
+    ) -> list[Array] | None:
+        """The change of each value along a direction of the inputs, flat; None if operations take
+        another branch next to the point."""
+        arrays, step = self.graph.recording.arrays, self.graph.coarsest ** (1 / 3)
+
+        def hold(name: str, out: Array, number: int) -> None:
+            if number in self.graph.dead:
+                out[...] = arrays[number]
+
+        sides = []
+        for h in (step, -step):
+            side = self.recorded(moved(start, direction, h), hold)
+            if side is None or len(side.arrays) != len(arrays):
+                return None
+            # Times 1.0: masks among the inputs count as numbers.
+            sides.append([wide(1.0 * array).reshape(-1) for array in side.arrays])
+        return [(a - b) / (2 * step) for a, b in zip(*sides, strict=True)]
 
     def recorded(self, inputs: Sequence[Array], hold: Change) -> Recording | None:
         """The call at other inputs, dead values held; None where it gives no call."""
@@ -357,44 +404,30 @@ class CauseSearch:
         )
 
     def projected(
-        self, tangents: Sequence[Array], ruled: set[Step], is_wide: bool = False
-    ) -> list[Mistake]:
-        """The shares of all edges, and all candidates of operations in `ruled`; or the wider ones.
-
-        `tangents` are as `probed` gives them.
-        """
-        graph, cotangents, found = self.graph, self.cotangents[0], list[Mistake]()
+        self, groups: Sequence[Group], ruled: set[Step], is_wide: bool = False
+    ) -> list[list[Mistake]]:
+        """Per group, the shares of all edges, and all candidates of operations in `ruled`; or the
+        wider ones."""
+        graph, cotangents = self.graph, self.cotangents[0]
+        found = [list[Mistake]() for _ in groups]
         without_share = {Edge.WHOLE, Edge.COMPOSED}
         if len(cotangents) == 1:
             without_share.add(Edge.INCOMING)  # it is the share of another edge
         steps = set(graph.recording.steps)
-        loops = {step: run for run in graph.runs for step in run} if self.is_short else {}
-        each_time: dict[Any, list[Mistake]] = {}
         for edge in edges_of(graph, cotangents, graph.starts(cotangents), steps, is_wide):
-            if not tangents[edge.number].any() and edge.step not in loops:
-                continue
-            adjoint = tangents[edge.number].conj()
-            right = (adjoint @ edge.right.reshape(-1)).real
-            otherwise = EXACT_TO * float(abs(right).max())
-            places = frozenset([edge.place])
-            candidates = [*all_candidates(edge)] if edge.step in ruled else []
+            moving = [k for k, g in enumerate(groups) if g.tangents[edge.number].any()]
+            candidates = [*all_candidates(edge)] if moving and edge.step in ruled else []
             if edge.position not in without_share and not is_wide:
                 candidates.insert(0, SHARE)
-
-            def at_edge(candidate: Candidate, edge: Edge = edge) -> Mistake:
-                along = (adjoint @ candidate.hand_on(edge).reshape(-1)).real  # noqa: B023
-                return Mistake(edge, candidate, candidate.cost, along, right, places)  # noqa: B023
-
-            here = [at_edge(candidate) for candidate in candidates]
-            # If they are the same, the rule does not read what would be another.
-            found += [m for m in here if m.scales or abs(m.along - right).max() > otherwise]
-            if edge.step in loops and not edge.of_call:  # the last run comes first
-                run = edge.position, loops[edge.step][-1]
-                for mistake in each_time.get(run, ()):
-                    mistake.again.append(at_edge(mistake.candidate))
-                each_time.setdefault(run, [m for m in here if not m.scales])
-        found += in_every_run(itertools.chain.from_iterable(each_time.values()))
-        return [*found, *in_all_equals(graph, found), *in_all_runs_but_one(graph, found)]
+            right = {k: groups[k].along(edge, edge.right) for k in moving}
+            for candidate in candidates:
+                value = candidate.hand_on(edge)
+                for k in moving:
+                    mistake = Mistake.at(edge, candidate, groups[k].along(edge, value), right[k])
+                    if mistake.is_another:
+                        found[k].append(mistake)
+        graph.walks += sum(map(len, found)) / len(graph.recording.steps)
+        return [[*m, *in_all_equals(graph, m), *in_all_runs_but_one(graph, m)] for m in found]
 
     # ----------------------------------------------------------------- on a walk over the tape
     def confirmed(self, causes: Sequence[Cause]) -> list[Cause]:
@@ -482,10 +515,7 @@ def computed_otherwise(graph: Tape) -> list[Cause]:
             continue
         edge = Edge(step, Edge.VALUE, step.first, [], step.values[0], values, arrays_only)
         for candidate in other_values(step, arrays):
-            nothing = np.zeros(1)
-            mistake = Mistake(
-                edge, candidate, candidate.cost, nothing, nothing, frozenset([edge.place])
-            )
+            mistake = Mistake.at(edge, candidate, np.zeros(1), np.zeros(1))
             found.append(Cause([(mistake, 1.0)], candidate.cost))
     return sorted(found, key=lambda cause: cause.rank)
 
@@ -515,15 +545,6 @@ def in_all_equals(graph: Tape, mistakes: Sequence[Mistake]) -> Iterator[Mistake]
 def largest_projection(mistake: Mistake) -> float:
     """The largest of a mistake's projections."""
     return float(max(abs(mistake.along).max(), abs(mistake.right).max()))
-
-
-def in_every_run(mistakes: Iterable[Mistake]) -> Iterator[Mistake]:
-    """Mistakes of the last run of a line, made in all that have a share: a state that starts as
-    zeros has none in its first run."""
-    for mistake in mistakes:
-        runs = [mistake, *mistake.again][::-1]
-        felt = [m for m in runs if m.right.any()]
-        yield together(felt if len(felt) > 1 else runs, when=EACH_TIME)
 
 
 def in_all_runs_but_one(graph: Tape, mistakes: Sequence[Mistake]) -> Iterator[Mistake]:
@@ -564,23 +585,24 @@ def simplest(causes: Iterable[Cause]) -> list[Cause]:
     return sorted(causes, key=lambda cause: cause.rank)[:MOST_CONFIRMED]
 
 
-def single(mistakes: Sequence[Mistake], errors: Array, within: float, several: bool) -> list[Cause]:
-    """One mistake, with a factor. A share of `several` numbers may be off by any."""
+def single(mistakes: Sequence[Mistake], group: Group) -> list[Cause]:
+    """One mistake, with a factor. A share of several numbers may be off by any."""
     found = list[Cause]()
     if not mistakes:
         return found
     along = np.stack([m.along for m in mistakes])
-    wanted = errors + np.stack([m.right for m in mistakes])
+    wanted = group.errors + np.stack([m.right for m in mistakes])
     unit = abs(along).max(1, keepdims=True)  # squares of small numbers underflow
     best = (along / unit * (wanted / unit)).sum(1) / ((along / unit) ** 2).sum(1)
-    screen = within / float(abs(errors).max())
-    for k in map(int, np.flatnonzero(abs(wanted - best[:, None] * along).max(1) <= within)):
+    for k in map(int, np.flatnonzero(abs(wanted - best[:, None] * along).max(1) <= group.within)):
         mistake, factor = mistakes[k], float(best[k])
         factors = mistake.factors
-        if mistake.scales and several:
+        if mistake.scales and group.several:
             factors = factors | {factor: ANY_FACTOR}
         near = [
-            (cost, c) for c, cost in factors.items() if abs(factor - c) <= screen * max(1, abs(c))
+            (cost, c)
+            for c, cost in factors.items()
+            if abs(factor - c) <= group.screen * max(1, abs(c))
         ]
         if near:
             cost, factor = min(near)
@@ -588,8 +610,9 @@ def single(mistakes: Sequence[Mistake], errors: Array, within: float, several: b
     return simplest(found)
 
 
-def paired(mistakes: Sequence[Mistake], errors: Array, within: float) -> list[Cause]:
+def paired(mistakes: Sequence[Mistake], group: Group) -> list[Cause]:
     """Two mistakes at once, one of them a share."""
+    errors, within = group.errors, group.within
     found, scaled = [], [(m, c) for m in mistakes for c in m.simple_factors]
     if not scaled:
         return []
@@ -623,7 +646,7 @@ def repeated(graph: Tape, mistakes: Sequence[Mistake], within: float) -> list[Ca
         if edge.of_call or edge.step not in runs:
             continue
         places = mistake.places.union((step, edge.position, ()) for step in runs[edge.step])
-        again = replace(mistake, places=places, when=EACH_TIME)
+        again = replace(mistake, places=places, when=", each time")
         for factor in mistake.simple_factors:
             cause = Cause([(again, factor)], mistake.cost + mistake.factors[factor])
             change = np.rint((factor * mistake.along - mistake.right) / within)

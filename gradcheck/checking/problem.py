@@ -10,7 +10,7 @@ from typing import Protocol
 from gradcheck.backends.base import Array
 from gradcheck.backends.bundled import Recording
 from gradcheck.checking.precision import Change
-from gradcheck.result import Diagnosis, Index, element
+from gradcheck.result import Diagnosis, Fix, Index, element
 
 
 @dataclass(frozen=True)
@@ -73,6 +73,14 @@ class Recomputation(Protocol):
         nothing records."""
 
 
+FixSearch = Callable[[], Fix | None]
+
+
+def no_fix() -> Fix | None:
+    """No fix, where none is sought."""
+    return None
+
+
 @dataclass(frozen=True)
 class Problem:
     """Input of a gradient check, whatever computes the function.
@@ -106,6 +114,9 @@ class Problem:
     causes: Callable[[], Sequence[Diagnosis]] | None = None
     """Looks for the causes of a wrong gradient that this kind of function invites. Where it finds
     any, no others are sought."""
+    find_fix: FixSearch = no_fix
+    """Looks for the one edit of the user's backward that makes it right. Where there is one, no
+    far-fetched causes are sought."""
     located: Callable[[str, Index], tuple[str, Index]] = lambda name, index: (name, index)
     """The name and index by which reports name an element of an input or output."""
     ranked: frozenset[str] = frozenset()

@@ -23,10 +23,23 @@ import numpy as np
 
 from gradcheck.deriving.agreement import KnownPoint
 from gradcheck.deriving.call import LayerCall, grad_mode_as
+<<<<<<< HEAD
 from gradcheck.deriving.dialects import NUMPY, PADDLE, Dialect, dialect_of
 from gradcheck.deriving.edits import LAST, Edit, edits, places_in
+=======
+from gradcheck.deriving.dialects import NUMPY, PADDLE, Dialect
+from gradcheck.deriving.edits import (
+    LAST,
+    Edit,
+    assignments_in,
+    edits,
+    names_behind,
+    places_in,
+    stored_names,
+)
+>>>>>>> w5-derive
 from gradcheck.deriving.graph import Node, NotDerived
-from gradcheck.deriving.printing import Printer, names_on_context
+from gradcheck.deriving.printing import Printer, names_on_context, parsed
 from gradcheck.deriving.source import (
     SourceText,
     TextChange,
@@ -46,6 +59,10 @@ MOST_EDITS = 600
 """Edits that are tried: measured on tests/bench/derive.py, more find 1 % more."""
 SAME_VALUE = 1e-12
 """The share by which a variable of backward may differ from the value that it is."""
+
+HOLE_NAME = "__edit__"
+HOLE = f"{HOLE_NAME}(locals())"
+"""The call that gives the value of the edit that is tried."""
 
 WrittenGradient = Callable[..., Any]
 
@@ -84,6 +101,7 @@ class Repair:
         self.function = function
         closure = inspect.getclosurevars(self.backward).nonlocals
         self.scope = {**self.backward.__globals__, **closure}
+        self.holed: dict[ast.expr, WrittenGradient] = {}
         if [*instructions_of(code)] != [*instructions_of(self.compiled().__code__)]:
             raise NotDerived("the source of backward is not what runs")
 
@@ -106,23 +124,34 @@ class Repair:
     def tried(self, edit: Edit) -> Fix | None:
         """The fix that an edit is, if it is right everywhere."""
         try:
-            expression = ast.parse(edit.text, mode="eval").body
+            self.edit = compile(edit.text, "<edit>", "eval")
         except SyntaxError:
             return None
+        backward = self.with_hole(edit.expression)
+        if not self.point.is_right(backward) or not self.is_right_elsewhere(backward):
+            return None
+        expression = parsed(edit.text)
         with edited(edit.expression, expression):
-            try:
-                backward = self.compiled()
-            except SyntaxError:
-                return None
-            is_right = self.point.is_right(backward) and self.is_right_elsewhere(backward)
-            if not is_right or not self.passes(backward):
+            if not self.passes(self.compiled()):
                 return None
             wanted = ast.dump(self.function)
         return written_fix(self.source, edit.expression, expression, wanted)
 
+    def with_hole(self, place: ast.expr) -> WrittenGradient:
+        """The backward with `self.edit` in place of an expression: it is compiled once, however
+        many edits are tried there."""
+        if place not in self.holed:
+            with edited(place, parsed(HOLE)):
+                self.holed[place] = self.compiled()
+        return self.holed[place]
+
+    def evaluated(self, variables: dict[str, Any]) -> Any:
+        """The value of the edit that is tried, among the variables of backward."""
+        return eval(self.edit, self.scope, variables)
+
     def compiled(self) -> WrittenGradient:
         """The backward as it is changed now."""
-        scope = dict(self.scope)
+        scope = {**self.scope, HOLE_NAME: self.evaluated}
         exec(compile(self.tree, "<edited backward>", "exec"), scope)
         return scope[self.function.name]  # type: ignore[no-any-return]
 
@@ -195,13 +224,21 @@ class Repair:
         return dict.fromkeys(sorted(texts, key=lambda text: (len(text), text)))
 
     def useless(self) -> list[ast.AST]:
-        """The results of backward in which no one edit makes it right: those that are right, and
-        all if several are wrong."""
+        """The parts of backward in which no one edit makes it right: results that are right, or
+        all if several are wrong; assignments that a right result reads, or a wrong one does not."""
         returned, agreement = self.returned(), self.agreement
         if len(returned) != len(agreement):
             return []
         is_alone = agreement.count(False) == 1
-        return [r for r, right in zip(returned, agreement, strict=True) if right or not is_alone]
+        results = [r for r, right in zip(returned, agreement, strict=True) if right or not is_alone]
+        read = [names_behind(self.function, result) for result in returned]
+        statements = [
+            statement
+            for statement in assignments_in(self.function)
+            if [bool(names & stored_names(statement)) for names in read]
+            != [not right for right in agreement]
+        ]
+        return [*results, *statements]
 
     def returned(self) -> list[ast.expr]:
         """The expressions that backward returns, if it returns at one place."""
