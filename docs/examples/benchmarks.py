@@ -30,6 +30,7 @@ from charts import bars, points  # noqa: E402
 
 RECORD = HERE / "benchmarks.json"
 RUNS = {
+    "bundled": "bundled.py",
     "mutants": "mutants.py",
     "causes": "causes.py",
     "causes-float32": "causes.py --dtype float32",
@@ -237,12 +238,45 @@ def charts(record: Record) -> dict[str, str]:
     return drawn
 
 
+# ------------------------------------------------------------------------------------ sentences
+def bundled_screen(block: re.Match[str], figures: Mapping[str, Any]) -> str:
+    """README's screen of the bundled run: the lines that it shows, with the figures of the record."""
+    lines = []
+    for line in block[0].splitlines():
+        first = line.split("  ")[0]
+        if line.startswith("gradcheck "):
+            line = figures["header"]
+        elif first in figures["files"]:
+            counts, *ratio, seconds = figures["files"][first]
+            line = f"{first:<46}{counts:<20}{''.join(ratio):>19}{seconds:>9}"
+        elif line[:1].isdecimal():
+            line = figures["summary"]
+        lines.append(line)
+    return "\n".join(lines)
+
+
+def bundled_sentence(_: re.Match[str], figures: Mapping[str, Any]) -> str:
+    """The FAQ's sentence on how long the bundled cases take."""
+    return f"The {figures['cases']:,} bundled cases take about {figures['seconds']:.0f} seconds on two cores"
+
+
+SENTENCES: tuple[tuple[str, str, str, Callable[[re.Match[str], Mapping[str, Any]], str]], ...] = (
+    ("README.md", r"(?<=```text\n)gradcheck .*?(?=\n```)", "bundled", bundled_screen),
+    ("docs/faq.md", r"The [\d,]+ bundled cases take about \d+ seconds on two cores", "bundled", bundled_sentence),
+)
+"""Figures in running text: page, pattern, benchmark, and what is written from its figures."""
+
+
 # ------------------------------------------------------------------------------------ pages
 def pages(record: Record) -> dict[Path, str]:
     """The pages that have places for figures, with these figures."""
     drawn = {}
-    for path in sorted((ROOT / "docs").glob("*.md")):
+    for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
         before = after = path.read_text(encoding="utf-8")
+        sentences = [row for row in SENTENCES if ROOT / row[0] == path and row[2] in record]
+        for _, pattern, name, write in sentences:
+            figures = record[name]["figures"]
+            after = re.sub(pattern, lambda found, w=write, f=figures: w(found, f), after, flags=re.S)
         for name in re.findall(r"^<!-- ([\w-]+) -->$", before, re.M):
             content = f"Not recorded yet: `python docs/examples/benchmarks.py {name}` measures it."
             if name in record or name == "why":
@@ -251,7 +285,7 @@ def pages(record: Record) -> dict[Path, str]:
                 content = f"{picture}{TABLES[name](record)}\n\n{machine}."
             place = re.compile(rf"(<!-- {name} -->\n).*?(<!-- / -->)", re.S)
             after = place.sub(lambda found, content=content: f"{found[1]}{content}\n{found[2]}", after)
-        if after != before or "<!-- / -->" in before:
+        if sentences or "<!-- / -->" in before:
             drawn[path] = after
     return drawn
 
