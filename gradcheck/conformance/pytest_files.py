@@ -16,10 +16,10 @@ from gradcheck.case.case import Case
 from gradcheck.conformance.releases import ReleaseFile
 from gradcheck.conformance.scenario_code import (
     as_lists,
-    call_of,
     expected_values,
     indented,
     input_arrays,
+    layer_call,
     parameter_lines,
     tensor_lines,
 )
@@ -118,7 +118,7 @@ def layer_lines(case: Case) -> Iterator[str]:
     yield from tensor_lines(case)
     names = ", ".join(scenario.inputs)
     yield f"inputs = dict({', '.join(f'{name}={name}' for name in scenario.inputs)})"
-    yield f"call = lambda {names}: {call_of(scenario)}"
+    yield f"call = lambda {names}: {layer_call(scenario)}"
     start = "" if expect.cotangent is None else f", {python_literal(expect.cotangent)}"
     yield from expecting(expect, [f"out = helpers.run(call, inputs{start})"])
 

@@ -17,9 +17,9 @@ from gradcheck.conformance.behaviour import Behaviour, classify_deviation
 from gradcheck.conformance.releases import deviations_of
 from gradcheck.conformance.scenario_code import (
     as_lists,
-    call_of,
     expected_values,
     indented,
+    layer_call,
     parameter_lines,
     tensor_lines,
 )
@@ -148,7 +148,7 @@ def apply_lines(scenario: Scenario) -> Iterator[str]:
     """The call of a layer, and backward from all its outputs."""
     cotangent = scenario.expect.cotangent
     start = "None" if cotangent is None else f"paddle.to_tensor({cotangent})"
-    yield f"out = {call_of(scenario)}"
+    yield f"out = {layer_call(scenario)}"
     yield "outs = out if isinstance(out, (list, tuple)) else [out]"
     yield "ends = [one for one in outs if isinstance(one, paddle.Tensor) and not one.stop_gradient]"
     yield "if ends:"

@@ -40,7 +40,7 @@ def input_arrays(case: Case) -> Iterator[tuple[str, Any, str, bool]]:
         yield name, array, dtype, spec.stop_gradient
 
 
-def call_of(scenario: Scenario) -> str:
+def layer_call(scenario: Scenario) -> str:
     """Return the call of a layer: the scenario's own, or ``apply`` of its last class."""
     classes = re.findall(r"^class (\w+)\(", str(scenario.layer), re.MULTILINE)
     return scenario.call or f"{classes[-1]}.apply({', '.join(scenario.inputs)})"
