@@ -8,16 +8,21 @@ at the scenario's inputs.
 from __future__ import annotations
 
 import re
-import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from gradcheck.case.case import Case
-from gradcheck.case.input_arrays import make_input
 from gradcheck.conformance.releases import ReleaseFile
+from gradcheck.conformance.scenario_code import (
+    as_lists,
+    expected_values,
+    indented,
+    input_arrays,
+    layer_call,
+    parameter_lines,
+    tensor_lines,
+)
 from gradcheck.report.page import templates
 from gradcheck.spec.model import Expect, Scenario, is_static
 
@@ -67,7 +72,7 @@ def write_test(case: Case, release: ReleaseFile) -> str:
     fixture = "layer_calls" if counted(expect) else ""
     lines = [*mark_lines(scenario, release), f"def test_{name}({fixture}):"]
     body = [f'"""{(scenario.title or scenario.id).replace(chr(92), "")}."""', *body_lines(case)]
-    return "\n".join([*lines, textwrap.indent("\n".join(body), "    ")])
+    return "\n".join([*lines, *indented(body)])
 
 
 def mark_lines(scenario: Scenario, release: ReleaseFile) -> Iterator[str]:
@@ -85,18 +90,14 @@ def mark_lines(scenario: Scenario, release: ReleaseFile) -> Iterator[str]:
 def body_lines(case: Case) -> Iterator[str]:
     """Yield the body of a test."""
     scenario, expect = case.scenario, case.scenario.expect
-    for name, value in case.variables.items():
-        if name != "dtype":
-            yield f"{name} = {value!r}"
+    yield from parameter_lines(case)
     if scenario.script is not None:
         source = scenario.layer if isinstance(scenario.layer, str) else ""
         yield from expecting(expect, code_lines(f"{source}\n{scenario.script}"))
     else:
         yield from static_lines(case) if is_static(scenario.layer) else layer_lines(case)
-    for name, gradient in expect.grads.items():
-        yield f"assert helpers.same({name}.grad, {python_literal(gradient)})"
-    for expression, expected in expect.values.items():
-        yield f"assert helpers.same({' '.join(expression.split())}, {python_literal(expected)})"
+    for expression, expected in expected_values(expect):
+        yield f"assert helpers.same({expression}, {python_literal(expected)})"
     for function, number in counted(expect).items():
         yield f"assert layer_calls.{function} == {number}"
     if expect.gradient in ("matches", "differs"):
@@ -114,14 +115,10 @@ def layer_lines(case: Case) -> Iterator[str]:
     """Yield the call of a layer as users make it."""
     scenario, expect = case.scenario, case.scenario.expect
     yield from code_lines(str(scenario.layer))
-    for name, array, dtype, stopped in input_arrays(case):
-        values = f"np.array({array.tolist()!r})"
-        yield f"{name} = paddle.to_tensor({values}, dtype={dtype!r}, stop_gradient={stopped})"
+    yield from tensor_lines(case)
     names = ", ".join(scenario.inputs)
-    classes = re.findall(r"^class (\w+)\(", str(scenario.layer), re.MULTILINE)
-    call = scenario.call or f"{classes[-1]}.apply({names})"
-    yield f"inputs = {{{', '.join(f'{name!r}: {name}' for name in scenario.inputs)}}}"
-    yield f"call = lambda {names}: {call}"
+    yield f"inputs = dict({', '.join(f'{name}={name}' for name in scenario.inputs)})"
+    yield f"call = lambda {names}: {layer_call(scenario)}"
     start = "" if expect.cotangent is None else f", {python_literal(expect.cotangent)}"
     yield from expecting(expect, [f"out = helpers.run(call, inputs{start})"])
 
@@ -129,22 +126,12 @@ def layer_lines(case: Case) -> Iterator[str]:
 def static_lines(case: Case) -> Iterator[str]:
     """Yield a static layer's functions, which may use its Variables, and its inputs as arrays."""
     yield f"def functions({', '.join(case.scenario.inputs)}):"
-    yield from textwrap.indent("\n".join(code_lines(str(case.scenario.layer))), "    ").split("\n")
+    yield from indented(code_lines(str(case.scenario.layer)))
     yield "    return forward_fn, backward_fn"
     yield "inputs = {"
     for name, array, dtype, _ in input_arrays(case):
         yield f"    {name!r}: np.array({array.tolist()!r}, {dtype!r}),"
     yield "}"
-
-
-def input_arrays(case: Case) -> Iterator[tuple[str, Any, str, bool]]:
-    """Yield the inputs: name, values, dtype, and whether they have stop_gradient True."""
-    random = np.random.default_rng(case.seed)
-    for name, written in case.scenario.inputs.items():
-        spec = written.at(case.variables)
-        dtype = spec.dtype if spec.dtype_written else case.parameters.get("dtype", spec.dtype)
-        array = make_input(spec, dtype, random, Path(case.scenario.path).parent)
-        yield name, array, dtype, spec.stop_gradient
 
 
 def code_lines(source: str) -> list[str]:
@@ -161,7 +148,7 @@ def expecting(expect: Expect, body: Sequence[str]) -> Iterator[str]:
         return
     function = "raises" if expect.raises else "warns"
     yield f"with pytest.{function}({asked.type}):"
-    yield from textwrap.indent("\n".join(body), "    ").split("\n")
+    yield from indented(body)
 
 
 def counted(expect: Expect) -> dict[str, int]:
@@ -175,8 +162,3 @@ def python_literal(expected: Any) -> str:
     text = repr(as_lists(getattr(expected, "value", expected)))
     text = re.sub(r"\b(nan|inf)\b", r"np.\1", text) if "'" not in text else text
     return f"{text}, rtol={rtol}" if rtol is not None else text
-
-
-def as_lists(value: Any) -> Any:
-    """Return nested tuples as lists."""
-    return [as_lists(item) for item in value] if isinstance(value, (list, tuple)) else value

@@ -10,14 +10,19 @@ import ast
 import re
 import textwrap
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from gradcheck.case.case import Case
 from gradcheck.conformance.behaviour import Behaviour, classify_deviation
 from gradcheck.conformance.releases import deviations_of
+from gradcheck.conformance.scenario_code import (
+    as_lists,
+    expected_values,
+    indented,
+    layer_call,
+    parameter_lines,
+    tensor_lines,
+)
 from gradcheck.spec.model import BackendExpectation, Expect, Raises, Scenario
 from gradcheck.support.resources import is_bundled
 from gradcheck.support.user_error import UserError
@@ -28,8 +33,6 @@ HEADER = {
     "PyLayer": "from paddle.autograd import PyLayer",
 }
 """Names that a scenario's code has without an import, and the import of a program."""
-MOST_WRITTEN = 40
-"""Elements of an input that are written out; a larger one is drawn."""
 COMMENT_WIDTH = 100
 
 
@@ -105,18 +108,17 @@ def program_lines(case: Case, entries: list[BackendExpectation]) -> Iterator[str
     """The lines of a program made from the scenario."""
     scenario, expect = case.scenario, case.scenario.expect
     in_world = scenario.world_at(case.parameters) is not None
-    variables = {name: value for name, value in case.variables.items() if name != "dtype"}
-    parameters = [f"{name} = {value!r}" for name, value in variables.items()]
+    parameters = parameter_lines(case)
     layer = scenario.layer.rstrip().split("\n") if isinstance(scenario.layer, str) else []
     if scenario.script is not None:
         body = [*parameters, *layer, *scenario.script.rstrip().split("\n")]
     elif layer and "forward_fn" not in str(scenario.layer) and not in_world:
         yield from [*parameters, *layer, ""]
-        yield from input_lines(case)
+        yield from tensor_lines(case)
         body = list(apply_lines(scenario))
     else:
         raise NoProgramError(f"{scenario.id}: `gradcheck run {scenario.id}` alone shows it")
-    checks = list(asserted(expect))
+    checks = [assertion(*expected) for expected in expected_values(expect)]
     observed = (entry.observed for entry in entries)
     ends = any(o is not None and (o.crash or o.raises) for o in observed)
     if not (checks or expect.raises or expect.warns or ends):
@@ -142,29 +144,11 @@ def expected_end(body: list[str], expect: Expect) -> Iterator[str]:
         yield from body
 
 
-def input_lines(case: Case) -> Iterator[str]:
-    """The inputs as Tensors, with the values that the scenario has."""
-    from gradcheck.case.input_arrays import make_input  # here: it brings the engine along
-
-    random = np.random.default_rng(case.seed)
-    for name, written in case.scenario.inputs.items():
-        spec = written.at(case.variables)
-        array = make_input(spec, spec.dtype, random, Path(case.scenario.path).parent)
-        values = f"np.random.default_rng(0).standard_normal({list(array.shape)})"
-        if 0 < array.size <= MOST_WRITTEN:
-            floats = array.dtype.kind == "f"
-            values = str((array.astype("float64").round(3) if floats else array).tolist())
-        stopped = f"stop_gradient={spec.stop_gradient}"
-        yield f"{name} = paddle.to_tensor({values}, dtype={spec.dtype!r}, {stopped})"
-
-
 def apply_lines(scenario: Scenario) -> Iterator[str]:
     """The call of a layer, and backward from all its outputs."""
-    classes = re.findall(r"^class (\w+)\(", str(scenario.layer), re.MULTILINE)
-    arguments = ", ".join(scenario.inputs)
     cotangent = scenario.expect.cotangent
     start = "None" if cotangent is None else f"paddle.to_tensor({cotangent})"
-    yield f"out = {scenario.call or f'{classes[-1]}.apply({arguments})'}"
+    yield f"out = {layer_call(scenario)}"
     yield "outs = out if isinstance(out, (list, tuple)) else [out]"
     yield "ends = [one for one in outs if isinstance(one, paddle.Tensor) and not one.stop_gradient]"
     yield "if ends:"
@@ -190,29 +174,16 @@ def caught(body: list[str], asked: Raises) -> Iterator[str]:
     yield f"    raise AssertionError('nothing was raised, but {asked.type} is required')"
 
 
-def indented(lines: list[str]) -> list[str]:
-    """Lines one level further in."""
-    return textwrap.indent("\n".join(lines), "    ").split("\n")
-
-
-def asserted(expect: Expect) -> Iterator[str]:
-    """The assertions at the end."""
-    for name, wanted in expect.grads.items():
-        yield assertion(f"{name}.grad", wanted)
-    for expression, expected in expect.values.items():
-        yield assertion(" ".join(expression.split()), getattr(expected, "value", expected))
-
-
-def assertion(expression: str, wanted: Any) -> str:
+def assertion(expression: str, expected: Any) -> str:
     """``assert`` that an expression has a value."""
+    wanted = as_lists(getattr(expected, "value", expected))
     if wanted is None:
         return f"assert ({expression}) is None, {expression}"
     if isinstance(wanted, bool):
         return f"assert bool({expression}) is {wanted}"
     if isinstance(wanted, str):
         return f"assert str({expression}) == {wanted!r}, {expression}"
-    if isinstance(wanted, (list, tuple)) and any(isinstance(one, str) for one in wanted):
-        return f"assert [*{expression}] == {[*wanted]!r}, {expression}"
-    listed = str(wanted).replace("(", "[").replace(",)", "]").replace(")", "]")
+    if isinstance(wanted, list) and any(isinstance(one, str) for one in wanted):
+        return f"assert [*{expression}] == {wanted}, {expression}"
     there = f"{expression} is not None and " if expression.endswith(".grad") else ""
-    return f"assert {there}np.allclose({expression}, {listed}), {expression}"
+    return f"assert {there}np.allclose({expression}, {wanted}), {expression}"
