@@ -25,7 +25,7 @@ from gradcheck.case.gradient_check import (
 )
 from gradcheck.case.input_arrays import NoInputError
 from gradcheck.case.instead import Instead
-from gradcheck.case.layer import ScenarioLayer, WrongCotangent
+from gradcheck.case.layer import ScenarioLayer, WrongCotangent, unchanged
 from gradcheck.case.layer_calls import LayerCalls
 from gradcheck.case.layer_signature import CANNOT_CHECK
 from gradcheck.case.naming import is_file
@@ -185,7 +185,7 @@ class Run:
         self,
         backend: Backend,
         namespace: Namespace,
-        counterpart: Callable[[Any], Any] | None = None,
+        counterpart: Callable[[Any], Any] = unchanged,
         eager: bool = False,
     ) -> ScenarioLayer:
         """The scenario's layer on a backend.
@@ -386,7 +386,7 @@ class Run:
     def make_twin(self, engine: Backend) -> ScenarioLayer:
         """The layer on the engine, in place of Paddle where it is Paddle's."""
         namespace = {**new_namespace(engine), **self.case.variables}
-        counterpart = None
+        counterpart: Callable[[Any], Any] = unchanged
         if engine is not self.backend:
             namespace["__builtins__"] = builtins_of(engine)
             counterpart = Translation(self.backend, engine).whole

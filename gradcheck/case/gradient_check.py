@@ -299,14 +299,12 @@ class Finding(NamedTuple):
 
 def judge(gradient: GradientSummary, expect: Expect) -> list[Finding]:
     """The findings of the gradient check for a scenario that says what backward is."""
-    verdict = gradient.verdict
-    if verdict is Status.INCONCLUSIVE:
-        return [Finding(verdict, gradient.why)]
-    if expect.gradient == "differs":
+    if expect.gradient == "differs" and gradient.verdict is not Status.INCONCLUSIVE:
         return judge_difference(gradient, expect)
-    if verdict is Status.KINK:
-        return [Finding(verdict, gradient.why)]
-    return [Finding(verdict, gradient.headline())] if verdict is Status.FAIL else []
+    if gradient.verdict is Status.PASS:
+        return []
+    is_wrong = gradient.verdict is Status.FAIL
+    return [Finding(gradient.verdict, gradient.headline() if is_wrong else gradient.why)]
 
 
 def judge_difference(gradient: GradientSummary, expect: Expect) -> list[Finding]:

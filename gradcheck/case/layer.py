@@ -66,12 +66,16 @@ def require_functions(layer: LayerRef, function: Any, gradient: Any) -> None:
             )
 
 
+def unchanged(value: Any) -> Any:
+    """An imported layer as it is, for the backend that it was written for."""
+    return value
+
+
 class ScenarioLayer(TensorFunction):
     """A scenario's layer, its inputs and its call, on one backend.
 
     Args:
-        counterpart: makes one for this backend of a layer that is imported; None for the layer
-            itself.
+        counterpart: makes one for this backend of a layer that is imported.
     """
 
     default_call = ""
@@ -82,7 +86,7 @@ class ScenarioLayer(TensorFunction):
         case: Case,
         backend: Backend,
         namespace: Namespace,
-        counterpart: Callable[[Any], Any] | None = None,
+        counterpart: Callable[[Any], Any] = unchanged,
     ) -> None:
         self.backend, self.namespace, self.counterpart = backend, namespace, counterpart
         self.scenario = scenario = case.scenario
@@ -127,20 +131,25 @@ class ScenarioLayer(TensorFunction):
                     default = f"{name}.apply({arguments})"  # of the last class
         elif isinstance(layer, LayerRef):
             default = self.load_reference(layer, namespace)
-        elif isinstance(layer, LayerOp) and layer.op in OPERATIONS:
-            default = f"paddle.{layer.op}({arguments})"
-        elif isinstance(layer, LayerOp) and (place := installed_operations().get(layer.op)):
-            name = layer.op.rpartition(".")[2]
-            namespace[name] = named_in(self.import_module(place), place)
-            default = f"{name}({arguments})"
-        else:  # no spec file gets here
-            raise ValueError(f"not a layer, nor an operation that may be named: {layer!r}")
+        else:
+            assert layer is not None
+            default = self.load_operation(layer, namespace, arguments)
         code = self.compile_call(scenario.call or default)
         for name in code.co_names:
             if callable(value := namespace.get(name)):
                 namespace[name] = target = adapted(self.backend, value)
                 refuse_layer(target, self.backend.packages)
         return NamespaceCall(namespace, code)
+
+    def load_operation(self, layer: LayerOp, namespace: Namespace, arguments: str) -> str:
+        """Return the call of an operation of Paddle, or of one that an installed package adds."""
+        if layer.op in OPERATIONS:
+            return f"paddle.{layer.op}({arguments})"
+        place = installed_operations().get(layer.op)
+        if place is None:  # no spec file gets here
+            raise ValueError(f"not a layer, nor an operation that may be named: {layer!r}")
+        namespace[layer.name] = named_in(self.import_module(place), place)
+        return f"{layer.name}({arguments})"
 
     import_module = staticmethod(module_of_reference)
     """Gives the module of what a layer refers to."""
@@ -152,16 +161,15 @@ class ScenarioLayer(TensorFunction):
         """
         scenario = self.scenario
         module = self.import_module(layer.ref, self.folder)
-        target = named_in(module, layer.ref)
-        if not scenario.call:
-            target = instance_of(target, self.backend)
-        wanted = {layer.name: target}
+        target, wanted = named_in(module, layer.ref), dict[str, Any]()
         if scenario.call:
             own = {*namespace, *variables(self.inputs), layer.name}
-            wanted |= self.names_from_module(scenario.call, module, own)
+            wanted = self.names_from_module(scenario.call, module, own)
+        else:
+            target = instance_of(target, self.backend)
         self.defined_line = first_line(target)
-        for name, value in wanted.items():
-            namespace[name] = self.counterpart(value) if self.counterpart else value
+        for name, value in {layer.name: target, **wanted}.items():
+            namespace[name] = self.counterpart(value)
         if layer.backward is not None:  # a function of NumPy arrays is the same on every backend
             gradient = self.import_module(layer.backward, self.folder)
             pull = named_in(gradient, layer.backward)

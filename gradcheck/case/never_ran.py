@@ -13,7 +13,7 @@ from gradcheck.case.foreign_frameworks import foreign_framework, refuse_layer
 from gradcheck.case.function import NamespaceCall, TensorFunction
 from gradcheck.case.layer_calls import Way, subclasses
 from gradcheck.case.of_arrays import layer_of_arrays
-from gradcheck.case.reachable import code_of_call, reads, references_of_function, walk
+from gradcheck.case.reachable import code_of_call, reads, references_of_function, traverse
 from gradcheck.result import GREEN, Diagnosis, GradientSummary, Status
 
 CODE = "GC125"
@@ -129,9 +129,9 @@ class Subject:
         if len(layers) == 1:
             self.checked = self.calls.key(layers[0])
             self.is_of_library |= self.checked is None
-        walk(start, self.follow_training)
+        traverse(start, self.follow_training)
         self.in_training = [*self.named]
-        walk(self.in_eval_mode, self.follow_value)
+        traverse(self.in_eval_mode, self.follow_value)
 
     def refuse_foreign(self) -> None:
         """Implements `refuse_foreign_layers`."""

@@ -1,7 +1,7 @@
 """What code can reach: the objects that it names or holds, each once, and whose they are.
 
 `references` gives all that an object refers to, `reads` only what calling it names. A question
-about user code is one `walk` along either.
+about user code is one traversal along either.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Reference = tuple[Any, Any]
 
 CLOSED = sys.stdlib_module_names | FRAMEWORK_PACKAGES | {"numpy", "gradcheck"}
 """Packages of which no function refers to what a user has made, wherever they are installed."""
-PARTS: dict[type, tuple[str, ...]] = {
+PARTS_OF_WRAPPERS: dict[type, tuple[str, ...]] = {
     functools.partial: ("func", "args", "keywords"),
     MethodType: ("__func__", "__self__"),
     BuiltinFunctionType: ("__self__",),
@@ -145,7 +145,7 @@ def read_of_modules(function: FunctionType) -> Iterator[tuple[str, str, Any]]:
 
 
 # ------------------------------ objects
-def walk(start: Iterable[Any], follow: Callable[[Any], Iterable[Any]]) -> list[Any]:
+def traverse(start: Iterable[Any], follow: Callable[[Any], Iterable[Any]]) -> list[Any]:
     """Objects, and all that `follow` gives of them, each once, each before what it leads to."""
     seen, waiting = dict[Any, Any](), [*start][::-1]
     while waiting:
@@ -170,7 +170,7 @@ def reachable(function: Any) -> list[Any]:
         if isinstance(value, functools.partial) or is_open(package_of(value), home):
             yield from (item for _, item in references(value))
 
-    return walk([function], follow)
+    return traverse([function], follow)
 
 
 def references(value: Any) -> Iterable[Reference]:
@@ -184,7 +184,7 @@ def references(value: Any) -> Iterable[Reference]:
         return value.items()
     if isinstance(value, (list, tuple)):
         return enumerate(value)
-    if parts := next(filter(None, map(PARTS.get, type(value).__mro__)), None):
+    if parts := next(filter(None, map(PARTS_OF_WRAPPERS.get, type(value).__mro__)), None):
         return enumerate(getattr(value, part) for part in parts)
     return members_of(value)
 

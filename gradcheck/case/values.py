@@ -122,8 +122,6 @@ def mismatch(got: Any, expected: Any, rtol: float | None) -> str:
     if expected is None or isinstance(expected, (bool, str)):
         return plain_mismatch(got, expected)
     wanted_text = f"expected {value_text(expected)}, got "
-    if got is None or isinstance(got, str):
-        return wanted_text + repr_of(got)
     try:
         values, wanted = np.asarray(got), np.asarray(expected)
     except (TypeError, ValueError):

@@ -44,6 +44,9 @@ KNOWN = {
     "warns": ("warning", frozenset(name for name in EXCEPTIONS if name.endswith("Warning"))),
 }
 """Sections of an expectation that name a class, what that is, and Python's own of the kind."""
+# `re` makes a table of 64 kB for a range that ends beyond ASCII, and with (?i) looks at each
+# character in it: a pattern of 1,000 characters takes 0.4 s, or a minute.
+_WIDE_RANGE = re.compile(r"\[.*-(?:[^\x00-\x7f]|\\[uUN])", re.DOTALL)
 PATTERN = "the pattern"
 _MODES: dict[str, CompileMode] = {
     "the layer": "exec",
@@ -204,10 +207,13 @@ def _compile_anew(source: str, what: str) -> PythonCode | Violation:
 
 
 def _pattern_mistake(pattern: str, what: str) -> Violation | None:
-    """Return why `pattern`, which is `what`, cannot be compiled.
+    """Return why `pattern`, which is `what`, cannot be compiled, or would take long to compile.
 
     It is searched for while a case runs, within its time limit.
     """
+    if _WIDE_RANGE.search(pattern):
+        message = "a range in a regular expression must end with an ASCII character"
+        return Violation((), message, "write the characters one by one, such as [αβγ], or '.'")
     try:
         re.compile(pattern)
     except (re.error, OverflowError, RecursionError) as error:

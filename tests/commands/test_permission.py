@@ -29,7 +29,7 @@ CODE = {
     "values of a backend": (
         f"    layer: {{op: tanh}}\n    inputs: {{x: {{shape: [1]}}}}\n    backends:\n      numpy:\n        expect:\n"
         f"          values:\n            {TRAP}: null\n",
-        f"a.grad.yaml:11: trap would run the expression {TRAP}",
+        f"a.grad.yaml:12: trap would run the expression {TRAP}",
     ),
 }
 

@@ -286,6 +286,10 @@ def test_a_wrong_schema_and_a_missing_one(diagnose):
         (INPUT + "expect: {raises: {type: 'a b'}}", "3:25 type 'a b' is not well formed", "Class of the exception"),
         (INPUT + "expect: {raises: {type: E, phase: back}}", "3:35 unknown phase 'back'", "did you mean 'backward'?"),
         (INPUT + "expect: {raises: {type: E, message: 3}}", "3:37 message must be text, not 3", "in quotes"),
+        (
+            INPUT + "expect: {warns: {type: E, message: {re: '(?i)[a-\U0010ffff]'}}}",
+            "3:41 a range in a regular expression must end with an ASCII character", "write the characters one by one",
+        ),
         (INPUT + "expect: {raises: {type: E, message: {re: '('}}}", "3:42 not a regular expression: missing )", "back"),
         (INPUT + "expect: {calls: {forwards: 1}}", "3:18 unknown key 'forwards' in calls", "did you mean 'forward'?"),
         (INPUT + "expect: {values: {'x =': 1}}", "3:22 the expression is not valid Python: invalid syntax", ""),
@@ -564,7 +568,7 @@ def test_long_code_belongs_into_a_module(scenario_mistakes):
 
 
 @pytest.mark.parametrize(
-    "pattern", ["[αβγ]+-[α-ω]", "a{1,9}", "(?i)[a-z]+ [A-Z]", "[^-]", "(?s)a.*b", r"\\[2, 3\\] × [0-9]"]
+    "pattern", ["[αβγ]+-x", "a{1,9}", "(?i)[a-z]+ [A-Z]", "[^-]", "(?s)a.*b", r"\\[2, 3\\] × [0-9]"]
 )
 def test_usual_patterns_are_read(mistakes, pattern):
     scenario = f"{{id: s, script: x, expect: {{raises: {{type: E, message: {{re: '{pattern}'}}}}}}}}"
