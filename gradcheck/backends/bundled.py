@@ -86,7 +86,8 @@ class BundledBackend(PaddleApi):
         super().__init__(import_module("paddle" if install else "pylayer.paddle"))
 
     def tensor(self, array: Array, dtype: str | None, *, stop_gradient: bool) -> Tensor:
-        if dtype is None and type(array) is np.ndarray and array.dtype in BY_NUMPY:
+        known = BY_NUMPY.get(array.dtype) if type(array) is np.ndarray else None
+        if known is not None and dtype in (None, known.name):
             # what `to_tensor` makes of it, which most evaluations begin with
             return Tensor(default_module().array(array, order="C"), None, stop_gradient)
         return self.to_tensor(array, dtype, stop_gradient=stop_gradient)

@@ -25,6 +25,7 @@ from gradcheck.case.layer_signature import signature_of
 from gradcheck.case.reachable import frameworks_of, reachable
 from gradcheck.case.world import Declared, without_marks
 from gradcheck.case.world_call import FunctionOfWorld, WorldCall
+from gradcheck.checking.precision import dtype_name
 from gradcheck.spec.containers import filled, flat_names
 from gradcheck.spec.literals import Placement
 
@@ -107,17 +108,20 @@ def tensor_function(
     for number, (name, value) in enumerate(given.items()):
         check_argument(backend, repr(name) if name in keywords else f"argument {number}", value)
     arrays, stopped = argument_arrays(backend, given)
-    dtypes = {name: array.dtype.name for name, array in arrays.items()}
+    dtypes = {name: dtype_name(array.dtype) for name, array in arrays.items()}
 
     def call_of(function: Any) -> Call:
         apply: Callable[..., Any] = function.apply if signature.is_applied else function
 
         def call(tensors: Mapping[str, Any]) -> Any:
-            values = {
-                name: filled(name, value, tensors, backend.map_leaves)
-                for name, value in given.items()
-            }
-            by_name = {name: values.pop(name) for name in keywords}
+            # A loop, as each evaluation comes here: up to Python 3.11 a comprehension is a call.
+            values = dict[str, Any]()
+            for name, value in given.items():
+                if name in tensors:
+                    values[name] = tensors[name]
+                else:
+                    values[name] = filled(name, value, tensors, backend.map_leaves)
+            by_name = dict(zip(keywords, map(values.pop, keywords), strict=True))
             return apply(*values.values(), **by_name)
 
         return call

@@ -14,7 +14,7 @@ from gradcheck.backends.base import Backend, kind_of, load_backend
 from gradcheck.case.broken_contracts import leave_out_own_place, refused
 from gradcheck.case.engine_twin import Translation, builtins_of, speaking_for
 from gradcheck.case.foreign_frameworks import ForeignFrameworkError
-from gradcheck.case.function import as_users, output_names
+from gradcheck.case.function import output_names
 from gradcheck.case.gradient_check import (
     SEVERITY,
     Expectation,
@@ -239,7 +239,7 @@ class Run:
         """Call the layer once as its users do, take gradients, and check the results."""
         with self.expected_exception() as found:
             cotangent = self.expect.cotangent
-            self.gradients = as_users(self.backend, self.calls, layer.documented, cotangent)
+            self.gradients = self.calls.run(layer.documented, cotangent)
             if self.case.compared:
                 outputs = layer.documented_outputs
                 named = [*zip(output_names(len(outputs)), outputs, strict=True)]

@@ -5,13 +5,11 @@ from __future__ import annotations
 import copy
 import functools
 import gc
-import warnings
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from inspect import getattr_static
 from itertools import compress
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
@@ -29,7 +27,7 @@ from gradcheck.backends.base import (
     is_differentiable,
 )
 from gradcheck.case.broken_contracts import NoGradient
-from gradcheck.case.layer_calls import LayerCalls
+from gradcheck.case.layer_calls import LayerCalls, definer
 from gradcheck.case.observe import (
     ELSEWHERE,
     LayerContracts,
@@ -49,26 +47,6 @@ if TYPE_CHECKING:
 
 Call = Callable[[dict[str, Tensor]], Any]
 """Takes Tensors by name, and returns whatever a layer returns."""
-
-
-def as_users(backend: Backend, calls: LayerCalls, function: Callable[..., Any], *given: Any) -> Any:
-    """Call the user's code, with the layers that it runs noted in `calls`.
-
-    Process-wide settings are as before afterwards, which a layer may change. They are NumPy's
-    handling of errors, the filters of warnings, and those of the backend: the layer's are in force
-    while it runs, not while gradcheck computes.
-    """
-    settings = backend.settings()
-    filters = list(warnings.filters)
-    try:
-        with np.errstate(), backend.observing(calls):
-            return function(*given)
-    finally:
-        backend.restore_settings(settings)
-        if warnings.filters != filters:
-            warnings.filters[:] = filters  # type: ignore[index]
-            with warnings.catch_warnings():  # makes Python look at the filters anew
-                pass
 
 
 def output_names(count: int) -> list[str]:
@@ -232,9 +210,11 @@ class TensorFunction:
         An error that the first evaluation does not raise is marked with the evaluation's number.
         """
         self.evaluations += 1
-        given = {n: t for n, t in tensors.items() if n not in self.closed_over}
+        given = dict(tensors)
+        for name in self.closed_over:
+            given.pop(name, None)
         try:
-            return as_users(self.backend, self.calls, self.backend.call, self.call, given)
+            return self.backend.call(self.call, given)
         except Exception as error:
             if self.evaluations > 1:
                 note = f"raised by evaluation {self.evaluations} of the check, not by those before"
@@ -264,22 +244,27 @@ class TensorFunction:
         create_graph: bool = False,
     ) -> list[Tensor | None]:
         """The gradients by `gradients_of`."""
-        options = outputs, cotangents, inputs, self.held, create_graph
-        found: list[Tensor | None] = as_users(
-            self.backend, self.calls, gradients_of, self.backend, *options
-        )
-        return found
+        return gradients_of(self.backend, outputs, cotangents, inputs, self.held, create_graph)
+
+    def pull_back(
+        self,
+        tensors: dict[str, Tensor],
+        cotangents: Sequence[Tensor | None],
+        create_graph: bool = False,
+    ) -> list[Tensor | None]:
+        """Call the function, and take the gradients of the inputs that need one."""
+        outputs = self.checked_outputs(tensors)
+        return self.gradients(outputs, cotangents, self.wanted(tensors), create_graph)
 
     # ----------------------------------------------------------------- the first call
     @property
     def only_applies(self) -> bool:
         """Whether the call is the base class's apply of a layer, which the backend reports before
         it looks up the forward: then no code calls a forward outside of it."""
-        subject, apply = self.subject, getattr_static(self.calls.base, "apply", None)
         return (
             self.backend.records
-            and isinstance(subject, type)
-            and getattr_static(subject, "apply", None) is apply
+            and isinstance(self.subject, type)
+            and definer(self.subject, "apply") is definer(self.calls.base, "apply")
         )
 
     @cached_property
@@ -289,15 +274,12 @@ class TensorFunction:
             self.close_over(self.leaves_named())  # what it reads is not known: what it refers to
         array, tensors = self.backend.array, self.tensors()
         inputs = [array(t).copy() for t in tensors.values()]  # the call may write into them
-        others: list[weakref.ref[Tensor]] = []
         with self.calls.watching_forwards(self.only_applies):
-            if not self.knows_leaves:
-                returned, reached = self.backend.reached(lambda: self.called(tensors))
-                own = set(map(id, tensors.values()))
-                others = [weakref.ref(leaf) for leaf in reached if id(leaf) not in own]
-                del reached
-            else:
-                returned = self.called(tensors)
+            call = functools.partial(self.calls.run, self.called, tensors)
+            returned, reached = (call(), []) if self.knows_leaves else self.backend.reached(call)
+        own = set(map(id, tensors.values()))
+        others = [weakref.ref(leaf) for leaf in reached if id(leaf) not in own]
+        del reached
         outputs = self.outputs(returned)
         claimed = list(map(self.backend.claims, outputs))
         arrays = [array(t) for t in outputs]
@@ -391,7 +373,8 @@ class TensorFunction:
 
     def forward(self, arrays: Sequence[Array]) -> list[Array]:
         """The outputs, computed in the grad mode in which users take gradients."""
-        return [self.backend.array(t) for t in self.checked_outputs(self.bound(arrays))]
+        outputs = self.calls.run(self.checked_outputs, self.bound(arrays))
+        return list(map(self.backend.array, outputs))
 
     def vjp(self, arrays: Sequence[Array], cotangents: Cotangents) -> InputGradients:
         """The gradients of the inputs; None where none is needed or defined.
@@ -399,11 +382,9 @@ class TensorFunction:
         Raises:
             NoGradient: one has another shape than its input, or its dtype holds no derivatives.
         """
-        inputs = self.bound(arrays)
-        ends, starts = self.checked_outputs(inputs), self.starts(cotangents, True)
-        gradients = self.in_places(
-            self.gradients(ends, starts, self.wanted(inputs)), self.first_call.needed
-        )
+        tensors, starts = self.bound(arrays), self.starts(cotangents, True)
+        found = self.calls.run(self.pull_back, tensors, starts)
+        gradients = self.in_places(found, self.first_call.needed)
         for name, gradient, x in zip(self.arrays, gradients, arrays, strict=True):
             if gradient is None:
                 continue
@@ -425,7 +406,8 @@ class TensorFunction:
     def recordable_call(self, arrays: Sequence[Array]) -> RecordableCall:
         """The leaves of a call at `arrays` that may be recorded, and that call."""
         tensors = self.bound(arrays)
-        return [*tensors.values()], functools.partial(self.checked_outputs, tensors)
+        call = functools.partial(self.calls.run, self.checked_outputs, tensors)
+        return [*tensors.values()], call
 
     def layer_calls(self) -> LayerCalls:
         """The layers of the evaluations at these arrays."""
@@ -449,7 +431,7 @@ class TensorFunction:
             return [name for name in given if not identical(array(inputs[name]), values[name])]
 
         with layers.watching():
-            outputs = self.checked_outputs(inputs)
+            outputs = self.calls.run(self.checked_outputs, inputs)
             arrays = [array(out).copy() for out in outputs]
             starts = starts_for(self.backend, arrays, cotangents)
             by_forward = changed()
@@ -463,7 +445,8 @@ class TensorFunction:
             ]
             interrupted = self.run_elsewhere()
             needed = list(map(self.backend.needs_gradient, inputs.values()))
-            gradients = self.gradients(outputs, starts, [*compress(inputs.values(), needed)])
+            wanted = [*compress(inputs.values(), needed)]
+            gradients = self.calls.run(self.gradients, outputs, starts, wanted)
         if layers.dtype_without_derivatives:
             raise NoGradient(f"a gradient of dtype {layers.dtype_without_derivatives}")
         self.marks = layers.marks()
@@ -490,7 +473,7 @@ class TensorFunction:
                 for name, array in self.arrays.items()
             }
             with suppress(Exception):
-                self.called(self.tensors(arrays))
+                self.calls.run(self.called, self.tensors(arrays))
                 return True
         return False
 
@@ -533,10 +516,11 @@ class TensorFunction:
         second: Cotangents,
     ) -> InputGradients:
         """The gradients, of inputs and cotangents, of the first gradients times `second`."""
-        inputs, starts = self.bound(arrays), self.starts(cotangents, False)
-        wanted, given = self.wanted(inputs), [s for s in starts if s is not None]
-        firsts = self.gradients(self.checked_outputs(inputs), starts, wanted, create_graph=True)
-        found = self.gradients(firsts, self.starts(second, True), [*wanted, *given])
+        tensors, starts = self.bound(arrays), self.starts(cotangents, False)
+        given = [s for s in starts if s is not None]
+        firsts = self.calls.run(self.pull_back, tensors, starts, True)
+        inputs = [*self.wanted(tensors), *given]
+        found = self.calls.run(self.gradients, firsts, self.starts(second, True), inputs)
         return self.in_places(found, [*self.first_call.needed, *(True for _ in given)])
 
 
@@ -572,9 +556,9 @@ class GradientFunction:
         tensors, starts = function.bound(inputs), function.starts(cotangents, False)
 
         def call() -> list[Tensor]:
-            wanted, ends = function.wanted(tensors), function.checked_outputs(tensors)
-            found = function.gradients(ends, starts, wanted, create_graph=True)
-            return [t * 0 if g is None else g for t, g in zip(wanted, found, strict=True)]
+            found = function.calls.run(function.pull_back, tensors, starts, True)
+            pairs = zip(function.wanted(tensors), found, strict=True)
+            return [t * 0 if g is None else g for t, g in pairs]
 
         return [*tensors.values(), *(s for s in starts if s is not None)], call
 

@@ -485,14 +485,18 @@ def worst(
     That a backward agrees with the derivative although it is declared to differ counts only if it
     does at every point.
     """
-    found: list[GradientSummary] = []
+    found, places = list[GradientSummary](), list[str]()
     for where, function in points:
-        found.append(check(function).model_copy(update={"where": where}))
+        places.append(where)
+        found.append(check(function))
         if found[-1].verdict is Status.FAIL and not agrees(found[-1]):
             break
     differing = [summary for summary in found if not agrees(summary)] or found
     chosen = min(differing, key=lambda summary: SEVERITY.index(summary.verdict))
-    together: dict[str, Any] = {"evaluations": sum(summary.evaluations for summary in found)}
+    together: dict[str, Any] = {
+        "evaluations": sum(summary.evaluations for summary in found),
+        "where": places[found.index(chosen)],
+    }
     if chosen.verdict is Status.PASS:
         together["certified"] = all(summary.certified for summary in found)
         together |= {"where": "", "marks": tuple(dict.fromkeys(m for s in found for m in s.marks))}

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from enum import IntEnum
 from typing import Any
+
+import numpy as np
 
 from gradcheck.backends.base import Backend, flat_tensors, package_of
 
@@ -54,6 +57,25 @@ class LayerCalls:
         self.latest: tuple[Any, Any] = (None, None)
         """The layer that was applied last, and its context, until its forward begins."""
 
+    def run(self, function: Callable[..., Any], *given: Any) -> Any:
+        """Call the user's code, with the layers that it runs noted.
+
+        Process-wide settings are as before afterwards, which a layer may change. They are NumPy's
+        handling of errors, the filters of warnings, and those of the backend: the layer's are in
+        force while it runs, not while gradcheck computes.
+        """
+        settings = self.backend.settings()
+        filters = list(warnings.filters)
+        try:
+            with np.errstate(), self.backend.observing(self):
+                return function(*given)
+        finally:
+            self.backend.restore_settings(settings)
+            if warnings.filters != filters:
+                warnings.filters[:] = filters  # type: ignore[index]
+                with warnings.catch_warnings():  # makes Python look at the filters anew
+                    pass
+
     # ----------------------------------------------------------------- what the backend reports
     def applied(self, layer: Any, context: Any) -> None:
         """Note that the forward of a layer is about to run, with this context."""
@@ -73,7 +95,7 @@ class LayerCalls:
         """A layer's key; None for one whose backward is a library's."""
         owner = layer
         if isinstance(layer, type):
-            owner = next((cls for cls in layer.__mro__ if "backward" in vars(cls)), self.base)
+            owner = definer(layer, "backward") or self.base
             if package_of(owner) in self.libraries:
                 return None
         return label(owner) if self.by_name else owner
@@ -158,6 +180,14 @@ class LayerCalls:
 
 inside_a_layer: ContextVar[bool] = ContextVar("inside_a_layer", default=False)
 """Whether the forward of a layer runs, here and on this rank."""
+
+
+def definer(layer: type, method: str) -> type | None:
+    """The class that a layer has a method from; None if it has none of that name."""
+    for cls in layer.__mro__:
+        if method in vars(cls):
+            return cls
+    return None
 
 
 def label(layer: Any) -> str:

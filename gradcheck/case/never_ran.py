@@ -11,7 +11,7 @@ from typing import Any
 from gradcheck.backends.base import package_of
 from gradcheck.case.foreign_frameworks import foreign_framework, refuse_layer
 from gradcheck.case.function import NamespaceCall, TensorFunction
-from gradcheck.case.layer_calls import Way, subclasses
+from gradcheck.case.layer_calls import Way, definer, subclasses
 from gradcheck.case.of_arrays import layer_of_arrays
 from gradcheck.case.reachable import code_of_call, reads, references_of_function, traverse
 from gradcheck.result import GREEN, Diagnosis, GradientSummary, Status
@@ -175,13 +175,11 @@ class Subject:
 
     def overrides_apply(self, layer: type) -> bool:
         """Whether a class has an apply other than PyLayer's."""
-        own, base = (inspect.getattr_static(cls, "apply") for cls in (layer, self.calls.base))
-        return own is not base
+        return definer(layer, "apply") is not definer(self.calls.base, "apply")
 
     def inherits_direct(self, layer: type) -> bool:
         """Whether a class has the forward of one whose forward was called directly."""
-        definer = next((cls for cls in layer.__mro__ if "forward" in vars(cls)), None)
-        return self.calls.ways.get(self.calls.key(definer)) is Way.DIRECT
+        return self.calls.ways.get(self.calls.key(definer(layer, "forward"))) is Way.DIRECT
 
     def name_of(self, key: Any) -> str:
         """The name of a layer in messages."""

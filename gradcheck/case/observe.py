@@ -147,26 +147,24 @@ class LayerContracts:
             if len(args) <= position:
                 return forward(*args, **kwargs)
             values = [*args[position + 1 :], *kwargs.values()]
+            tensors = self.tensors_in(values)
             context = next(iter(args[position : position + 1]), None)
             self.forward_calls[id(context)] = ForwardCall(
                 context,
                 [slot for value in values if (slot := self.tensor_argument(value))],
-                [tuple(t.shape) for t in self.tensors_in(values)],
+                [tuple(t.shape) for t in tensors],
             )
-            before = [
-                (name, t, self.array(t).copy())
-                for name, value in argument_names(forward, args[position + 1 :], kwargs)
-                for t in self.tensors_in(value)
-                if self.needs_gradient(t)
-            ]
+            before = [(t, self.array(t).copy()) for t in tensors if self.needs_gradient(t)]
             returned = forward(*args, **kwargs)
             may_change = self.backend.may_change(context, self.tensors_in(returned))
             allowed = set(map(id, [*may_change, *self.inputs.values()]))
-            self.changed_by_forward += [
-                f"argument {name} of {owner.__name__}"
-                for name, t, copy in before
-                if id(t) not in allowed and not identical(self.array(t), copy)
-            ]
+            changed = {id(t) for t, copy in before if not identical(self.array(t), copy)} - allowed
+            if changed:  # only then, as a signature takes longer to read than a small forward
+                self.changed_by_forward += [
+                    f"argument {name} of {owner.__name__}"
+                    for name, value in argument_names(forward, args[position + 1 :], kwargs)
+                    if not changed.isdisjoint(map(id, self.tensors_in(value)))
+                ]
             return returned
 
         return watched

@@ -92,11 +92,6 @@ class Mistake:
     """The projections of the right cotangent."""
     places: frozenset[Any]
     """Everywhere it is made, see `Edge.place`."""
-<<<<<<< HEAD
-    again: list[Mistake] = field(default_factory=list)
-    """This mistake in the other runs of its line."""
-=======
->>>>>>> w5-derive
     when: str = ""
     """In which runs of its line it is made, as in a loop, if it is not in one alone."""
 

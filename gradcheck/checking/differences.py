@@ -174,11 +174,11 @@ def derivative_of(line: Line, noise: Array) -> Derivative:
     0."""
     steps = sorted(line.samples)
     h = np.array([[RATIO**k] for k in steps])
-    ahead, behind = (np.stack([line.samples[k][side].change for k in steps]) for side in (0, 1))
-    noises = noise + FEW * EPS * np.stack(
-        [np.fmax(*(sample.size for sample in line.samples[k])) for k in steps]
-    )
-    sides = abs(np.stack([ahead, behind]))
+    pairs = [line.samples[k] for k in steps]
+    ahead = np.array([sample.change for sample, _ in pairs])
+    behind = np.array([sample.change for _, sample in pairs])
+    noises = noise + FEW * EPS * np.array([np.fmax(a.size, b.size) for a, b in pairs])
+    sides = abs(np.array([ahead, behind]))
     jumps = sides[:, 0] > FAR_BARS * (noises[0] + noises[1]) + abs(sides[:, 1] - sides[:, 0])
     changes, apart = sides.max(axis=0), (ahead + behind) / h
     # At the edge of the domain there is one side.
@@ -197,7 +197,7 @@ def derivative_of(line: Line, noise: Array) -> Derivative:
         kinked=(abs(kink.value) > FAR_BARS * kink.bar) | jumps.any(axis=0),
         nearby=np.where(nearby > 0, nearby, 0.0).max(axis=0),
         largest=changes.max(axis=0),
-        noise=np.broadcast_to(noise, both.value.shape),
+        noise=noise + np.zeros(both.value.shape),
         step=np.array(steps)[chosen],
     )
 
@@ -221,9 +221,10 @@ def balanced(values: Array, bars: Array) -> tuple[Interval, Array]:
     Args:
         values, bars: one row per step, the smallest first.
     """
-    low, high = np.full_like(values[0], -np.inf), np.full_like(values[0], np.inf)
-    alive, started = np.ones_like(low, dtype=bool), np.zeros_like(low, dtype=bool)
-    value, bar, step = np.zeros_like(low), high, np.zeros_like(low, dtype="int64")
+    shape = values.shape[1:]
+    value, step, started = np.zeros(shape), np.zeros(shape, "int64"), np.zeros(shape, bool)
+    alive, bar = ~started, value + np.inf
+    low, high = -bar, bar
     for k, (v, b) in enumerate(zip(values, bars, strict=True)):
         finite = np.isfinite(v)
         if k:

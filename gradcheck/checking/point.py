@@ -234,7 +234,7 @@ class FlatOutputs:
 
     def not_finite(self) -> tuple[int, tuple[int, ...]] | None:
         """The first element that is inf or NaN, if any."""
-        bad = np.flatnonzero(~np.isfinite(self.vector)).tolist() if self.size else []
+        bad = (~np.isfinite(self.vector)).nonzero()[0].tolist() if self.size else []
         return self.locate(self.element(bad[0])) if bad else None
 
 
@@ -386,8 +386,10 @@ class Point:
         given = self.everywhere if masks is None else masks
         found: list[Array | None] = []
         for x, scale, mask, infinite in zip(self.x, self.scales, given, self.infinite, strict=True):
-            free = None if mask is None else mask & ~infinite
-            found.append(None if free is None else random_direction(x, scale, random) * free)
+            if mask is None:
+                found.append(None)
+            else:
+                found.append(random_direction(x, scale, random) * (mask & ~infinite))
         return found
 
     def free_elements(self, masks: Sequence[Array | None] | None = None) -> list[Array]:

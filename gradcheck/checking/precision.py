@@ -307,10 +307,9 @@ class Measured:
 def median_response(response: Array, size: Array) -> Array:
     """Per row the median of the relative responses, those of lost entries left out; 0 where all
     are."""
-    relative = np.sort(
-        np.where(response <= UNKNOWN * size, response / np.where(size > 0, size, 1.0), np.inf),
-        axis=-1,
-    )
-    known = (relative < np.inf).sum(axis=-1, keepdims=True)
-    middle = np.take_along_axis(relative, np.maximum((known - 1) // 2, 0), axis=-1)
-    return np.where(known > 0, middle, 0.0)
+    relative = response / np.where(size > 0, size, 1.0)
+    rows = np.where(response <= UNKNOWN * size, relative, np.inf).reshape(-1, size.shape[-1])
+    rows.sort(axis=-1)
+    known = (rows < np.inf).sum(axis=-1)
+    middle = rows[np.arange(len(rows)), np.maximum((known - 1) // 2, 0)]
+    return np.where(known > 0, middle, 0.0).reshape(*size.shape[:-1], 1)

@@ -23,11 +23,7 @@ import numpy as np
 
 from gradcheck.deriving.agreement import KnownPoint
 from gradcheck.deriving.call import LayerCall, grad_mode_as
-<<<<<<< HEAD
 from gradcheck.deriving.dialects import NUMPY, PADDLE, Dialect, dialect_of
-from gradcheck.deriving.edits import LAST, Edit, edits, places_in
-=======
-from gradcheck.deriving.dialects import NUMPY, PADDLE, Dialect
 from gradcheck.deriving.edits import (
     LAST,
     Edit,
@@ -37,7 +33,6 @@ from gradcheck.deriving.edits import (
     places_in,
     stored_names,
 )
->>>>>>> w5-derive
 from gradcheck.deriving.graph import Node, NotDerived
 from gradcheck.deriving.printing import Printer, names_on_context, parsed
 from gradcheck.deriving.source import (

@@ -62,7 +62,7 @@ class CheckResult:
     @classmethod
     def of(cls, record: GradientSummary) -> CheckResult:
         """Return the result that a record of a check describes."""
-        return cls(**dict(record))
+        return cls(**vars(record))
 
     def summary(self) -> str:
         """Return one line: whose gradients are wrong or right, or why it is undecided."""
