@@ -189,8 +189,7 @@ def test_near_numbers_are_tied_within_their_rounding_alone(name: str, spacings: 
     f, right, tolerant = NEARLY_TIED[name]
     x = np.array([3.0, 3.0 * (1 + spacings * float(np.finfo(dtype).eps))], dtype)
     of_right, of_tolerant = (
-        verdict_of(f, x.copy(), backward=lambda x, g, b=b: (g * b(x)).astype(x.dtype))
-        for b in (right, tolerant)
+        verdict_of(f, x.copy(), backward=lambda x, g, b=b: (g * b(x)).astype(x.dtype)) for b in (right, tolerant)
     )
     assert of_right in GREEN
     if spacings == 1 and dtype == "float64":
