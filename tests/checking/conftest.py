@@ -1,4 +1,4 @@
-"""The verdict alone is tested here: a failure gets no fix, whose search takes longer (tests/deriving)."""
+"""The verdict alone is tested here: a failure gets no fix, whose search takes longer than the check."""
 
 from __future__ import annotations
 
