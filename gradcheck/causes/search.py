@@ -348,6 +348,7 @@ class CauseSearch:
                 yield group, paired(mistakes, group)
             if is_wide:
                 yield group, single(wide_mistakes, group)
+                yield group, single(self.in_every_run(group), group)
             if is_wide and is_whole and self.graph.recording.replays:
                 yield group, computed_otherwise(self.graph)
 
@@ -423,6 +424,26 @@ class CauseSearch:
                         found[k].append(mistake)
         graph.walks += sum(map(len, found)) / len(graph.recording.steps)
         return [[*m, *in_all_equals(graph, m), *in_all_runs_but_one(graph, m)] for m in found]
+
+    def in_every_run(self, group: Group) -> list[Mistake]:
+        """Wider mistakes of the last run of a line, made in all that have a share: a state that
+        starts as zeros has none in its first run."""
+        graph, cotangents = self.graph, self.cotangents[0]
+        last = {step: run[-1] for run in graph.runs for step in run}
+        candidates: dict[Any, list[Candidate]] = {}
+        runs: dict[Any, list[Mistake]] = {}
+        for edge in edges_of(graph, cotangents, graph.starts(cotangents), {*last}, is_wide=True):
+            if edge.of_call:
+                continue
+            line = edge.position, last[edge.step]  # the last run comes first
+            right = group.along(edge, edge.right)
+            for candidate in candidates.setdefault(line, [*all_candidates(edge)]):
+                along = group.along(edge, candidate.hand_on(edge))
+                mistake = Mistake.at(edge, candidate, along, right)
+                runs.setdefault((line, candidate), []).insert(0, mistake)
+        graph.walks += sum(map(len, runs.values())) / len(graph.recording.steps)
+        felt = [[m for m in run if m.right.any()] or run for run in runs.values()]
+        return [together(run, when=", each time") for run in felt]
 
     # ----------------------------------------------------------------- on a walk over the tape
     def confirmed(self, causes: Sequence[Cause]) -> list[Cause]:

@@ -167,12 +167,17 @@ PADDLE = Dialect(
 NUMPY = Dialect("NumPy", rules_of(NUMPY_CALLS, USUAL_FORMS), {"np": np, "np.linalg": np.linalg})
 
 
-@functools.cache
 def dialect_of(layer: PlayedLayer) -> Dialect:
     """The names of the library of a layer that is played."""
     names = layer.names
-    rules = rules_of(names.calls, USUAL_FORMS)
-    return Dialect(names.library, rules, names.modules, names.count, names.saved)
+    rules = library_rules(names.calls)
+    return Dialect(names.library, rules, names.modules, names.element_count, names.saved)
+
+
+@functools.cache
+def library_rules(calls: str) -> dict[str, list[TextRule]]:
+    """The rules of a library's table of calls, read once."""
+    return rules_of(calls, USUAL_FORMS)
 
 
 # --------------------------------------------------------------------------- what rules ask

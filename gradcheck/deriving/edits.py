@@ -149,34 +149,6 @@ def places_in(function: FunctionNode, useless: Sequence[ast.AST]) -> list[ast.ex
     return places
 
 
-def assignments_in(function: FunctionNode) -> list[ast.stmt]:
-    """The assignments of a function, also in loops and branches."""
-    kinds = ast.Assign, ast.AugAssign, ast.AnnAssign
-    return [node for node in ast.walk(function) if isinstance(node, kinds)]
-
-
-def names_in(node: ast.AST) -> set[str]:
-    """The names of variables in a node."""
-    return {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)}
-
-
-def stored_names(statement: Any) -> set[str]:
-    """The variables that an assignment changes, also by an index."""
-    targets = getattr(statement, "targets", None) or [statement.target]
-    return set().union(*map(names_in, targets))
-
-
-def names_behind(function: FunctionNode, result: ast.expr) -> set[str]:
-    """The variables that a result reads, through the assignments of its function."""
-    names, before = names_in(result), 0
-    while len(names) > before:
-        before = len(names)
-        for statement in assignments_in(function):
-            if stored_names(statement) & names:
-                names |= names_in(statement)
-    return names
-
-
 NOT_VALUES = ("func", "targets", "target")
 """Fields of nodes whose expressions are not values."""
 

@@ -24,15 +24,7 @@ import numpy as np
 from gradcheck.deriving.agreement import KnownPoint
 from gradcheck.deriving.call import LayerCall, grad_mode_as
 from gradcheck.deriving.dialects import NUMPY, PADDLE, Dialect, dialect_of
-from gradcheck.deriving.edits import (
-    LAST,
-    Edit,
-    assignments_in,
-    edits,
-    names_behind,
-    places_in,
-    stored_names,
-)
+from gradcheck.deriving.edits import LAST, Edit, edits, places_in
 from gradcheck.deriving.graph import Node, NotDerived
 from gradcheck.deriving.printing import Printer, names_on_context, parsed
 from gradcheck.deriving.source import (
@@ -219,21 +211,13 @@ class Repair:
         return dict.fromkeys(sorted(texts, key=lambda text: (len(text), text)))
 
     def useless(self) -> list[ast.AST]:
-        """The parts of backward in which no one edit makes it right: results that are right, or
-        all if several are wrong; assignments that a right result reads, or a wrong one does not."""
+        """The results of backward in which no one edit makes it right: those that are right, and
+        all if several are wrong."""
         returned, agreement = self.returned(), self.agreement
         if len(returned) != len(agreement):
             return []
         is_alone = agreement.count(False) == 1
-        results = [r for r, right in zip(returned, agreement, strict=True) if right or not is_alone]
-        read = [names_behind(self.function, result) for result in returned]
-        statements = [
-            statement
-            for statement in assignments_in(self.function)
-            if [bool(names & stored_names(statement)) for names in read]
-            != [not right for right in agreement]
-        ]
-        return [*results, *statements]
+        return [r for r, right in zip(returned, agreement, strict=True) if right or not is_alone]
 
     def returned(self) -> list[ast.expr]:
         """The expressions that backward returns, if it returns at one place."""
