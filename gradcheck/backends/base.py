@@ -100,7 +100,7 @@ class LibraryNames(NamedTuple):
     """A table of operations of the engine and their texts; see `gradcheck.deriving.dialects`."""
     modules: Mapping[str, ModuleType]
     """Where other functions are looked up, by how they are written."""
-    count: str = "{}.size"
+    element_count: str = "{}.size"
     """The number of elements of a Tensor."""
     saved: str = "ctx.saved_tensor()"
     """What forward saved, in backward."""

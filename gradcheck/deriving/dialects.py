@@ -7,7 +7,6 @@ that name.
 
 from __future__ import annotations
 
-import functools
 import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -167,14 +166,11 @@ PADDLE = Dialect(
 NUMPY = Dialect("NumPy", rules_of(NUMPY_CALLS, USUAL_FORMS), {"np": np, "np.linalg": np.linalg})
 
 
-
-
-@functools.cache
 def dialect_of(layer: PlayedLayer) -> Dialect:
     """The names of the library of a layer that is played."""
     names = layer.names
     rules = rules_of(names.calls, USUAL_FORMS)
-    return Dialect(names.library, rules, names.modules, names.count, names.saved)
+    return Dialect(names.library, rules, names.modules, names.element_count, names.saved)
 
 
 # --------------------------------------------------------------------------- what rules ask
