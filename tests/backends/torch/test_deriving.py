@@ -18,7 +18,7 @@ from .fresh import DTYPES, loaded, variants
 from .fresh_functions import INPUTS
 
 WITHOUT_FIX = {
-    *("LayerNorm_1", "LayerNorm_2", "CrossEntropy_1", "CrossEntropy_4", "CrossEntropy_5", "Normalise_2"),
+    *("LayerNorm_1", "LayerNorm_2", "CrossEntropy_1", "Normalise_2", "Solve_2", "Solve_5"),
     *("Cosine_2", "Rotary_5", "Smooth_1", "Smooth_2", "Dice_2", "Dice_3", "Margin_3", "Margin_4", "LogDet_2"),
 }
 """Mistakes that no one edit repairs: what is missing is more than that, or not saved."""
