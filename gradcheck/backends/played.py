@@ -59,6 +59,7 @@ class ForeignRow(Op):
         self.name, self.reads, self.positions = name, frozenset(), tuple(range(len(pulls)))
         self.arguments = self.inputs = tuple(f"x{k}" for k in self.positions)
         self.kernels, self.many, self.differentiable = {}, False, True  # type: ignore[assignment]
+        self.view_gradient = False
         self.vjps = tuple(vjp_of(pull, self.arguments) for pull in pulls)
 
 

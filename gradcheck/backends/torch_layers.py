@@ -140,17 +140,17 @@ class PlayedFunction:
 
 
 def fresh_tensors(args: Sequence[Any]) -> list[Any]:
-    """Arguments as ``apply`` gets them: new tensors, no leaves, as these may not be changed in
-    place."""
+    """Arguments as ``apply`` gets them: the engine's Tensors as new tensors of torch."""
+    return [fresh_tensor(value) if isinstance(value, Shadow) else value for value in args]
+
+
+def fresh_tensor(value: Shadow) -> Any:
+    """A new tensor; no leaf, as these may not be changed in place."""
+    tensor = tensor_of(value.array)
+    if is_floating_tensor(tensor) and not value.stop_gradient:
+        tensor.requires_grad_()
     with torch.enable_grad():
-        return [
-            tensor_of(v.array)
-            .requires_grad_(v.array.dtype.kind in "fc" and not v.stop_gradient)
-            .clone()
-            if isinstance(v, Shadow)
-            else v
-            for v in args
-        ]
+        return tensor.clone()
 
 
 def context_of(returned: Any) -> Any:

@@ -54,6 +54,6 @@ TORCH_NAMES = LibraryNames(
     "torch",
     CALLS,
     {"torch": torch, "torch.nn.functional": torch.nn.functional, "torch.linalg": torch.linalg},
-    count="{}.numel()",
+    element_count="{}.numel()",
     saved="ctx.saved_tensors",
 )

@@ -21,7 +21,7 @@ from pylayer.tensor.tensor import Tensor
 
 FunctionPasses = Callable[[TensorFunction], bool]
 """Whether the gradient check passes a function."""
-ForwardCall = tuple[Any, tuple[Any, ...], dict[str, Any]]
+AppliedCall = tuple[Any, tuple[Any, ...], dict[str, Any]]
 """A layer, and the arguments of its forward."""
 MOST_LAYERS = 8
 """Layers of one call that are looked at."""
@@ -47,7 +47,7 @@ def fix_of(function: TensorFunction, passes: FunctionPasses) -> Fix | None:
     return None
 
 
-def calls_on_engine(function: TensorFunction) -> Iterator[tuple[Any, ForwardCall]]:
+def calls_on_engine(function: TensorFunction) -> Iterator[tuple[Any, AppliedCall]]:
     """The layers that a call applies, each with the call of the engine's layer that it is, or that
     stands for it."""
     known = forward_calls(function)[:MOST_LAYERS]
@@ -86,9 +86,9 @@ def call_and_backward(
     return LayerCall.of(layer.pair[0], given, keywords, takes_arrays=True), backward
 
 
-def forward_calls(function: TensorFunction) -> list[ForwardCall]:
+def forward_calls(function: TensorFunction) -> list[AppliedCall]:
     """The layers that a call applies, each with the arguments of its first forward."""
-    found: dict[Any, ForwardCall] = {}
+    found: dict[Any, AppliedCall] = {}
 
     def watched(owner: type, forward: Callable[..., Any], position: int) -> Callable[..., Any]:
         @functools.wraps(forward)

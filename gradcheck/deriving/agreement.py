@@ -108,7 +108,8 @@ class KnownPoint:
     def results(self, backward: Callable[..., Any]) -> Any:
         """What a backward returns."""
         if self.call.played is not None:
-            return self.call.played.pull_back(backward, self.call.args, self.cotangents)
+            args = [as_tensor(v) if isinstance(v, np.ndarray) else v for v in self.call.args]
+            return self.call.played.pull_back(backward, args, self.cotangents)
         return backward(*self.arguments(), **self.keywords())
 
     def keywords(self) -> dict[str, Any]:

@@ -128,6 +128,11 @@ class LayerCall:
         """The function of forward as the user wrote it."""
         return self.function if self.played is None else self.played.written_forward
 
+    @property
+    def numpy_sources(self) -> Sequence[Any]:
+        """The functions whose NumPy code is recorded."""
+        return (self.function,) if self.played is None else ()
+
     def engine_value(self, value: Any) -> Any:
         """A value of the user's forward, which has run, as the engine has it."""
         if self.played is not None:

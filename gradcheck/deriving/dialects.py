@@ -7,7 +7,6 @@ that name.
 
 from __future__ import annotations
 
-import functools
 import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

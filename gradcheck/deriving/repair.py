@@ -76,7 +76,7 @@ class Repair:
         self.backward = inspect.unwrap(backward)
         if inspect.ismethod(self.backward):
             raise NotDerived("backward is a classmethod")
-        self.forward_code = Code((call.function,))
+        self.forward_code = Code(call.numpy_sources)
         self.point = KnownPoint.of(self.call, self.forward_code)
         self.agreement = self.point.agreement(self.backward)
         code = self.backward.__code__

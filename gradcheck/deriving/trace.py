@@ -108,7 +108,11 @@ def trace(call: LayerCall, seed: int = 0) -> Trace:
     token = recording.set(tracer)
     try:
         mode = grad_mode_as(not call.is_layer)
-        with mode, seen.of(call.written_forward.__code__), recording_numpy(Code((call.function,))):
+        with (
+            mode,
+            seen.of(call.written_forward.__code__),
+            recording_numpy(Code(call.numpy_sources)),
+        ):
             values = mapped(given, recorded_array) if call.takes_arrays else given
             args, count = list(values.values()), len(call.args)
             kwargs = dict(list(values.items())[count:])
