@@ -21,6 +21,7 @@ from gradcheck.backends.torch_operations import (
     OperationMode,
     Shadows,
     array_of,
+    is_floating_tensor,
     seen_by,
     tensor_of,
     tensors_among,
