@@ -74,6 +74,6 @@ def test_programs_that_do_as_asked_and_leave_something_else_differ(tmp_path: Pat
         scaled = (elements(y) * np.float32(change)).astype(np.float32)
         values = tuple(value_of("y", scaled.reshape(())) if value.name == "y" else value for value in one.values)
         other = cases[1].result(Status.PASS, "", values=values)
-        found = [result for result in SideBySide().beside([one, other]) if result.beside]
+        found = [result for result in SideBySide().with_comparisons([one, other]) if result.compared_with]
         assert len(found) == differ
         assert all("both do as documented, but y: 9 on numpy" in result.message for result in found)

@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 
 from gradcheck.case import gradient_check
+from gradcheck.checking.problem import no_fix
 
 
 @pytest.fixture(autouse=True)
 def no_fix_is_searched(monkeypatch: pytest.MonkeyPatch) -> None:
-    def unchanged(function: Any, summary: gradient_check.GradientSummary, settings: gradient_check.Settings) -> Any:
-        return summary
+    def search(function: Any, settings: gradient_check.Settings) -> Any:
+        return no_fix
 
-    monkeypatch.setattr(gradient_check, "with_fix", unchanged)
+    monkeypatch.setattr(gradient_check, "fix_search", search)

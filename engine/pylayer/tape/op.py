@@ -98,8 +98,6 @@ class Op(OpDef):
             return type(out)(map(Tensor, out)) if several else Tensor(out)
         outs = list(out) if several else out
         node = self.recorded(parents, raw, outs)
-        if watching is not NOBODY:
-            watching.observer.made(node, raw, outs)
         if not several:
             return Tensor(out, node, False)
         tensors = [Tensor(o, Output(node, k), False) for k, o in enumerate(outs)]
@@ -115,8 +113,12 @@ class Op(OpDef):
             shapes.append(getattr(value, "shape", ()))
             saved.append(() if parent is None else vjp.pick(*raw, out, i))
         if isinstance(out, list):
-            return SeveralOutputs(self, parents, saved, shapes, out)
-        return OpNode(self, parents, saved, shapes)
+            node: OpNode = SeveralOutputs(self, parents, saved, shapes, out)
+        else:
+            node = OpNode(self, parents, saved, shapes)
+        if (watching := watchers.get()) is not NOBODY:
+            watching.observer.made(node, raw, out)
+        return node
 
     def inputs_in(self, arguments: Sequence[Any]) -> list[Any]:
         """The arguments that must be Tensors, or numbers beside one."""
