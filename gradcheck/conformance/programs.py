@@ -2,7 +2,7 @@
 
 ``specs/programs/RULE.py`` shows the rule of that name. Comments at its end have what it prints, by
 release: ``# 3.3.1: None``. ``tests/specs/test_programs.py`` runs them. The findings of
-``docs/examples/paddle`` are such programs too.
+``docs/examples/paddle_programs`` are such programs too.
 """
 
 from __future__ import annotations

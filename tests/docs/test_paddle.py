@@ -18,7 +18,7 @@ from gradcheck.backends.base import version_of
 from gradcheck.conformance.programs import PlainProgram, read_program
 from gradcheck.conformance.releases import release_paths
 
-FOLDER = ROOT / "docs/examples/paddle"
+FOLDER = ROOT / "docs/examples/paddle_programs"
 PROGRAMS = {path.stem: read_program(path) for path in sorted((FOLDER / "programs").glob("*.py"))}
 NOT_ON_THE_ENGINE = {
     "c-split": "dist.spawn starts interpreters without it",
@@ -53,7 +53,7 @@ def outputs(*paths: Path, first: str = "") -> dict[str, str]:
 
 
 def test_the_page_has_what_the_programs_record(run: ModuleType) -> None:
-    assert run.PAGE.read_text(encoding="utf-8") == run.page(), "python docs/examples/paddle/run.py --page writes it"
+    assert run.PAGE.read_text(encoding="utf-8") == run.page(), "run.py --page writes it"
 
 
 @pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)

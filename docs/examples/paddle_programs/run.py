@@ -1,7 +1,7 @@
 """Runs the findings in Paddle on each release that has a release file, and writes docs/paddle.md.
 
-python docs/examples/paddle/run.py [NAME …]    # run all programs or these, record what they print, write the page
-python docs/examples/paddle/run.py --page      # only write the page from what is recorded
+python docs/examples/paddle_programs/run.py [NAME …]  # run all or these, record the output, write the page
+python docs/examples/paddle_programs/run.py --page      # only write the page from what is recorded
 
 `gradcheck backends add paddle@3.3.1` makes the environment of a release; a release without one is an error. A program
 is a file of `programs/`: its title and what it is about as comments, the code, what is right, and what each release
@@ -31,7 +31,7 @@ HEAD = """# Findings in Paddle
 What gradcheck and its suite found in Paddle itself, each with a program that needs Paddle alone. `right` is by
 mathematics, or what Paddle does elsewhere; an exception is printed as its type, and a process that dies as its signal.
 Each program was run on each of the {count} releases named below, on a CPU; "fixed in" names the release that was run.
-Everything here is written by [`docs/examples/paddle/run.py`](examples/paddle/run.py) from
+Everything here is written by [`docs/examples/paddle_programs/run.py`](examples/paddle_programs/run.py) from
 the programs beside it; what contradicts a sentence of Paddle's documents is in
 [the matrix](matrix.md), and layers of other packages are in [their own findings](findings.md).
 

@@ -1,6 +1,6 @@
 """Runs programs on the Paddle of this interpreter, and prints what each of them prints as JSON.
 
-python docs/examples/paddle/runner.py PROGRAM…
+python docs/examples/paddle_programs/runner.py PROGRAM…
 
 Of a program it is the last line, the type of the exception that ends it, or the name of the signal that does. Paddle is
 imported once, and each program has a fork of this process. `run.py` starts it with the interpreter of each release.
