@@ -106,12 +106,6 @@ class Mistake:
         return self.candidate is SHARE
 
     @property
-    def is_another(self) -> bool:
-        """Whether it is another cotangent than the right one: a rule may not read what differs."""
-        apart, size = abs(self.along - self.right).max(), abs(self.right).max()
-        return self.scales or bool(apart > EXACT_TO * size)
-
-    @property
     def simple_factors(self) -> Sequence[float]:
         """The plainest of its factors; none if it is too far-fetched."""
         if self.cost > DEAREST:
@@ -297,7 +291,8 @@ class CauseSearch:
         """
         graph, wrong = self.graph, self.wrong
         size = sum(array.size for array in graph.recording.arrays)
-        if size > MOST_TAPE_NUMBERS or not self.is_affine():
+        finite = all(np.isfinite(claimed.error).all() for claimed in self.claimed.values())
+        if size > MOST_TAPE_NUMBERS or not finite:
             return []
         ruled = set(graph.recording.steps) if size <= MOST_RULED else set[Step]()
         # Rules that read other values are as many as the operations, each for one walk.
@@ -312,7 +307,8 @@ class CauseSearch:
             found += self.confirmed(repeated(graph, mistakes, everything.within))
 
         explained = frozenset[int]().union(*(cause.explains for cause in found))
-        if not explained.issuperset(wrong) and self.point.problem.find_fix() is None:
+        is_left = not explained.issuperset(wrong) and self.is_affine()
+        if is_left and self.point.problem.find_fix() is None:
             groups = [everything, *(self.group([k]) for k in wrong if len(wrong) > 1)]
             groups = [g for g in groups if g.tangents and not explained.intersection(g.inputs)]
             for group, causes in self.wider_proposals(groups, ruled):
@@ -416,12 +412,14 @@ class CauseSearch:
             if edge.position not in without_share and not is_wide:
                 candidates.insert(0, SHARE)
             right = {k: groups[k].along(edge, edge.right) for k in moving}
+            least = {k: EXACT_TO * abs(projected).max() for k, projected in right.items()}
             for candidate in candidates:
                 value = candidate.hand_on(edge)
                 for k in moving:
-                    mistake = Mistake.at(edge, candidate, groups[k].along(edge, value), right[k])
-                    if mistake.is_another:
-                        found[k].append(mistake)
+                    along = groups[k].along(edge, value)
+                    # If they are the same, the rule does not read what would be another.
+                    if candidate is SHARE or abs(along - right[k]).max() > least[k]:
+                        found[k].append(Mistake.at(edge, candidate, along, right[k]))
         graph.walks += sum(map(len, found)) / len(graph.recording.steps)
         return [[*m, *in_all_equals(graph, m), *in_all_runs_but_one(graph, m)] for m in found]
 
