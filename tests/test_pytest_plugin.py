@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from releases import make_environment
+from square import layer, module
 
 from gradcheck import pytest_plugin
 
@@ -18,28 +19,19 @@ for name in ("api", "report.result_text", "run.plan", "spec.read"):
 
 ROOT = Path(__file__).parents[1]
 HEAD = "schema: gradcheck/v1\ndefaults: {source: {document: own}}\nscenarios:\n"
-LAYER = """\
-  - id: {id}
-    title: t
-    tags: [{tag}]
-    layer: |
-      class Square(PyLayer):
-          @staticmethod
-          def forward(ctx, x):
-              ctx.save_for_backward(x)
-              return x * x
-          @staticmethod
-          def backward(ctx, dy):
-              x, = ctx.saved_tensor()
-              return {factor} * x * dy
-    inputs: {{x: {{shape: [3]}}}}
-    {more}
-"""
-GOOD = LAYER.format(id="good", tag="smooth", factor=2, more="matrix: {dtype: [float32, float64]}")
-BAD = LAYER.format(id="bad", tag="wrong-one", factor=3, more="")
-KNOWN = LAYER.format(id="known", tag="known", factor=3, more="backends: {numpy: {xfail: {reason: told upstream}}}")
-BETTER = LAYER.format(id="better", tag="known", factor=2, more="backends: {numpy: {xfail: {reason: told upstream}}}")
-LEFT_OUT = LAYER.format(id="left-out", tag="known", factor=2, more="backends: {numpy: {skip: {reason: not today}}}")
+
+
+def scenario(id: str, tag: str, factor: object, more: str = "") -> str:
+    """A scenario with a layer whose gradient is right for a factor of 2."""
+    head = f"  - id: {id}\n    title: t\n    tags: [{tag}]\n{layer(factor)}    inputs: {{x: {{shape: [3]}}}}\n"
+    return head + (f"    {more}\n" if more else "")
+
+
+GOOD = scenario("good", "smooth", 2, "matrix: {dtype: [float32, float64]}")
+BAD = scenario("bad", "wrong-one", 3)
+KNOWN = scenario("known", "known", 3, "backends: {numpy: {xfail: {reason: told upstream}}}")
+BETTER = scenario("better", "known", 2, "backends: {numpy: {xfail: {reason: told upstream}}}")
+LEFT_OUT = scenario("left-out", "known", 2, "backends: {numpy: {skip: {reason: not today}}}")
 
 
 @pytest.fixture
@@ -71,7 +63,7 @@ def test_each_case_is_a_test_with_its_status(run) -> None:
             "*likely:*",
             "*│*x * x*",
             "again: gradcheck run a.grad.yaml bad@numpy --allow-code -v",
-            "scenario: a.grad.yaml:19:5",
+            "scenario: a.grad.yaml:20:5",
         ]
     )
     result.stdout.fnmatch_lines(["*not today*"])
@@ -103,7 +95,7 @@ BUILT_IN = [
 
 
 def test_a_tag_is_never_taken_for_a_marker_that_pytest_acts_on(run) -> None:
-    spec = HEAD + "".join(LAYER.format(id=f"bad-{tag}", tag=tag, factor=3, more="") for tag in BUILT_IN)
+    spec = HEAD + "".join(scenario(f"bad-{tag}", tag, 3) for tag in BUILT_IN)
     xdist = ("-p", "xdist.plugin")
     run(*xdist, "--strict-markers", a_yaml=spec).assert_outcomes(failed=len(BUILT_IN))
     for selection, selected in {
@@ -125,7 +117,7 @@ def pytest_runtest_setup(item):
     if item.get_closest_marker("tomorrow"):
         pytest.skip("tomorrow")
 """
-    spec = HEAD + LAYER.format(id="bad", tag="tomorrow", factor=3, more="")
+    spec = HEAD + scenario("bad", "tomorrow", 3)
     run(a_yaml=spec, conftest_py=hides).assert_outcomes(failed=1)
     run("-m", "tag_tomorrow").assert_outcomes(failed=1)
 
@@ -135,7 +127,7 @@ def test_a_tag_may_have_the_name_of_a_label_in_the_ini_file(run, pytester: pytes
         "[pytest]\nmarkers =\n    smooth: a label of the user's, for tests of their own too\n    xfail: one too many\n"
     )
     plain = "import pytest\n@pytest.mark.smooth\ndef test_it(): pass\n"
-    xfail = LAYER.format(id="bad", tag="xfail", factor=3, more="")
+    xfail = scenario("bad", "xfail", 3)
     run("-m", "smooth", "--strict-markers", a_yaml=HEAD + GOOD + xfail, test_a_py=plain).assert_outcomes(
         passed=3, deselected=1
     )
@@ -166,32 +158,16 @@ def test_junit_names_the_file_and_the_case(run, pytester: pytest.Pytester) -> No
 
 def test_with_xdist_each_of_its_processes_has_a_worker_and_the_summary_says_what_is_wrong_once(run) -> None:
     pytest.importorskip("xdist")  # which carries what is said from one process to another
-    raises = LAYER.format(id="raises", tag="wrong-one", factor="oh", more="")
+    raises = scenario("raises", "wrong-one", "oh")
     result = run("-p", "xdist.plugin", "-n", "2", a_yaml=HEAD + GOOD + BAD + raises)
     result.assert_outcomes(passed=2, failed=2)
-    result.stdout.fnmatch_lines(["gradient of x: 3 of 3 entries wrong", "*│*x * x*", "scenario: a.grad.yaml:19:5"])
+    result.stdout.fnmatch_lines(["gradient of x: 3 of 3 entries wrong", "*│*x * x*", "scenario: a.grad.yaml:20:5"])
     lines = sorted(line for line in result.stdout.lines if line.startswith("FAILED "))
     assert lines[0] == "FAILED a.grad.yaml::bad@numpy - gradient of x: 3 of 3 entries wrong"
     assert lines[1].startswith("FAILED a.grad.yaml::raises@numpy - ERROR: NameError: ")
     assert len(lines) == 2
 
 
-MODULE = """
-import paddle
-from paddle.autograd import PyLayer
-
-
-class Square(PyLayer):
-    @staticmethod
-    def forward(ctx, x):
-        ctx.save_for_backward(x)
-        return x * x
-
-    @staticmethod
-    def backward(ctx, dy):
-        x, = ctx.saved_tensor()
-        return {factor} * x * dy
-"""
 TEST = """
 import numpy as np
 
@@ -203,7 +179,7 @@ def test_square(gradcheck):
 
 @pytest.mark.parametrize(("factor", "outcome"), [(2, "passed"), (3, "failed")])
 def test_the_fixture_checks_a_layer_of_a_module_that_imports_paddle(run, factor: int, outcome: str) -> None:
-    result = run(layers_py=MODULE.format(factor=factor), test_own_py=TEST)
+    result = run(layers_py=module(factor), test_own_py=TEST)
     result.assert_outcomes(**{outcome: 1})
     if outcome == "failed":
         result.stdout.fnmatch_lines(["*gradcheck(Square, np.ones(3))*", "*GradientMismatch: FAIL*", "*x * x*"])
@@ -212,7 +188,7 @@ def test_the_fixture_checks_a_layer_of_a_module_that_imports_paddle(run, factor:
 
 @pytest.mark.parametrize("arguments", ["Square, np.ones(3), order=3", "Square, np.ones(3)"])
 def test_an_error_is_shown_in_the_user_s_code_alone(run, arguments: str) -> None:
-    files = {"layers_py": MODULE.format(factor="np.oops"), "test_own_py": TEST.replace("Square, np.ones(3)", arguments)}
+    files = {"layers_py": module("np.oops"), "test_own_py": TEST.replace("Square, np.ones(3)", arguments)}
     shown = run(**files)
     shown.assert_outcomes(failed=1)
     shown.stdout.fnmatch_lines(["*Error: *"])
@@ -224,7 +200,7 @@ def test_an_error_is_shown_in_the_user_s_code_alone(run, arguments: str) -> None
 def test_an_ini_setting_lets_test_files_import_such_modules_at_their_top(run, pytester: pytest.Pytester) -> None:
     test = "import numpy as np\nimport gradcheck\nfrom layers import Square\n\ndef test_square():\n"
     files = {
-        "layers_py": MODULE.format(factor=2),
+        "layers_py": module(2),
         "test_own_py": f"{test}    gradcheck.assert_gradients(Square, np.ones(3))\n",
     }
     (pytester.path / "pytest.ini").write_text("[pytest]\ngradcheck_engine = true\n")

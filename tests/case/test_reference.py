@@ -6,27 +6,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from square import module
 from warm import python
 
 from gradcheck.case.user_code import import_reference
 
 ROOT = Path(__file__).parents[1]
-LAYERS = """
-import paddle
-from paddle.autograd import PyLayer
-
-
-class Square(PyLayer):
-    @staticmethod
-    def forward(ctx, x):
-        ctx.save_for_backward(x)
-        return x * x
-
-    @staticmethod
-    def backward(ctx, dy):
-        x, = ctx.saved_tensor()
-        return FACTOR * x * dy
-"""
 
 
 @pytest.fixture
@@ -35,8 +20,8 @@ def project(tmp_path: Path) -> Path:
     (tmp_path / "pyproject.toml").write_text("[project]\nname = 'mine'\n")
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "__init__.py").touch()
-    (tmp_path / "mine" / "right.py").write_text(LAYERS.replace("FACTOR", "2"))
-    (tmp_path / "mine" / "wrong.py").write_text(LAYERS.replace("FACTOR", "3"))
+    (tmp_path / "mine" / "right.py").write_text(module(2))
+    (tmp_path / "mine" / "wrong.py").write_text(module(3))
     (tmp_path / "docs" / "deep").mkdir(parents=True)
     return tmp_path
 

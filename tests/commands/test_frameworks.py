@@ -7,25 +7,13 @@ from __future__ import annotations
 import json
 
 import pytest
+from square import layer
 
 from gradcheck.backends.base import BACKENDS
 from gradcheck.spec.literals import NAMES_OF_FRAMEWORKS
 
-OF_TORCH = """\
-  - id: {id}
-    layer: |
-      class Square(Function):
-          @staticmethod
-          def forward(ctx, x):
-              ctx.save_for_backward(x)
-              return x * x
-
-          @staticmethod
-          def backward(ctx, g):
-              return 2 * g * ctx.saved_tensors[0]
-    inputs: {{x: [2]}}
-"""
-OF_PADDLE = OF_TORCH.replace("Function", "PyLayer").replace("saved_tensors[0]", "saved_tensor()[0]")
+OF_TORCH = f"  - id: of-torch\n{layer(base='Function')}    inputs: {{x: [2]}}\n"
+OF_PADDLE = f"  - id: of-paddle\n{layer()}    inputs: {{x: [2]}}\n"
 TORCH = "framework: torch\n"
 
 
@@ -33,8 +21,8 @@ TORCH = "framework: torch\n"
 def both(spec, monkeypatch):
     """A project with a file of Paddle's layers, and one of torch's; its code may run."""
     monkeypatch.setenv("GRADCHECK_ALLOW_CODE", "1")
-    spec(OF_PADDLE.format(id="of-paddle"))
-    spec(OF_TORCH.format(id="of-torch"), name="b.grad.yaml", head=TORCH)
+    spec(OF_PADDLE)
+    spec(OF_TORCH, name="b.grad.yaml", head=TORCH)
 
 
 # ------------------------------------------------------------------------------------------- the key
@@ -48,7 +36,7 @@ def both(spec, monkeypatch):
     ],
 )
 def test_another_word_is_a_mistake_at_its_place(spec, gradcheck, head, mistake, help):
-    spec(OF_TORCH.format(id="a"), head=head)
+    spec(OF_TORCH, head=head)
     done = gradcheck("validate")
     assert done.code == 2
     assert mistake in done.out
@@ -129,7 +117,7 @@ def test_a_framework_that_is_not_installed_is_an_error_that_says_what_to_install
 
 def test_code_of_another_framework_is_told_the_key(spec, gradcheck, monkeypatch):
     monkeypatch.setenv("GRADCHECK_ALLOW_CODE", "1")
-    spec(OF_TORCH.format(id="a"))
+    spec(OF_TORCH)
     done = gradcheck("run")
     assert done.code == 1
     assert "name 'Function' is not defined · Function is there in files with 'framework: torch'" in done.out

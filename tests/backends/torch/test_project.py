@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from square import layer
 from warm import python
 
 import gradcheck
@@ -40,22 +41,7 @@ def cubed(x):
 
     return cube(x)
 """
-PADDLES = """\
-schema: gradcheck/v1
-scenarios:
-  - id: of-paddle
-    layer: |
-      class Square(PyLayer):
-          @staticmethod
-          def forward(ctx, x):
-              ctx.save_for_backward(x)
-              return x * x
-
-          @staticmethod
-          def backward(ctx, g):
-              return 2 * g * ctx.saved_tensor()[0]
-    inputs: {x: [2]}
-"""
+PADDLES = f"schema: gradcheck/v1\nscenarios:\n  - id: of-paddle\n{layer()}    inputs: {{x: [2]}}\n"
 Call = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
