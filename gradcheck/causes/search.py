@@ -72,6 +72,8 @@ RULE_FACTORS = {
     **dict.fromkeys((-2.0, -0.5, 3.0, 1 / 3), 2.0),
 }
 """Factors that a wrong rule may have besides, and how far-fetched each is."""
+EACH_TIME = ", each time"
+"""Said of a mistake that is made in every run of a line."""
 DEAREST = 2.0
 """How far-fetched a rule may be that is tried in all runs of a line, in a pair or with a factor."""
 
@@ -441,7 +443,7 @@ class CauseSearch:
                 runs.setdefault((line, candidate), []).insert(0, mistake)
         graph.walks += sum(map(len, runs.values())) / len(graph.recording.steps)
         felt = [[m for m in run if m.right.any()] or run for run in runs.values()]
-        return [together(run, when=", each time") for run in felt]
+        return [together(run, when=EACH_TIME) for run in felt]
 
     # ----------------------------------------------------------------- on a walk over the tape
     def confirmed(self, causes: Sequence[Cause]) -> list[Cause]:
@@ -660,7 +662,7 @@ def repeated(graph: Tape, mistakes: Sequence[Mistake], within: float) -> list[Ca
         if edge.of_call or edge.step not in runs:
             continue
         places = mistake.places.union((step, edge.position, ()) for step in runs[edge.step])
-        again = replace(mistake, places=places, when=", each time")
+        again = replace(mistake, places=places, when=EACH_TIME)
         for factor in mistake.simple_factors:
             cause = Cause([(again, factor)], mistake.cost + mistake.factors[factor])
             change = np.rint((factor * mistake.along - mistake.right) / within)

@@ -137,9 +137,9 @@ class Printer:
             if self.first.uses[node] > 1 and self.first is not self and self.is_written(node):
                 self.assign(node, self.stem(node))
         gradients = self.trace.gradients
-        slots = gradients if self.trace.call.played is None else self.trace.arguments
         self.results = [
-            self.gradient(name, gradients[name]) if name in gradients else "None" for name in slots
+            self.gradient(name, gradients[name]) if name in gradients else "None"
+            for name in self.trace.gradient_slots
         ]
 
     def gradient(self, name: str, node: Node | None) -> str:

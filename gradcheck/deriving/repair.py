@@ -233,9 +233,7 @@ class Repair:
         if len(wrong) != 1 or len(self.returned()) != len(self.agreement):
             return
         with suppress(Exception):  # as in `parts`
-            trace = self.trace
-            slots = list(trace.gradients if self.call.played is None else trace.arguments)
-            node = trace.gradients.get(slots[wrong[0]])
+            node = self.trace.gradients.get(self.trace.gradient_slots[wrong[0]])
             for text in [text_alone(p, node) for p in self.printers if node is not None]:
                 yield Edit(LAST, self.returned()[wrong[0]], text)
 

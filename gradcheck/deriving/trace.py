@@ -80,6 +80,12 @@ class Trace:
         """The Tensors among the arguments."""
         return traced_inputs(self.arguments)
 
+    @property
+    def gradient_slots(self) -> Sequence[str]:
+        """The arguments that backward returns a gradient for, in order: the Tensors alone; all of
+        them in a framework whose layers are played."""
+        return [*(self.gradients if self.call.played is None else self.arguments)]
+
 
 def traced_inputs(arguments: Mapping[str, Any]) -> dict[str, Node]:
     """The values of the Tensors among arguments."""
