@@ -321,7 +321,7 @@ class Recording(Observer):
         return list(values.values())[1:]
 
     def outputs_among(self, arrays: Sequence[Array]) -> list[Array]:
-        """The outputs of the call, among the values of all operations."""
+        """The outputs of the call if its operations had these values."""
         pairs = zip(self.ends, self.outputs, strict=True)
         return [arrays[end] if end >= 0 else out for end, out in pairs]
 

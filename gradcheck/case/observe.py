@@ -85,7 +85,7 @@ class ForwardCall:
     """Kept so that no other context gets its id."""
     arguments: list[TensorArgument]
     shapes: list[tuple[int, ...]]
-    """The numbers of all Tensors among the arguments."""
+    """The shapes of all Tensors among the arguments."""
 
 
 class LayerContracts:

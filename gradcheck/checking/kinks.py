@@ -768,7 +768,7 @@ class Kink(NamedTuple):
     """An operation that is at a kink, a tie or a jump for some of its elements."""
 
     name: str
-    """The arguments of the operation."""
+    """The name of the operation."""
     inputs: list[Array]
     """Per input of the call, which of its elements those depend on."""
     weights: list[Array]

@@ -617,7 +617,7 @@ class CheckOutcome:
     probe: Probe | None = None
     """One that shows the gradient wrong."""
     prober: Prober | None = None
-    """The point of the probe, if it is another one."""
+    """The prober of that probe, if it is at another point."""
     wrong: Sequence[Entry] = ()
     exhaustive: bool = True
     """Whether `wrong` is all that is wrong."""

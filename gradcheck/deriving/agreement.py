@@ -92,7 +92,7 @@ class KnownPoint:
         return [*self.context, *(None if array is None else Tensor(array) for array in arrays)]
 
     def agreement(self, backward: Callable[..., Any]) -> list[bool]:
-        """The gradients of a backward that are right; none if it raises."""
+        """Whether each gradient of a backward is right; none is if it raises."""
         wanted = self.gradients
         try:
             with grad_mode_as(False), np.errstate(all="ignore"):
