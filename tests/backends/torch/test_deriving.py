@@ -81,6 +81,28 @@ def test_an_argument_that_is_no_tensor_gets_none() -> None:
     assert result.fix.source_line.startswith("return g * (1 - y * y) * ctx.factor, None")
 
 
+class NumberBetween(Function):
+    @staticmethod
+    def forward(ctx, x, factor, w):
+        ctx.factor = factor
+        y = torch.tanh(x)
+        ctx.save_for_backward(y, w)
+        return factor * y * w
+
+    @staticmethod
+    def backward(ctx, g):
+        y, w = ctx.saved_tensors
+        return ctx.factor * g * w * (1 - y * y), None, g * y
+
+
+def test_a_derived_backward_returns_none_in_the_place_of_a_number() -> None:
+    derived = gradcheck.derive(NumberBetween, X, 3.0, X + 1)
+    assert derived.backward.endswith("return dx, None, dw")
+    fix = gradcheck.check(NumberBetween, X, 3.0, X + 1).fix
+    assert fix is not None
+    assert "None, g * ctx.factor * y" in fix.source_line
+
+
 class Later(Function):
     @staticmethod
     def forward(x):
