@@ -100,18 +100,18 @@ class LibraryNames(NamedTuple):
     calls: str
     """A table of operations of the engine and their texts; see `gradcheck.deriving.dialects`."""
     modules: Mapping[str, ModuleType]
-    """Where other functions are looked up, by how they are written."""
+    """The modules in which other functions are looked up, by the name that code uses for them."""
     element_count: str = "{}.size"
-    """The number of elements of a Tensor."""
+    """The expression for the number of elements of a Tensor."""
     saved: str = "ctx.saved_tensor()"
-    """What forward saved, in backward."""
+    """The expression by which backward reads the Tensors that forward saved."""
 
 
 class PlayedLayer(Protocol):
     """A layer whose operations are played on the engine, as what repairs its backward sees it."""
 
     layer: Any
-    """The user's."""
+    """The user's layer."""
     names: LibraryNames
 
     @property
@@ -126,8 +126,8 @@ class PlayedLayer(Protocol):
         """The parameters of forward, the context first."""
 
     def forward(self, context: Any, *args: Any) -> Any:
-        """What forward returns of the engine's Tensors, as such; `context` gets what forward keeps
-        for backward."""
+        """Call forward on the engine's Tensors and return Tensors of the engine; `context` gets the
+        values that forward keeps for backward."""
 
     def engine_value(self, value: Any) -> Any:
         """The engine's Tensor for a tensor of the last forward; anything else unchanged."""

@@ -92,13 +92,13 @@ class PlayedFunction:
         return signature.replace(parameters=[context, *signature.parameters.values()])
 
     def applied(self, given: Sequence[Any]) -> Any:
-        """What the Function returns."""
+        """Apply the Function to tensors of torch."""
         with torch.enable_grad():
             return self.layer.apply(*given)
 
     def forward(self, context: Any, *args: Any) -> Any:
-        """What forward returns of the engine's Tensors, as such; `context` gets what forward keeps
-        for backward."""
+        """Call forward on the engine's Tensors and return Tensors of the engine; `context` gets the
+        values that forward keeps for backward."""
         given = fresh_tensors(args)
         self.book = TracedShadows() if recording.get() is not None else Shadows()
         for tensor, value in zip(given, args, strict=True):

@@ -1,4 +1,4 @@
-"""What code can reach: the objects that it names or holds, each once, and whose they are.
+"""The objects that code can reach, by naming or holding them, and the packages they are from.
 
 `references` gives all that an object refers to, `reads` only what calling it names. A question
 about user code is one traversal along either.
@@ -135,8 +135,8 @@ def references_of_function(function: FunctionType) -> Iterator[Reference]:
 
 
 def read_of_modules(function: FunctionType) -> Iterator[tuple[str, str, Any]]:
-    """What a function reads of the modules that it names, as far as the names of attributes show:
-    the module's name, that of the attribute, and the object."""
+    """The attributes that a function reads from the modules that it names, as far as names show:
+    the module's name, the attribute's, and the object."""
     attributes = names_in(function.__code__).attributes
     for _, module in references_of_function(function):
         if isinstance(module, ModuleType):
@@ -213,8 +213,8 @@ def code_of_call(value: Any, backend: Backend) -> tuple[Any, Any]:
 def reads(value: Any, backend: Backend, home: str) -> Iterator[Any]:
     """The objects that calling an object reads, by the names in its code.
 
-    What is in a list or a dict, as in a table of activations, need not be used, and is left out.
-    Nothing of it runs.
+    Items of a list or a dict, such as a table of activations, may be unused and are left out.
+    No user code runs.
     """
     if isinstance(value, functools.partial):
         yield from (value.func, *value.args, *value.keywords.values())

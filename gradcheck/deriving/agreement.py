@@ -106,7 +106,7 @@ class KnownPoint:
         return [is_gradient_right(*pair) for pair in zip(found, wanted, strict=True)]
 
     def results(self, backward: Callable[..., Any]) -> Any:
-        """What a backward returns."""
+        """Run a backward at the point and return its results."""
         if self.call.played is not None:
             args = [as_tensor(v) if isinstance(v, np.ndarray) else v for v in self.call.args]
             return self.call.played.pull_back(backward, args, self.cotangents)

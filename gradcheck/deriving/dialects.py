@@ -134,9 +134,9 @@ class Dialect:
     modules: Mapping[str, ModuleType]
     """The modules in which functions are looked up, by the name that code uses for them."""
     count: str = "{}.size"
-    """The number of elements of a Tensor."""
+    """The expression for the number of elements of a Tensor."""
     saved: str = "ctx.saved_tensor()"
-    """What forward saved, in backward."""
+    """The expression by which backward reads the Tensors that forward saved."""
 
     def function(self, name: str) -> tuple[str, list[inspect.Parameter]]:
         """The text of the library's function of some name, and its parameters; none of them where

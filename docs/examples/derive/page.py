@@ -32,8 +32,9 @@ fix: layers.py:15 │ return dy * (1 - y * y)
 It is in the terminal, in HTML, JSON, Markdown and GitHub annotations, in notebooks (`CheckResult.fix`), and in SARIF
 as `fixes`. An edit is shown only if the edited backward agrees with the forward's own derivative to 1e-9 at the given
 point, at two others, at three other sizes and at other values of plain arguments, and if gradcheck then passes it.
-Edits are also found for a pair of NumPy functions, and with `-b paddle` for a layer of an installed Paddle: the search
-runs on the engine, and the edited backward is checked on Paddle. Nothing is edited where `expect` says `differs`,
+Edits are also found for a pair of NumPy functions, for Functions of [PyTorch](torch.md), and with `-b paddle` for a
+layer of an installed Paddle: the search runs on the engine, and the edited backward is checked on the framework
+itself. Nothing is edited where `expect` says `differs`,
 `straight-through` or `zero`. `--effort least` (in Python `effort="least"`) leaves the search out.
 
 ## A whole backward
@@ -42,7 +43,8 @@ runs on the engine, and the edited backward is checked on Paddle. Nothing is edi
 `layers.py:Layer` names a file instead; `gradcheck derive "lambda x, w: paddle.tanh(x @ w)" -i x=3x4 -i w=4x2` makes a
 class of a function. A layer whose forward computes with NumPy gets NumPy code. Of a function of NumPy arrays,
 `gradcheck derive own.losses:norm -i x=3x4 -i w=4` prints the function and `norm_grad(x, w, dy)`, which
-[`--backward`](numpy-pairs.md) takes. Further options:
+[`--backward`](numpy-pairs.md) takes. A `torch.autograd.Function` whose forward takes `ctx` gets torch's operations.
+Further options:
 
 | option | meaning |
 |---|---|

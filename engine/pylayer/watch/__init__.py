@@ -59,7 +59,7 @@ class Observer:
         """`bool(tensor)` was read."""
 
     def applied(self, layer: Any, context: Any) -> None:
-        """As of a `LayerObserver`; the forward is recorded."""
+        """A layer was applied, as for a `LayerObserver`; its forward is recorded."""
 
     def stands_for(self, output: Output, made_by: Any) -> None:
         """An output of a PyLayer that keeps its backward is the value that came from `made_by`
