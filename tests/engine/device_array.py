@@ -60,7 +60,12 @@ class DeviceArray:
         return wrapped(self._host[unwrapped(index)], self)  # type: ignore[no-any-return]
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        self._host[unwrapped(index)] = unwrapped(value)
+        """Writes in an order of its own where an index names a place several times, as a GPU may."""
+        host_index, host_value = unwrapped(index), unwrapped(value)
+        places = np.arange(self._host.size).reshape(self._host.shape)[host_index]
+        values = np.broadcast_to(host_value, np.shape(places))
+        self._host[host_index] = host_value
+        self._host.flat[np.ravel(places)[::-1]] = np.ravel(values)[::-1]
 
     def __len__(self) -> int:
         return len(self._host)
@@ -156,6 +161,8 @@ class DeviceModule:
         self._module = module
 
     def __getattr__(self, name: str) -> Any:
+        if name == "random":
+            raise HostMixingError("the state of a device's random numbers cannot be copied")
         found = getattr(self._module, name)
         if isinstance(found, type) or not callable(found):
             return DeviceModule(found) if type(found) is type(np) else found
@@ -172,9 +179,18 @@ class DeviceModule:
 
     array = asarray
 
+    def clip(self, x: DeviceArray, low: Any, high: Any) -> DeviceArray:
+        """As CuPy's, which takes no missing bound of bfloat16."""
+        if x.dtype.kind == "V" and (low is None or high is None):
+            raise TypeError("clip of bfloat16 takes two bounds")
+        return on_device(np.clip)(x, low, high)  # type: ignore[no-any-return]
+
 
 class DeviceUfunc:
-    """A ufunc on device arrays: its call, and `at` and the like."""
+    """A ufunc on device arrays: its call, and the `at` of `add`.
+
+    CuPy's `minimum.at` and `maximum.at` of float64 compare as float32, and the others have none.
+    """
 
     def __init__(self, ufunc: np.ufunc) -> None:
         self._ufunc = ufunc
@@ -183,6 +199,8 @@ class DeviceUfunc:
         return on_device(self._ufunc)(*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
+        if name == "at" and self._ufunc is not np.add:
+            raise NotImplementedError(f"{self._ufunc.__name__}.at")
         return on_device(getattr(self._ufunc, name))
 
 

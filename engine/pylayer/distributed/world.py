@@ -16,7 +16,7 @@ from greenlet import getcurrent, greenlet
 from pylayer.distributed.call import Call, CommunicationError, DeadlockError
 from pylayer.distributed.rank import Rank, in_force
 from pylayer.distributed.rendezvous import Rendezvous
-from pylayer.ops.random import Streams, streams
+from pylayer.ops.random import Generator, current
 
 
 class World:
@@ -30,8 +30,10 @@ class World:
     def __init__(self, size: int, same_random: bool = False) -> None:
         self.meeting = Rendezvous()
         self.ranks = [Rank(number, size, self.meeting, self) for number in range(size)]
-        seed = streams.get().seed
-        self.streams = [Streams(seed if same_random else seed + number) for number in range(size)]
+        seed = current.get().initial_seed()
+        self.generators = [
+            Generator(seed if same_random else seed + number) for number in range(size)
+        ]
         self.ready: deque[Rank] = deque()
         self.waiting: dict[Rank, Call] = {}
         self.places: dict[Rank, greenlet] = {}
@@ -49,7 +51,7 @@ class World:
 
         def serve(rank: Rank) -> None:
             in_force.set(rank)
-            streams.set(self.streams[rank.number])
+            current.set(self.generators[rank.number])
             try:
                 found[rank.number] = function(rank.number)
             except BaseException as error:

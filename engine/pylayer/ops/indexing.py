@@ -7,10 +7,13 @@ So ``x[0, :, [0, 1]]`` has the shape [3, 2] where x has the shape [2, 3, 4].
 
 from __future__ import annotations
 
+import math
 import numbers
 from collections.abc import Sequence
 from types import EllipsisType, ModuleType
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from pylayer.ops.arguments import OutOfRangeError, require
 from pylayer.ops.creation import to_tensor
@@ -145,7 +148,12 @@ def setitem_(xp: ModuleType, x: Array, index: Any, value: Array) -> Array:
     """A copy of `x` with `value` at `index`; of several values for one place the last counts."""
     out = x.copy()
     basic, advanced = parsed(xp, x.shape, index)
-    out[basic][... if advanced is None else advanced] = value
+    if advanced is None or xp is np:
+        out[basic][... if advanced is None else advanced] = value
+        return out
+    places = places_of(xp, x.shape, basic, advanced)
+    last = is_last(xp, places)
+    out.ravel()[places[last]] = xp.broadcast_to(xp.asarray(value), places.shape)[last]
     return out
 
 
@@ -156,10 +164,29 @@ def scattered_at(xp: ModuleType, g: Array, index: Any) -> Array:
     if advanced is None:
         return g[basic]
     selected = g[basic][advanced]
-    positions = xp.arange(selected.size).reshape(selected.shape)
-    writer = xp.zeros(g.shape, "int64")
-    writer[basic][advanced] = positions
-    return xp.where(writer[basic][advanced] == positions, selected, xp.zeros_like(selected))
+    last = is_last(xp, places_of(xp, g.shape, basic, advanced))
+    return xp.where(last, selected, xp.zeros_like(selected))
+
+
+def places_of(xp: ModuleType, shape: Sequence[int], basic: Any, advanced: Any) -> Array:
+    """The positions in the flat array, of `shape`, that an index names."""
+    return xp.arange(math.prod(shape)).reshape(shape)[basic][advanced]
+
+
+def turns(xp: ModuleType, places: Array) -> Array:
+    """Per element of the flat `places`, how many before it name the same place: writes of one turn
+    do not meet. A GPU writes in any order.
+    """
+    order = xp.argsort(places, kind="stable")
+    ordered = places[order]
+    found = xp.empty_like(order)
+    found[order] = xp.arange(places.size) - xp.searchsorted(ordered, ordered)
+    return found
+
+
+def is_last(xp: ModuleType, places: Array) -> Array:
+    """Per element of `places`, whether none behind it names the same place."""
+    return (turns(xp, places.ravel()[::-1])[::-1] == 0).reshape(places.shape)
 
 
 # `value` added at `index`, as often as a place is named

@@ -23,7 +23,16 @@ from pylayer.ops.arguments import (
     without,
 )
 from pylayer.ops.creation import full, full_like, ones_like, zeros
-from pylayer.ops.indexing import add_at, along, getitem, parsed, setitem, where_
+from pylayer.ops.indexing import (
+    add_at,
+    along,
+    getitem,
+    parsed,
+    places_of,
+    setitem,
+    turns,
+    where_,
+)
 from pylayer.ops.joining import _slices
 from pylayer.ops.shape import (
     broadcast_shape,
@@ -193,7 +202,11 @@ def put_reduced(
     basic, advanced = parsed(xp, arr.shape, index)
     if not include_self:
         out[basic][advanced] = 1 if kind == "multiply" else values
-    getattr(xp, kind).at(out[basic], advanced, values)
+    places = places_of(xp, arr.shape, basic, advanced).ravel()
+    flat, reduce, turn = out.ravel(), getattr(xp, kind), turns(xp, places)
+    for k in range(places.size and turn.max().item() + 1):
+        now = turn == k
+        flat[places[now]] = reduce(flat[places[now]], values.ravel()[now])
     return out
 
 

@@ -1,5 +1,5 @@
-"""Random Tensors. One generator per device, apart from NumPy's and CuPy's global ones; the stream
-is not Paddle's.
+"""Random Tensors, from one generator for all devices, apart from NumPy's and CuPy's global ones;
+the numbers are not Paddle's.
 
 Nothing here is differentiable but `normal`, in its Tensors.
 """
@@ -20,13 +20,13 @@ from pylayer.ops.creation import DTypeLike, sizes_of
 from pylayer.ops.shape import broadcast_shape
 from pylayer.tape.op import composed, unwrap
 from pylayer.tape.symbol import draws
-from pylayer.tensor.array import XP, Array, default_module, get_device
+from pylayer.tensor.array import XP, Array, default_module
 from pylayer.tensor.dtype import as_dtype, default_dtype
 from pylayer.tensor.tensor import Tensor
 
 
 class Generator:
-    """The random numbers of one device."""
+    """A source of random numbers."""
 
     def __init__(self, seed: int = 0) -> None:
         self.manual_seed(seed if isinstance(seed, int) else 0)  # Paddle names a device here
@@ -38,9 +38,14 @@ class Generator:
         return self
 
     @functools.cached_property
-    def source(self) -> Any:
-        """The array module's generator, made when the first number is drawn."""
-        return default_module().random.default_rng(self._seed)
+    def source(self) -> np.random.Generator:
+        """NumPy's generator, for all devices, made when the first number is drawn: the state of
+        CuPy's cannot be copied."""
+        return np.random.default_rng(self._seed)
+
+    def draw(self, how: str, *args: Any) -> Array:
+        """An array on the current device of what the method `how` of `source` draws."""
+        return default_module().asarray(getattr(self.source, how)(*args))
 
     def initial_seed(self) -> int:
         """The seed that it started from."""
@@ -60,28 +65,11 @@ class Generator:
         self.source = copy.deepcopy(state.source)
 
 
-class Streams:
-    """The generators of a process, or of a rank of a world, by device; `seed` is the last one
-    given.
-    """
-
-    def __init__(self, seed: int) -> None:
-        self.seed = seed
-        self.generators: dict[str, Generator] = {}
-
-
-of_process = Streams(int(np.random.SeedSequence().generate_state(1, np.uint32)[0]))
-"""Streams of code outside of a world. The first seed comes from the operating system."""
-streams: ContextVar[Streams] = ContextVar("streams", default=of_process)
-"""The current streams."""
-
-
-def generator() -> Generator:
-    """The generator of the current device."""
-    here, device = streams.get(), get_device()
-    if device not in here.generators:
-        here.generators[device] = Generator(here.seed)
-    return here.generators[device]
+of_process = Generator(int(np.random.SeedSequence().generate_state(1, np.uint32)[0]))
+"""The generator of code outside of a world. The first seed comes from the operating system."""
+current: ContextVar[Generator] = ContextVar("generator", default=of_process)
+"""The generator of a process, or of a rank of a world."""
+generator = current.get
 
 
 get_rng_state = composed("get_rng_state", lambda device=None: [generator().get_state()], "list")
@@ -99,10 +87,7 @@ def set_rng_state(state_list: Sequence[Generator], device: str | None = None) ->
 
 def seed(seed: int) -> Generator:
     """Make the random numbers of every device repeatable from here on."""
-    here = streams.get()
-    here.seed = int(seed)
-    here.generators.clear()
-    return generator()
+    return generator().manual_seed(seed)
 
 
 def _float(dtype: Any) -> Any:
@@ -118,8 +103,7 @@ def uniform(
     shape: Ints, dtype: DTypeLike = None, min: float = 0.0, max: float = 1.0, seed: int = 0
 ) -> Tensor:
     """From [min, max), evenly; a `seed` other than 0 for this call alone."""
-    source = default_module().random.default_rng(seed) if seed else generator().source
-    values = source.random(sizes_of(shape))
+    values = (Generator(seed) if seed else generator()).draw("random", sizes_of(shape))
     # A 0-d sum is a scalar.
     return Tensor(default_module().asarray(min + (max - min) * values, _float(dtype)))
 
@@ -130,7 +114,7 @@ rand = draws(composed("rand", lambda shape, dtype=None: uniform(shape, dtype)))
 @draws
 def randn(shape: Ints, dtype: DTypeLike = None) -> Tensor:
     """Normally distributed, mean 0, variance 1."""
-    return Tensor(generator().source.standard_normal(sizes_of(shape)).astype(_float(dtype)))
+    return Tensor(generator().draw("standard_normal", sizes_of(shape)).astype(_float(dtype)))
 
 
 standard_normal = composed("standard_normal", lambda shape, dtype=None: randn(shape, dtype))
@@ -159,7 +143,7 @@ def randint(
         f"randint(): low must be less than high, but received low = {low}, high = {high}",
     )
     wanted = as_dtype("int64" if dtype is None else dtype).numpy
-    return Tensor(generator().source.integers(low, high, sizes_of(shape)).astype(wanted))
+    return Tensor(generator().draw("integers", low, high, sizes_of(shape)).astype(wanted))
 
 
 randint_like = composed(
@@ -171,7 +155,7 @@ randint_like = composed(
 @draws
 def randperm(n: int, dtype: DTypeLike = "int64") -> Tensor:
     """The integers from 0 to n - 1 in random order."""
-    order = default_module().argsort(generator().source.random((n,)))
+    order = default_module().argsort(generator().draw("random", n))
     return Tensor(order.astype(as_dtype(dtype).numpy))
 
 
@@ -185,14 +169,14 @@ def bernoulli(x: Tensor, p: float | None = None) -> Tensor:
     outside = p is None and bool((array > 1).any() | (array < 0).any())
     text = "bernoulli(): the probabilities should be from 0 to 1"
     require(not outside, text, error=IndexError)
-    drawn = generator().source.random(array.shape) < given
+    drawn = generator().draw("random", array.shape) < given
     return Tensor(XP[type(array)].asarray(drawn, array.dtype))
 
 
 # -------------------------------------------------------------- what the methods in place fill with
 def _drawn(x: Tensor, how: str = "random") -> Array:
     """Random numbers of the shape of `x`: from [0, 1), or by another way of the generator."""
-    return getattr(generator().source, how)(x.array.shape)
+    return generator().draw(how, x.array.shape)
 
 
 def _normal_fill(x: Tensor, mean: Any = 0.0, std: Any = 1.0) -> Any:
@@ -234,7 +218,7 @@ def multinomial(x: Tensor, num_samples: int = 1, replacement: bool = False) -> T
         x,
     )
     weights: Array = x.array.astype("float64")
-    xp, source = XP[type(weights)], generator().source
+    xp = XP[type(weights)]
     fits = bool((weights >= 0).all()) and bool((weights.sum(-1) > 0).all())
     require(fits, "multinomial(): the weights must not be negative, and not all zero")
     fits = replacement or num_samples <= int((weights > 0).sum(-1).min())
@@ -242,11 +226,12 @@ def multinomial(x: Tensor, num_samples: int = 1, replacement: bool = False) -> T
         fits, f"multinomial(): too few positive weights to draw {num_samples} without replacement"
     )
     if replacement:
-        draws = (
-            source.random((*weights.shape[:-1], num_samples, 1)) * weights.sum(-1)[..., None, None]
-        )
+        shares = generator().draw("random", (*weights.shape[:-1], num_samples, 1))
+        draws = shares * weights.sum(-1)[..., None, None]
         chosen = (xp.cumsum(weights, -1)[..., None, :] <= draws).sum(-1)
     else:  # Gumbel's trick: the largest of log weight plus noise are a draw without replacement
-        noise = -xp.log(source.random(weights.shape)) / xp.where(weights > 0, weights, 1)
+        noise = -xp.log(generator().draw("random", weights.shape)) / xp.where(
+            weights > 0, weights, 1
+        )
         chosen = xp.argsort(xp.where(weights > 0, noise, xp.inf), -1)[..., :num_samples]
     return Tensor(chosen.astype("int64"))
