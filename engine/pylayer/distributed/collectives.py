@@ -42,11 +42,6 @@ def reduced_for_all(calls: Sequence[Call]) -> Results:
     return [[one if op == SUM else one / len(calls)] for one in all_reduce(given)]
 
 
-def reduced_for_one(calls: Sequence[Call]) -> Results:
-    """The reduction, for rank `dst` only."""
-    return for_one(calls, reduced_for_all(calls))
-
-
 def for_one(calls: Sequence[Call], results: Results) -> Results:
     """Give the results to rank `dst` and nothing to the others."""
     pairs = zip(calls, results, strict=True)
@@ -159,7 +154,7 @@ def nothing(calls: Sequence[Call]) -> Results:
 
 COLLECTIVES: dict[str, Callable[[Sequence[Call]], Results]] = {
     "all_reduce": reduced_for_all,
-    "reduce": reduced_for_one,
+    "reduce": lambda calls: for_one(calls, reduced_for_all(calls)),
     "broadcast": broadcast,
     "all_gather": gathered,
     "gather": gathered_for_one,

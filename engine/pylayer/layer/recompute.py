@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from pylayer.layer.py_layer import PyLayer, Slot
-from pylayer.ops.random import generator
+from pylayer.ops.random import current, generator
 from pylayer.tape.autograd import backward
 from pylayer.tape.grad_mode import enable_grad
 from pylayer.tape.node import saved_tensors_hooks
@@ -81,16 +81,13 @@ def _recorded(
 
 @contextmanager
 def _random_from(state: Any) -> Iterator[None]:
-    """A block that starts from a given random state, if any, and restores the current one at its
-    end.
-    """
-    here = generator().get_state()
-    if state is not None:
-        generator().set_state(state)
+    """A block with random numbers of its own, from a given state, if any, or from the current
+    one."""
+    token = current.set((state or generator()).get_state())
     try:
         yield
     finally:
-        generator().set_state(here)
+        current.reset(token)
 
 
 def recompute(

@@ -147,11 +147,11 @@ def scatter_sum(xp: ModuleType, g: Array, shape: Sequence[int], index: Any) -> A
 def setitem_(xp: ModuleType, x: Array, index: Any, value: Array) -> Array:
     """A copy of `x` with `value` at `index`; of several values for one place the last counts."""
     out = x.copy()
-    basic, advanced = parsed(xp, x.shape, index)
-    if advanced is None or xp is np:
-        out[basic][... if advanced is None else advanced] = value
+    at = parsed(xp, x.shape, index)
+    if at.advanced is None or xp is np:
+        out[at.basic][at.advanced or ...] = value
         return out
-    places = places_of(xp, x.shape, basic, advanced)
+    places = places_of(xp, x.shape, at)
     last = is_last(xp, places)
     out.ravel()[places[last]] = xp.broadcast_to(xp.asarray(value), places.shape)[last]
     return out
@@ -160,17 +160,17 @@ def setitem_(xp: ModuleType, x: Array, index: Any, value: Array) -> Array:
 @op(g=lambda h, F, g_shape, index: F.setitem(F.scatter_sum(h * 0, g_shape, index), index, h))
 def scattered_at(xp: ModuleType, g: Array, index: Any) -> Array:
     """``g[index]``, but zero for the values that `setitem` overwrites with later ones."""
-    basic, advanced = parsed(xp, g.shape, index)
-    if advanced is None:
-        return g[basic]
-    selected = g[basic][advanced]
-    last = is_last(xp, places_of(xp, g.shape, basic, advanced))
+    at = parsed(xp, g.shape, index)
+    if at.advanced is None:
+        return g[at.basic]
+    selected = g[at.basic][at.advanced]
+    last = is_last(xp, places_of(xp, g.shape, at))
     return xp.where(last, selected, xp.zeros_like(selected))
 
 
-def places_of(xp: ModuleType, shape: Sequence[int], basic: Any, advanced: Any) -> Array:
-    """The positions in the flat array, of `shape`, that an index names."""
-    return xp.arange(math.prod(shape)).reshape(shape)[basic][advanced]
+def places_of(xp: ModuleType, shape: Sequence[int], at: Index) -> Array:
+    """The positions in the flat array, of `shape`, that an index with arrays names."""
+    return xp.arange(math.prod(shape)).reshape(shape)[at.basic][at.advanced]
 
 
 def turns(xp: ModuleType, places: Array) -> Array:

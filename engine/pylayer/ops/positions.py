@@ -198,16 +198,15 @@ def put_reduced(
     xp: ModuleType, arr: Array, index: Any, values: Array, kind: str, include_self: bool
 ) -> Array:
     """A copy of `arr` with the product or an extreme of `values` at the places `index`."""
-    out = arr.copy()
-    basic, advanced = parsed(xp, arr.shape, index)
+    out, values, reduce = arr.flatten(), values.ravel(), getattr(xp, kind)
+    places = places_of(xp, arr.shape, parsed(xp, arr.shape, index)).ravel()
     if not include_self:
-        out[basic][advanced] = 1 if kind == "multiply" else values
-    places = places_of(xp, arr.shape, basic, advanced).ravel()
-    flat, reduce, turn = out.ravel(), getattr(xp, kind), turns(xp, places)
+        out[places] = 1 if kind == "multiply" else values
+    turn = turns(xp, places)
     for k in range(places.size and turn.max().item() + 1):
         now = turn == k
-        flat[places[now]] = reduce(flat[places[now]], values.ravel()[now])
-    return out
+        out[places[now]] = reduce(out[places[now]], values[now])
+    return out.reshape(arr.shape)
 
 
 def put_along_axis(

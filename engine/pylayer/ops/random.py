@@ -26,7 +26,8 @@ from pylayer.tensor.tensor import Tensor
 
 
 class Generator:
-    """A source of random numbers."""
+    """A source of random numbers: NumPy's for all devices, as the state of CuPy's cannot be
+    copied."""
 
     def __init__(self, seed: int = 0) -> None:
         self.manual_seed(seed if isinstance(seed, int) else 0)  # Paddle names a device here
@@ -34,18 +35,8 @@ class Generator:
     def manual_seed(self, seed: int) -> Generator:
         """Start again from `seed`."""
         self._seed = int(seed)
-        vars(self).pop("source", None)
+        self.source = np.random.default_rng(self._seed)
         return self
-
-    @functools.cached_property
-    def source(self) -> np.random.Generator:
-        """NumPy's generator, for all devices, made when the first number is drawn: the state of
-        CuPy's cannot be copied."""
-        return np.random.default_rng(self._seed)
-
-    def draw(self, how: str, *args: Any) -> Array:
-        """An array on the current device of what the method `how` of `source` draws."""
-        return default_module().asarray(getattr(self.source, how)(*args))
 
     def initial_seed(self) -> int:
         """The seed that it started from."""
@@ -65,11 +56,17 @@ class Generator:
         self.source = copy.deepcopy(state.source)
 
 
-of_process = Generator(int(np.random.SeedSequence().generate_state(1, np.uint32)[0]))
-"""The generator of code outside of a world. The first seed comes from the operating system."""
+of_process = Generator()
+of_process.seed()
 current: ContextVar[Generator] = ContextVar("generator", default=of_process)
-"""The generator of a process, or of a rank of a world."""
+"""The generator of a process, with a first seed from the operating system, or of a rank of a
+world."""
 generator = current.get
+
+
+def drawn(how: str, *args: Any, of: Generator | None = None) -> Array:
+    """An array on the current device of what the method `how` of NumPy's generator draws."""
+    return default_module().asarray(getattr((of or generator()).source, how)(*args))
 
 
 get_rng_state = composed("get_rng_state", lambda device=None: [generator().get_state()], "list")
@@ -77,11 +74,8 @@ get_rng_state = composed("get_rng_state", lambda device=None: [generator().get_s
 
 def set_rng_state(state_list: Sequence[Generator], device: str | None = None) -> None:
     """Go on from what `get_rng_state` gave."""
-    count = len(state_list)
-    require(
-        count == 1,
-        f"Length of state list should be equal to the number of generators, 1, but is {count}",
-    )
+    text = "Length of state list should be equal to the number of generators, 1, but is"
+    require(len(state_list) == 1, f"{text} {len(state_list)}")
     generator().set_state(state_list[0])
 
 
@@ -103,7 +97,7 @@ def uniform(
     shape: Ints, dtype: DTypeLike = None, min: float = 0.0, max: float = 1.0, seed: int = 0
 ) -> Tensor:
     """From [min, max), evenly; a `seed` other than 0 for this call alone."""
-    values = (Generator(seed) if seed else generator()).draw("random", sizes_of(shape))
+    values = drawn("random", sizes_of(shape), of=Generator(seed) if seed else None)
     # A 0-d sum is a scalar.
     return Tensor(default_module().asarray(min + (max - min) * values, _float(dtype)))
 
@@ -114,7 +108,7 @@ rand = draws(composed("rand", lambda shape, dtype=None: uniform(shape, dtype)))
 @draws
 def randn(shape: Ints, dtype: DTypeLike = None) -> Tensor:
     """Normally distributed, mean 0, variance 1."""
-    return Tensor(generator().draw("standard_normal", sizes_of(shape)).astype(_float(dtype)))
+    return Tensor(drawn("standard_normal", sizes_of(shape)).astype(_float(dtype)))
 
 
 standard_normal = composed("standard_normal", lambda shape, dtype=None: randn(shape, dtype))
@@ -143,7 +137,7 @@ def randint(
         f"randint(): low must be less than high, but received low = {low}, high = {high}",
     )
     wanted = as_dtype("int64" if dtype is None else dtype).numpy
-    return Tensor(generator().draw("integers", low, high, sizes_of(shape)).astype(wanted))
+    return Tensor(drawn("integers", low, high, sizes_of(shape)).astype(wanted))
 
 
 randint_like = composed(
@@ -155,7 +149,7 @@ randint_like = composed(
 @draws
 def randperm(n: int, dtype: DTypeLike = "int64") -> Tensor:
     """The integers from 0 to n - 1 in random order."""
-    order = default_module().argsort(generator().draw("random", n))
+    order = default_module().argsort(drawn("random", n))
     return Tensor(order.astype(as_dtype(dtype).numpy))
 
 
@@ -165,20 +159,14 @@ def bernoulli(x: Tensor, p: float | None = None) -> Tensor:
     [0, 1].
     """
     array: Array = x.array
-    given = array if p is None else p
-    outside = p is None and bool((array > 1).any() | (array < 0).any())
+    outside = p is None and bool(((array > 1) | (array < 0)).any())
     text = "bernoulli(): the probabilities should be from 0 to 1"
     require(not outside, text, error=IndexError)
-    drawn = generator().draw("random", array.shape) < given
-    return Tensor(XP[type(array)].asarray(drawn, array.dtype))
+    ones = drawn("random", x.shape) < (array if p is None else p)
+    return Tensor(XP[type(array)].asarray(ones, array.dtype))
 
 
 # -------------------------------------------------------------- what the methods in place fill with
-def _drawn(x: Tensor, how: str = "random") -> Array:
-    """Random numbers of the shape of `x`: from [0, 1), or by another way of the generator."""
-    return generator().draw(how, x.array.shape)
-
-
 def _normal_fill(x: Tensor, mean: Any = 0.0, std: Any = 1.0) -> Any:
     """Normal numbers; of complex ones each part has the mean, and half of the variance.
 
@@ -186,21 +174,21 @@ def _normal_fill(x: Tensor, mean: Any = 0.0, std: Any = 1.0) -> Any:
         ValueError: a complex mean whose parts differ.
     """
     if not x.dtype.is_complex:
-        return mean + std * _drawn(x, "standard_normal")
+        return mean + std * drawn("standard_normal", x.shape)
     if isinstance(mean, complex):
         text = "The mean of complex gaussian distribution should be a complex number"
         text = f"{text} with real part equal imaginary part"
         require(mean.real == mean.imag, f"{text}, but got {mean.real} != {mean.imag}")
         mean = mean.real
-    parts = [mean + std / math.sqrt(2) * _drawn(x, "standard_normal") for _ in range(2)]
+    parts = [mean + std / math.sqrt(2) * drawn("standard_normal", x.shape) for _ in range(2)]
     return parts[0] + 1j * parts[1]
 
 
 FILLS: dict[str, Callable[..., Any]] = {
-    "bernoulli": lambda x, p=0.5: _drawn(x) < unwrap(p),
-    "exponential": lambda x, lam=1.0: -XP[type(x.array)].log1p(-_drawn(x)) / lam,
+    "bernoulli": lambda x, p=0.5: drawn("random", x.shape) < unwrap(p),
+    "exponential": lambda x, lam=1.0: drawn("standard_exponential", x.shape) / lam,
     "random": lambda x, from_=0, to=None: (
-        from_ + XP[type(x.array)].floor(_drawn(x) * ((to or 1 << 24) - from_))
+        from_ + XP[type(x.array)].floor(drawn("random", x.shape) * ((to or 1 << 24) - from_))
     ),
     "normal": _normal_fill,
     "uniform": lambda x, min=0.0, max=1.0, seed=0: uniform(x.shape, x.dtype, min, max, seed),
@@ -226,12 +214,10 @@ def multinomial(x: Tensor, num_samples: int = 1, replacement: bool = False) -> T
         fits, f"multinomial(): too few positive weights to draw {num_samples} without replacement"
     )
     if replacement:
-        shares = generator().draw("random", (*weights.shape[:-1], num_samples, 1))
+        shares = drawn("random", (*weights.shape[:-1], num_samples, 1))
         draws = shares * weights.sum(-1)[..., None, None]
         chosen = (xp.cumsum(weights, -1)[..., None, :] <= draws).sum(-1)
     else:  # Gumbel's trick: the largest of log weight plus noise are a draw without replacement
-        noise = -xp.log(generator().draw("random", weights.shape)) / xp.where(
-            weights > 0, weights, 1
-        )
+        noise = drawn("standard_exponential", weights.shape) / xp.where(weights > 0, weights, 1)
         chosen = xp.argsort(xp.where(weights > 0, noise, xp.inf), -1)[..., :num_samples]
     return Tensor(chosen.astype("int64"))

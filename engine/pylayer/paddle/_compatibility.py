@@ -181,9 +181,7 @@ def to_static(
     Its results and gradients are those of the function; what only a compiled program shows is not
     there: `input_spec` checks nothing, and branches on values are ordinary Python.
     """
-    if function is None:
-        return functools.partial(to_static, input_spec=input_spec)
-    return function
+    return to_static if function is None else function
 
 
 def not_to_static(func: Callable[..., Any] | None = None) -> Any:

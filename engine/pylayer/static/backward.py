@@ -63,7 +63,8 @@ def gradients(
         for end, cotangent in zip(ends, given, strict=True)
         if not end._stop_gradient
     ]
-    found = pull_back(_operators_so_far(), seeds, wanted, _barred(no_grad_set))
+    barred = {_by_name(value) for value in no_grad_set or ()}
+    found = pull_back(_operators_so_far(), seeds, wanted, barred)
     return [_named_gradient(tensor, found.get(tensor)) for tensor in wanted]
 
 
@@ -117,10 +118,6 @@ def _by_name(value: Any) -> Tensor:
     if not isinstance(value, str):
         return _as_list(current(value), "parameter_list")[0]  # type: ignore[no-any-return]
     return default_main_program().tensor(value)
-
-
-def _barred(no_grad_set: Iterable[Any] | None) -> set[Tensor]:
-    return {_by_name(value) for value in no_grad_set or ()}
 
 
 def _operators_so_far() -> list[Operator]:

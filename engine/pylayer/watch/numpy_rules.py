@@ -289,7 +289,7 @@ def _var(
 
 
 def _sort(a: Any, axis: Any = -1, kind: Any = None, *, stable: Any = None) -> Any:
-    return _in_order(a, axis, lambda values, along: np.argsort(values, along, kind="stable"))
+    return _in_order(a, axis, functools.partial(np.argsort, kind="stable"))
 
 
 def _partition(a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect") -> Any:
