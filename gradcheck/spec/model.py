@@ -41,6 +41,7 @@ from gradcheck.spec.literals import (
     INTEGER_RANGE,
     MAX_DIMENSIONS,
     MOST_RANKS,
+    NAMES_OF_FRAMEWORKS,
     DType,
     FrameworkName,
     Layout,
@@ -469,7 +470,7 @@ def size_of(world: int | dict[Axis, int]) -> int:
 
 
 # --------------------------------------------------------------------------- expectations
-BackendName = Literal["numpy", "cupy", "paddle"]
+BackendName = Literal["numpy", "cupy", "paddle", "torch"]
 Verdict = Literal["matches", "differs", "straight-through", "zero", "unchecked"]
 
 MAX_COMBINATIONS = 256
@@ -1350,8 +1351,9 @@ class SpecFile(Format):
     """The file, set by the reader."""
 
     def find_mistakes(self, rules: RuleBook) -> Iterator[Violation]:
-        """Yield what only Paddle has, in a file of another framework."""
-        for index, scenario in enumerate(self.scenarios if self.framework != "paddle" else ()):
+        """Yield what only another framework than the file's has or runs."""
+        others = NAMES_OF_FRAMEWORKS.keys() - {self.framework}
+        for index, scenario in enumerate(self.scenarios):
             layer = scenario.layer
             only_paddle = {
                 "a world of ranks": ("world", bool(scenario.world_sizes)),
@@ -1359,10 +1361,15 @@ class SpecFile(Format):
                 "forward_fn of static_pylayer": ("layer", is_static(layer)),
             }
             for what, (key, is_given) in only_paddle.items():
-                if is_given:
+                if is_given and self.framework != "paddle":
                     help = "remove it, or move the scenario into a file without 'framework'"
                     message = f"{what} is for layers of Paddle, and this file is {self.framework}'s"
                     yield Violation(("scenarios", index, key), message, help)
+            for backend in scenario.backends.keys() & others:
+                message = (
+                    f"scenarios of this file are {self.framework}'s, and never run on {backend}"
+                )
+                yield Violation(("scenarios", index, "backends", backend), message, "remove it")
 
 
 def json_schema() -> dict[str, Any]:
