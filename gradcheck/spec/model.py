@@ -875,9 +875,14 @@ the file from the engine's public names: a line for each, with the least and the
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
 Timeout = Annotated[float, Field(gt=0, le=3600)]
 Rtol = Annotated[float, Field(gt=0, lt=1)]
+Nondet = Annotated[float, Field(ge=0, lt=1)]
 _SEED = "Seed of the case's random numbers, 0 to 2**32 − 1."
 _TIMEOUT = "Wall-clock limit of a case, in seconds."
 _RTOL = "Relative tolerance that widens (never narrows) the error bound of the gradient check."
+_NONDET = (
+    "How far results of two equal runs may be apart, relative to the largest entry of an output or "
+    "gradient; it widens the error bound by as much. By default they must be the same."
+)
 
 
 class Source(Format):
@@ -1139,6 +1144,7 @@ class _Keys(Format):
     seed: Seed = Field(default=0, description=_SEED)
     timeout: Timeout | None = Field(default=None, description=_TIMEOUT)
     rtol: Rtol | None = Field(default=None, description=_RTOL)
+    nondet: Nondet = Field(default=0.0, description=_NONDET)
 
 
 class ScenarioCase(_Keys):
