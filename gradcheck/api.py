@@ -94,6 +94,12 @@ def require_integer(
         raise ValueError(text)
 
 
+def require_share(name: str, value: Any, or_else: str = "") -> None:
+    """Require a share of something. Raises TypeError, ValueError."""
+    allowed = f"a number of at least 0 and below 1{or_else}"
+    require_integer(name, value, allowed, 0, nextafter(1, 0), kind=Real)
+
+
 def require_seed(seed: Any) -> None:
     """Require a seed. Raises TypeError, ValueError."""
     require_integer("seed", seed, "a whole number from 0 to 2**32 − 1", 0, MOST_SEED)
@@ -117,6 +123,7 @@ OTHERS_OPTIONS = {
         "backward= takes the gradients that are written by hand for a function of NumPy arrays",
     ),
     "raise_exception": "assert_gradients raises, check returns the result",
+    "nondet_tol": "nondet=1e-6 lets equal runs differ by that share of the largest entry",
     "fast_mode": 'mode="probe" compares projections alone',
     "dtype": 'dtypes=["float32"] checks in other dtypes than the inputs\'',
 }
@@ -209,6 +216,7 @@ def check(
     expect: Expectation = "matches",
     effort: Effort = "usual",
     precision: Precision = "strict",
+    nondet: float = 0.0,
     world: int | Mapping[str, int] | None = None,
     outputs: str | Sequence[str] = "split",
     random: str = "by-rank",
@@ -251,6 +259,9 @@ def check(
             does not look for that edit; ``full`` names and lists every entry.
         precision: ``loose`` lets a backward pass that is right but loses digits, such as one that
             computes in float32 in a layer of float64; the result is marked.
+        nondet: how far the results of two equal runs may be apart, relative to the largest entry of
+            an output or gradient, where sums are taken in another order each time; it widens the
+            error bounds by as much. At least 0 and below 1; by default they must be the same.
         world: for a layer that talks to other ranks (`paddle.distributed`): how many ranks it runs
             on, or the ranks along the axes of fleet's topology, such as ``{"mp": 4}``. Arrays then
             hold the values of all ranks, along a first axis of that size, unless they are marked by
@@ -280,8 +291,8 @@ def check(
     require_integer("points", points, "a whole number of at least 1", 1)
     require_dtypes(dtypes)
     if rtol is not None:
-        allowed = "a number of at least 0 and below 1, or None"
-        require_integer("rtol", rtol, allowed, 0, nextafter(1, 0), kind=Real)
+        require_share("rtol", rtol, ", or None")
+    require_share("nondet", nondet)
     words = {"mode": mode, "expect": expect, "effort": effort, "precision": precision}
     for name, word in words.items():
         require_word(name, word)
@@ -298,7 +309,7 @@ def check(
         backend = backend_of(None, ())
         layer_or_function = function_of_arrays(backend, layer_or_function, backward)
     listed = sys.maxsize if effort == "full" else MOST_LISTED
-    settings = Settings(seed, rtol, mode, order, listed, effort, precision)
+    settings = Settings(seed, rtol, mode, order, listed, effort, precision, nondet)
     try:
         # A Paddle layer is computed again on the engine, which has a separate mode.
         engine_paddle = import_module("pylayer.paddle")
@@ -384,6 +395,7 @@ class Options(TypedDict, total=False):
     expect: Expectation
     effort: Effort
     precision: Precision
+    nondet: float
     world: int | Mapping[str, int] | None
     outputs: str | Sequence[str]
     random: str

@@ -283,17 +283,19 @@ CODES: dict[str, Code] = {
         "forward is not deterministic",
         "Two calls with the same inputs give different outputs: a fresh dropout mask, a random "
         "number, a counter.",
-        "The outputs differ by more than sums do that are taken in another order.",
+        "The outputs differ by more than sums do that are taken in another order, and by more than "
+        "nondet of the largest entry.",
         "Fix the seed, draw the random part once and pass it as an input, or switch to evaluation "
-        "mode for the check.",
+        "mode for the check. For kernels that add in another order each time, give nondet=1e-6.",
         "wrong: mask = rand(x.shape) > p in forward      right: forward(ctx, x, mask)",
     ),
     "GC132": Code(
         "backward is not deterministic",
         "Two calls with the same inputs and cotangent give different gradients.",
-        "The gradients differ by more than sums do that are taken in another order; the outputs "
-        "do not.",
-        "Save in forward what backward needs (the mask, the indices); do not draw it again.",
+        "The gradients differ by more than sums do that are taken in another order, and by more "
+        "than nondet of the largest entry; the outputs do not.",
+        "Save in forward what backward needs (the mask, the indices); do not draw it again. "
+        "For kernels that add in another order each time, give nondet=1e-6.",
         "wrong: backward draws a new mask      right: ctx.save_for_backward(mask)",
     ),
     "GC133": Code(

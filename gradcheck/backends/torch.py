@@ -37,6 +37,7 @@ from gradcheck.backends.torch_private import (
     Patch,
     WeakTensors,
     layer_of_context,
+    run_backward,
 )
 from gradcheck.support.foreign import text_of
 from pylayer.watch import LayerObserver, watchers
@@ -138,18 +139,11 @@ class TorchBackend(Backend):
         held: Sequence[Tensor],
         create_graph: bool,
     ) -> list[Tensor | None]:
-        """The gradients from ``torch.autograd.grad``, or from the leaves after ``backward`` if a
-        layer allows only that."""
+        """The gradients as ``torch.autograd.grad`` gives them, or from the leaves after
+        ``backward`` if a layer allows only that."""
         try:
             with users_code():
-                found = torch.autograd.grad(
-                    outputs,
-                    inputs,
-                    cotangents,
-                    retain_graph=True,
-                    create_graph=create_graph,
-                    allow_unused=True,
-                )
+                found = run_backward(outputs, cotangents, inputs, create_graph=create_graph)
             if any(gradient is None for gradient in found) and is_of_once_differentiable(outputs):
                 raise RuntimeError(ONCE)
             return list(found)
@@ -161,7 +155,7 @@ class TorchBackend(Backend):
         for leaf in leaves:
             leaf.grad = None
         with users_code():
-            torch.autograd.backward(outputs, cotangents, retain_graph=True)
+            run_backward(outputs, cotangents)
         gradients = [leaf.grad for leaf in inputs]
         for leaf, gradient in zip(leaves, before, strict=True):
             leaf.grad = gradient
@@ -172,7 +166,7 @@ class TorchBackend(Backend):
             torch.ones_like(out) if c is None else c
             for out, c in zip(outputs, cotangents, strict=True)
         ]
-        torch.autograd.backward(outputs, starts)
+        run_backward(outputs, starts, retain_graph=False)
 
     def refusal(self, error: BaseException) -> Refusal | None:
         if not isinstance(error, (RuntimeError, TypeError)):

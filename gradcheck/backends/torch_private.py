@@ -6,8 +6,7 @@ Each name is looked up here once; the message on a missing one says which releas
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -35,10 +34,6 @@ def private(module: str, name: str) -> Any:
         ) from None
 
 
-with suppress(ImportError):
-    # torch imports it for the first gradient: half a second, which each case of a server would take
-    importlib.import_module("torch.fx.experimental.symbolic_shapes")
-
 TorchDispatchMode: Any = private("torch.utils._python_dispatch", "TorchDispatchMode")
 BackwardCFunction: Any = private("torch.autograd.function", "BackwardCFunction")
 """The base class of the contexts of Functions, which know the Function as ``_forward_cls``."""
@@ -46,6 +41,35 @@ WeakTensors: Any = private("torch.utils.weak", "WeakTensorKeyDictionary")
 """A dictionary by tensors, which it does not keep alive."""
 DEFAULT_SETUP: Any = torch.autograd.Function.setup_context
 """The ``setup_context`` of a Function that defines none: its forward takes a context."""
+
+
+_engine_run_backward: Any = private("torch.autograd.graph", "_engine_run_backward")
+
+
+def run_backward(
+    outputs: Sequence[Any],
+    cotangents: Sequence[Any],
+    inputs: Sequence[Any] = (),
+    *,
+    create_graph: bool = False,
+    retain_graph: bool = True,
+) -> tuple[Any, ...]:
+    """The gradients of inputs as ``torch.autograd.grad`` gives them, None where no output depends
+    on an input; without inputs, those of the leaves are added to their ``grad``.
+
+    torch's own function compares the shapes of outputs and cotangents, which are the same here, by
+    a module that imports SymPy for it: half a second before the first gradient.
+    """
+    found: tuple[Any, ...] = _engine_run_backward(
+        tuple(outputs),
+        tuple(cotangents),
+        retain_graph,
+        create_graph,
+        tuple(inputs),
+        True,  # an input may be out of reach
+        accumulate_grad=not inputs,
+    )
+    return found
 
 
 class Patch:

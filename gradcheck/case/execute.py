@@ -375,6 +375,7 @@ class Run:
             # a backward that is meant to differ needs no fix
             effort="least" if wanted == "differs" else case.effort,
             precision=self.expect.precision,
+            nondet=self.scenario.nondet,
             seconds=TIME_TO_NAME * case.timeout - (perf_counter() - self.started),
         )
         try:

@@ -77,6 +77,7 @@ def check_gradient(
     listed: int = MOST_LISTED,
     effort: Effort = "usual",
     precision: Precision = "strict",
+    nondet: float = 0.0,
     seconds: float = np.inf,
 ) -> GradientSummary:
     """Hold the vjp that `problem` claims against the differences and the tape, its behaviour
@@ -93,6 +94,8 @@ def check_gradient(
         effort: ``usual`` spends about ten times the check itself on naming what is wrong; ``full``
             names every entry; ``least`` names what ``usual`` does.
         precision: ``loose`` lets a backward pass that is right but loses digits in its own dtypes.
+        nondet: how far results of equal runs may be apart, relative to the largest entry of an
+            output or gradient. It widens the error bounds by as much.
         seconds: how long the check may take before naming ends. The verdict stands before that and
             is never lost.
 
@@ -102,7 +105,8 @@ def check_gradient(
     deadline = time.monotonic() + seconds
     # steps lead out of the domain, weights of what is not seen overflow
     with np.errstate(all="ignore"):
-        check, found = checked(problem, seed, rtol or 0.0, mode != "probe", precision)
+        problem = replace(problem, nondet=nondet)
+        check, found = checked(problem, seed, (rtol or 0.0) + nondet, mode != "probe", precision)
         if (
             mode == "full"
             and found.verdict is Status.PASS
@@ -250,6 +254,7 @@ class Settings(NamedTuple):
     listed: int = MOST_LISTED
     effort: Effort = "usual"
     precision: Precision = "strict"
+    nondet: float = 0.0
     seconds: float = inf
 
 

@@ -17,7 +17,7 @@ from gradcheck.backends.base import Array
 from gradcheck.causes.search import Backward
 from gradcheck.checking.differences import QUICK, RATIO, USUAL, Line, derivative_of, quick
 from gradcheck.checking.point import SUM_OF_OUTPUTS, Entry, Point, array_and_element, flat, only
-from gradcheck.checking.precision import EPS
+from gradcheck.checking.precision import EPS, largest
 from gradcheck.checking.probe import (
     POWER,
     ROUNDING,
@@ -153,7 +153,8 @@ def entry_of(
     """An entry from both rows."""
     a, t = (complex(rows[number].reshape(-1)[index]) for rows in (claimed, taped))
     value = (a.real, t.real) if abs(a.real - t.real) >= abs(a.imag - t.imag) else (a.imag, t.imag)
-    return Entry(number, index, point.outputs.element(output), *value, TAPED * abs(t))
+    bar = TAPED * abs(t) + point.problem.nondet * largest(taped[number])
+    return Entry(number, index, point.outputs.element(output), *value, bar)
 
 
 def entries_by_halving(

@@ -96,7 +96,7 @@ class Contracts:
 
     # ------------------------------------------------------ the rules
     def forward_repeats(self, again: Sequence[Array] | None) -> list[Diagnosis]:
-        """Equal inputs give equal outputs, bit by bit.
+        """Equal inputs give equal outputs, bit by bit or up to `Problem.nondet`.
 
         Args:
             again: the outputs for the inputs in their own dtypes, where they were seen a second
@@ -108,13 +108,14 @@ class Contracts:
             first, inputs = point.outputs.arrays, point.inputs
             again = again if point.as_given else None
         pairs = zip(first, again or problem.forward(list(inputs)), strict=True)
-        differ = [not same(a, b) for a, b in pairs]
+        differ = [not same(a, b, problem.nondet) for a, b in pairs]
         names = ", ".join(compress(problem.output_names, differ))
         return diagnosis_if(any(differ), "GC131", f"two calls give different values of {names}")
 
     def backward_repeats(self, g: Array, of_g: Gradients, seen: Observation) -> list[Diagnosis]:
-        """Equal cotangents give equal gradients, bit by bit, even if forward ran at other values in
-        between: a layer's state belongs to one call. `seen` is one of the two runs."""
+        """Equal cotangents give equal gradients, as `forward_repeats` says, even if forward ran at
+        other values in between: a layer's state belongs to one call. `seen` is one of the two
+        runs."""
         point, problem = self.at, self.at.problem
         if seen.gradients is None or seen.outputs is None:
             return self.differing("GC132", of_g, point.claimed(g))
@@ -137,7 +138,8 @@ class Contracts:
         self, code: str, first: Sequence[Array | None], second: Sequence[Array | None]
     ) -> list[Diagnosis]:
         """The diagnosis of two gradients that should be the same; empty if they are."""
-        names = self.named(lambda k: not same(first[k], second[k]))
+        nondet = self.at.problem.nondet
+        names = self.named(lambda k: not same(first[k], second[k], nondet))
         return diagnosis_if(bool(names), code, REPEATED[code], names)
 
     def linear(self, g: Array, of_g: Gradients) -> list[Diagnosis]:
@@ -153,8 +155,10 @@ class Contracts:
         if not finite(whole):  # the multiple overflows the dtype
             return []
 
+        nondet = 3 * self.at.problem.nondet  # of three runs
+
         def apart(k: int, rounding: float = 0.0) -> bool:
-            return not close(whole[k], of_g[k], FACTOR, of_h[k], rounding)
+            return not close(whole[k], of_g[k], FACTOR, of_h[k], rounding, nondet)
 
         names = self.named(apart)
         if names:
@@ -203,7 +207,7 @@ class Contracts:
                 return [Diagnosis.of("GC136", text)]
             with_zeros = problem.vjp(inputs, zeros)
             pairs = zip(undefined, with_zeros, strict=True)
-            alike = [close(u, z, 1.0, None) for u, z in pairs]
+            alike = [close(u, z, 1.0, None, nondet=problem.nondet) for u, z in pairs]
             names = self.named(lambda i, alike=alike: not alike[i])  # type: ignore[misc]
             if names:
                 text = f"when only {name} takes part in the loss, zeros give another gradient"
@@ -233,9 +237,9 @@ def diagnosis_if(
     return [Diagnosis.of(code, text, names)] if broken else []
 
 
-def same(a: Array | None, b: Array | None) -> bool:
+def same(a: Array | None, b: Array | None, nondet: float = 0.0) -> bool:
     """Whether two arrays, or missing ones, are equal but for the order of sums, which a GPU leaves
-    to chance."""
+    to chance, and for `nondet` of the largest element."""
     if a is None or b is None:
         return a is None and b is None
     if a.shape != b.shape:
@@ -247,12 +251,14 @@ def same(a: Array | None, b: Array | None) -> bool:
         return False
     infinite = equal & ~(abs(a) < np.inf)  # where both are, they leave the rest to compare
     first, second = (np.where(infinite, v.dtype.type(0), v) for v in (a, b))
-    return close(first, second, 1.0, None)
+    return close(first, second, 1.0, None, nondet=nondet)
 
 
-def close(whole: Any, part: Any, factor: float, rest: Any, rounding: float = 0.0) -> bool:
-    """Whether whole = factor · part + rest up to rounding, relative to the largest element; None
-    counts as zeros.
+def close(
+    whole: Any, part: Any, factor: float, rest: Any, rounding: float = 0.0, nondet: float = 0.0
+) -> bool:
+    """Whether whole = factor · part + rest up to rounding and `nondet`, relative to the largest
+    element; None counts as zeros.
 
     `rounding` is what was measured of it.
     """
@@ -263,8 +269,8 @@ def close(whole: Any, part: Any, factor: float, rest: Any, rounding: float = 0.0
     size = max(
         float(abs(whole).max()), abs(factor) * float(abs(part).max()), float(abs(rest).max())
     )
-    eps = CLEAR * coarsest(given)
-    bar = eps * size + rounding + SMALLEST["float64"]  # below which digits are lost
+    share = CLEAR * coarsest(given) + nondet
+    bar = share * size + rounding + SMALLEST["float64"]  # below which digits are lost
     return bool(np.isfinite(size)) and float(abs(whole - (factor * part + rest)).max()) <= bar
 
 

@@ -480,11 +480,13 @@ class Point:
         apart = distance(wide(flat(outputs)), wide(flat(plain)))
         if not bool(apart.any()):
             return True
+        random, nondet = np.random.default_rng(0), self.problem.nondet
         measured = Measured(
-            lambda c: self.compute(self.inputs, c), self.epsilon, np.random.default_rng(0)
+            lambda c: self.compute(self.inputs, c), self.epsilon, random, nondet=nondet
         )
         measured.draw()
-        return bool((apart <= flat(measured.bounds())).all())
+        bounds = flat(measured.bounds()) + nondet * of_each_largest(plain)
+        return bool((apart <= bounds).all())
 
     @property
     def witnessed(self) -> bool:
@@ -550,6 +552,8 @@ class Point:
         bounds, farther = (flat(measured.bounds(absolute=True)) for measured in (here, there))
         # outside of the domain nothing is known, and nothing asked
         bounds = np.maximum(bounds, np.where(np.isfinite(farther), farther, 0.0))
+        nondet = self.problem.nondet
+        bounds = bounds + (nondet and nondet * of_each_largest(here.plain))
         # A change has two ends, and both are rounded.
         return 2 * (bounds.repeat(2) if self.outputs.complex else bounds)
 
@@ -558,7 +562,9 @@ class Point:
         known = None
         if moved is self.x and self.tape is not None:  # then they need not be computed
             known = [self.outputs.arrays[k] for k in self.outputs.active], self.tape.choices
-        measured = Measured(lambda c: self.perturbed(moved, c), self.epsilon, random, known)
+        measured = Measured(
+            lambda c: self.perturbed(moved, c), self.epsilon, random, known, self.problem.nondet
+        )
         measured.draw()
         self.opaque |= not self.replays and bool(self.runs.leaks)
         return measured
@@ -588,7 +594,7 @@ class Point:
             self.spent.on(vjps=1)
             return self.of_moved(self.runs.gradients(inputs, cotangents, change, own))
 
-        return Measured(compute, self.epsilon, random)
+        return Measured(compute, self.epsilon, random, nondet=self.problem.nondet)
 
     def measured_tape(
         self,
@@ -613,7 +619,8 @@ class Point:
                 again = self.recorded_again(inputs, change, own)
             return self.of_moved(perturbed_gradient(Tape(again), cotangents, change))
 
-        return Measured(compute, self.epsilon, random, plain=(taped, tape.choices))
+        plain = taped, tape.choices
+        return Measured(compute, self.epsilon, random, plain, self.problem.nondet)
 
     def recorded_again(self, inputs: Sequence[Array], change: Change, own: bool) -> Recording:
         """The call at these inputs, every result on the way changed. Raises what the call raises,

@@ -228,6 +228,7 @@ class Measured:
         compute: gives the arrays, with a `Change` in force.
         epsilon: of the coarsest dtype that it computes in.
         plain: what it gives unperturbed, with the choices made on the way, if that is known.
+        nondet: how far two equal runs may be apart, relative to the largest entry: no response.
     """
 
     def __init__(
@@ -236,8 +237,10 @@ class Measured:
         epsilon: float,
         random: np.random.Generator,
         plain: tuple[Sequence[Array], Sequence[Array]] | None = None,
+        nondet: float = 0.0,
     ) -> None:
         self.compute, self.epsilon, self.random = compute, epsilon, random
+        self.nondet = nondet
         if plain is None:
             choices: list[Array] = []
             plain = compute(noting(choices)), choices
@@ -261,9 +264,9 @@ class Measured:
     def perturbed(self, size: float, before: Sequence[Any]) -> list[Any]:
         """The largest change of every entry, so far and with one more run."""
         again = self.compute(perturbing(size, self.random, self.choices))
-        return [
-            np.maximum(b, distance(a, p)) for b, a, p in zip(before, again, self.plain, strict=True)
-        ]
+        pairs = zip(again, self.plain, strict=True)
+        changes = [distance(a, p) - (self.nondet and self.nondet * largest(p)) for a, p in pairs]
+        return [np.maximum(b, change) for b, change in zip(before, changes, strict=True)]
 
     def bounds(self, absolute: bool = False) -> list[Array]:
         """Per array and entry, η: what rounding makes of it at most; inf where no digit is known,

@@ -36,6 +36,7 @@ from gradcheck.checking.differences import (
     from_close_values,
 )
 from gradcheck.checking.point import (
+    Direction,
     Entry,
     Point,
     directional_derivative,
@@ -141,6 +142,8 @@ class BackwardEstimate:
     root: float = math.inf
     """The root of the sum of their squares, where it is known: how large it is expected to be if
     their signs are random."""
+    spread: float = 0.0
+    """How far it may be off because results differ from run to run."""
 
 
 @dataclass(frozen=True)
@@ -177,6 +180,11 @@ def decide(claim: BackwardEstimate, seen: DifferenceEstimate, heard: TapeEstimat
     if power and seen.holds(claim.value):
         return Ruling.PASS
     return Ruling.BY_TAPE if heard is not None and not heard.rejects else Ruling.UNSEEN
+
+
+def random_sum(bounds: Array) -> float:
+    """How large a sum of numbers with random signs may be, given a bound of each."""
+    return min(float(bounds.sum()), RANDOM_SIGNS * root_of_squares(bounds))
 
 
 def root_of_squares(terms: Array) -> float:
@@ -491,12 +499,18 @@ class Prober:
             noise = rows
         else:
             terms = abs(line.weights) * rows
-            # The signs are the cotangent's.
-            total = min(float(terms.sum()), RANDOM_SIGNS * root_of_squares(terms))
+            total = random_sum(terms)  # the signs are the cotangent's
             noise = np.full_like(terms[:1], total if total == total else np.inf)
         if line.weights is None:
             self.noises[whole] = noise
         return noise
+
+    def spread(self, gradients: Sequence[Array], direction: Direction) -> float:
+        """How far a projection of backward's gradients may differ from run to run: each entry by
+        `Problem.nondet` of the largest one, with the signs of a random direction."""
+        nondet = self.point.problem.nondet
+        sizes = [np.full_like(abs(g), largest(g)) for g in gradients] if nondet else []
+        return nondet * random_sum(abs(flat(parts_of(sizes, direction)))) if sizes else 0.0
 
     def scanned(self, line: Line, noise: Array, whole: bool) -> Derivative:
         """The derivative by the first steps; by all of them if it shall be `whole`."""
@@ -534,6 +548,7 @@ class Prober:
             sum(float(part.real.sum()) for part in parts),
             sum(float(abs(part).sum()) for part in parts),
             math.hypot(*(root_of_squares(part) for part in parts)),
+            self.spread(gradients, direction),
         )
         seen = self.seen(derivative, cotangent if by_rows else np.ones_like(cotangent[:1]), claim)
         comparison = heard = None
@@ -592,11 +607,7 @@ class Prober:
             float(weighted(derivative.both.value).sum()),
             abs(weighted(derivative.both.bar)),
         )
-        bar = (
-            min(float(bars.sum()), RANDOM_SIGNS * root_of_squares(bars))
-            if bool(used.any())
-            else np.inf
-        )
+        bar = random_sum(bars) + claim.spread if bool(used.any()) else np.inf
         if np.isfinite(claim.size):
             bar += ROUNDING * claim.size
         allowed = self.rtol * max(abs(value), abs(claim.value))

@@ -119,6 +119,9 @@ class Problem:
     far-fetched causes are sought."""
     located: Callable[[str, Index], tuple[str, Index]] = lambda name, index: (name, index)
     """The name and index by which reports name an element of an input or output."""
+    nondet: float = 0.0
+    """How far results of two equal runs may be apart, as a share of the largest entry of each
+    array."""
     ranked: frozenset[str] = frozenset()
     """The inputs and outputs along whose first axis the ranks of a world are."""
 

@@ -202,6 +202,13 @@ def require_layer(result: Result) -> None:
 @options.order_option
 @options.mode_option
 @options.effort_option
+@click.option(
+    "--nondet",
+    type=click.FloatRange(0, 1, max_open=True),
+    default=0.0,
+    metavar="SHARE",
+    help="How far results of two equal runs may be apart, relative to the largest entry.",
+)
 @click.option("--seed", type=options.SEED, help="Seed of inputs and directions.")
 @click.option(
     "--timeout", type=options.TIME_LIMIT, metavar="SECONDS", help="Time limit (default: 60)."
@@ -220,6 +227,7 @@ def check(named: LayerWords, world: InWorld, backends: tuple[str, ...], **asked:
     if not inputs and not named.call:
         import_signature(reference, "".join(backends)).require_call(())
     keys = scenario_of_layer(reference, inputs, named, world)
+    keys["nondet"] = asked.pop("nondet")
     if (order := asked.pop("order")) > 1:
         keys["expect"] = {"order": order}
     reports, screen_options = asked.pop("reports"), asked.pop("screen")

@@ -54,6 +54,7 @@ OPTION_ADVICE = {
         ("--eps", "--epsilon", "--delta", "--step"),
         "steps are chosen for every entry, each with a bound of its error",
     ),
+    "--nondet-tol": "write --nondet 1e-6: a share of the largest entry",
     "--dtype": "write -i x=2x3:float32, or `dtype: float32` at an input of a scenario",
     "--shape": "write -i x=2x3",
     "--numprocesses": "write -j N",

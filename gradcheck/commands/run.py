@@ -156,7 +156,7 @@ def read_shard(context: click.Context, parameter: click.Parameter, text: str) ->
     "--as-version",
     default="",
     metavar="RELEASE",
-    help="Compare Paddle with the record of this release, in place of the installed one's.",
+    help="Compare with what is recorded of this release, in place of the installed one's.",
 )
 @click.option(
     "--record",

@@ -229,7 +229,7 @@ def header(cases: Sequence[Case], jobs: int) -> str:
         count(len(cases), "case"),
     ]
     if suite := suite_of(cases):
-        parts.append(f"suite {suite.rpartition(' ')[2]}")
+        parts.append(f"suite {suite.replace(f'{__version__}, ', '')}")
     return " · ".join(parts)
 
 

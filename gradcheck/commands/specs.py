@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from gradcheck.backends.base import kind_of
+from gradcheck.backends.base import framework_of_backend, kind_of
 from gradcheck.case.naming import LAYER_REFERENCE
 from gradcheck.commands.errors import NOTHING_SELECTED, USAGE
 from gradcheck.spec.diagnostic import Diagnostic, SpecError
@@ -22,7 +22,7 @@ from gradcheck.spec.text import read_text
 from gradcheck.support.display_paths import count
 from gradcheck.support.escape import WithoutCommands, safe
 from gradcheck.support.pyproject import root_of
-from gradcheck.support.resources import bundled_files, bundled_specs, is_bundled
+from gradcheck.support.resources import SUITES, bundled_files, bundled_specs, is_bundled
 from gradcheck.support.suggest import hint
 from gradcheck.support.user_error import UserError
 
@@ -194,7 +194,7 @@ def with_releases(cases: Sequence[Case], as_version: str = "") -> list[Case]:
     `as_version` is the release whose file is read, in place of that of the version that runs.
     Raises UserError: that release was not run.
     """
-    if not as_version and not any(kind_of(case.backend) == "paddle" for case in cases):
+    if not as_version and not any(kind_of(case.backend) in SUITES for case in cases):
         return [*cases]
     from gradcheck.conformance.releases import with_recorded_deviations  # a run on NumPy needs none
 
@@ -202,12 +202,13 @@ def with_releases(cases: Sequence[Case], as_version: str = "") -> list[Case]:
 
 
 def suite_of(cases: Iterable[Case]) -> str:
-    """Return the suite's version if scenarios of it are among the cases; empty if none are."""
-    if not any(is_bundled(case.scenario.path) for case in cases):
+    """Return the versions of the suites whose scenarios are among the cases; empty if none are."""
+    bundled = [case.backend for case in cases if is_bundled(case.scenario.path)]
+    if not bundled:
         return ""
     from gradcheck.conformance.suite import suite_version  # not for a user's own layers
 
-    return suite_version()
+    return "; ".join(map(suite_version, sorted(set(map(framework_of_backend, bundled)))))
 
 
 def bundled_scenarios() -> list[Scenario]:

@@ -10,6 +10,7 @@ from platform import machine, system
 from typing import Any
 
 import yaml
+from packaging.version import Version
 
 from gradcheck.backends.base import kind_of, version_of
 from gradcheck.case.case import Case
@@ -24,28 +25,36 @@ from gradcheck.result import AS_DOCUMENTED, Result, Status
 from gradcheck.spec.model import BackendExpectation
 from gradcheck.spec.read import load
 from gradcheck.support.file_io import write_whole
-from gradcheck.support.resources import bundled_files, is_bundled
+from gradcheck.support.resources import SUITES, bundled_files, is_bundled
 from gradcheck.support.user_error import UserError
 
 WIDTH = 100
-HEAD = """\
+HEADS = {
+    "paddle": """\
 # What Paddle {release} does with the bundled suite, from a run of it:
 # `gradcheck run --bundled -b paddle@{release} --record {name}`. Reasons are written by hand.
-"""
+""",
+    "torch": """\
+# What torch {release} does with the suite of its documents, from a run of it:
+# `gradcheck run specs/torch -b torch --record {name}`. Reasons are written by hand.
+""",
+}
+"""Framework → how its release files begin."""
 _UNKNOWN = (Status.SKIP, Status.UNSUPPORTED, Status.INCONCLUSIVE)
 """Statuses that say nothing about a release."""
 
 
 def require_recordable(cases: Sequence[Case], path: str) -> None:
-    """Raise UserError: the cases are not those of the suite on one release of Paddle."""
+    """Raise UserError: the cases are not those of a suite on one release of its framework."""
     backends = sorted({case.backend for case in cases})
-    if len(backends) != 1 or kind_of(backends[0]) != "paddle":
+    if len(backends) != 1 or kind_of(backends[0]) not in SUITES:
         raise UserError(
-            f"--record {path}: a file is about one release of Paddle: add -b paddle, or a release "
-            f"such as -b paddle@3.3.1"
+            f"--record {path}: a file is about one release of Paddle or torch: add -b paddle, "
+            f"-b torch, or a release such as -b paddle@3.3.1"
         )
     if not all(is_bundled(case.scenario.path) for case in cases):
-        raise UserError(f"--record {path}: it records the bundled suite: add --bundled")
+        suites = "add --bundled, or specs/torch for torch"
+        raise UserError(f"--record {path}: it records the bundled suite: {suites}")
     if not Path(path).absolute().parent.is_dir():
         raise UserError(f"--record {path}: there is no folder {Path(path).parent}")
 
@@ -74,7 +83,8 @@ def write_release_file(path: Path, cases: Sequence[Case], results: Sequence[Resu
     run = run_of(cases[0])
     if path.exists():
         kept = read_release(path)
-        known = {scenario.id for spec in load(bundled_files()) for scenario in spec.scenarios}
+        suite = load(bundled_files(kind_of(cases[0].backend)))
+        known = {scenario.id for spec in suite for scenario in spec.scenarios}
         others = known - case_results.keys()
         deviates |= {id: entry_data(kept.deviates[id]) for id in others & kept.deviates.keys()}
         holds += others & kept.holds_set
@@ -130,7 +140,7 @@ def run_of(case: Case) -> dict[str, str]:
         "date": str(date.today()),
         "python": python_of(case),
         "system": f"{system()} {machine()}",
-        "suite": f"gradcheck {suite_version()}",
+        "suite": f"gradcheck {suite_version(kind_of(case.backend))}",
     }
 
 
@@ -142,9 +152,10 @@ def file_text(
     holds: Iterable[str],
 ) -> str:
     """Return the text of a release file."""
-    release = version_of(case.backend)
-    fields = {"format": RELEASE_FORMAT, "backend": kind_of(case.backend), "release": release}
-    parts = [HEAD.format(release=release, name=name), dump({**fields, "run": run})]
+    framework, release = kind_of(case.backend), Version(version_of(case.backend)).public
+    fields = {"format": RELEASE_FORMAT, "backend": framework, "release": release}
+    head = HEADS[framework].format(release=release, name=name)
+    parts = [head, dump({**fields, "run": run})]
     parts.append("deviates:" + ("" if deviates else " {}") + "\n")
     for scenario, entry in deviates.items():
         parts.append(textwrap.indent(dump({scenario: entry}), "  "))

@@ -4,6 +4,7 @@
 what the release does instead and why. `gradcheck run --bundled -b paddle@3.3.1 --record FILE`
 writes it; reasons are written by hand. A run reads the file of its release: a recorded deviation is
 an XFAIL, a scenario that holds although a deviation is recorded an XPASS, anything else a FAIL.
+Other frameworks of `SUITES` have files in the same form: ``specs/releases/torch-2.13.0.yaml``.
 """
 
 from __future__ import annotations
@@ -16,14 +17,15 @@ from typing import Annotated, Any, Literal
 from packaging.version import InvalidVersion, Version
 from pydantic import Field, ValidationError
 
-from gradcheck.backends.base import kind_of, version_of
+from gradcheck.backends.base import framework_of_backend, kind_of, version_of
 from gradcheck.case.case import Case
 from gradcheck.spec.document import parse
+from gradcheck.spec.literals import FrameworkName
 from gradcheck.spec.messages import report_errors
 from gradcheck.spec.model import LAX, BackendExpectation, Format, Scenario
 from gradcheck.spec.scenario_rules import ScenarioRules
 from gradcheck.spec.text import read_text
-from gradcheck.support.resources import bundled_specs, is_bundled
+from gradcheck.support.resources import SUITES, bundled_specs, is_bundled
 from gradcheck.support.user_error import UserError
 
 RELEASE_FORMAT = "gradcheck-release/1"
@@ -58,7 +60,7 @@ class ReleaseFile(Format):
     noun = "a release file"
 
     format: Literal["gradcheck-release/1"] = Field(description="The version of the format.")
-    backend: Literal["paddle"] = Field(description="The framework.")
+    backend: FrameworkName = Field(description="The framework.")
     release: str = Field(min_length=1, description="The release, such as '3.3.1'.")
     run: ReleaseRun = Field(description="The run that recorded the facts.")
     deviates: dict[str, Deviation] = Field(
@@ -85,17 +87,12 @@ def release_folder() -> Path:
 
 
 @functools.cache
-def release_paths() -> dict[str, Path]:
+def release_paths(framework: str = "paddle") -> dict[str, Path]:
     """Release → its file, the oldest first."""
     paths = {}
-    for path in release_folder().glob("paddle-*.yaml"):
-        paths[path.stem.removeprefix("paddle-")] = path
+    for path in release_folder().glob(f"{framework}-*.yaml"):
+        paths[path.stem.removeprefix(f"{framework}-")] = path
     return dict(sorted(paths.items(), key=lambda item: Version(item[0])))
-
-
-def file_of(release: str) -> Path:
-    """The file of a release, whether it exists or not."""
-    return release_folder() / f"paddle-{release}.yaml"
 
 
 @functools.cache
@@ -112,25 +109,25 @@ def read_release(path: Path) -> ReleaseFile:
     return release
 
 
-def find_release(version: str) -> str:
+def find_release(version: str, framework: str = "paddle") -> str:
     """Return the release whose file is read for a version: its own, or else the newest.
 
     A develop build calls itself 0.0.0, and a release without a file was not run: both are compared
-    with the newest recorded release. Empty without any file.
+    with the newest recorded release of the framework. Empty if it has none yet.
     """
     try:
         wanted = Version(version).public
     except InvalidVersion:
         wanted = ""
-    releases = [*release_paths()]
+    releases = [*release_paths(framework)]
     return wanted if wanted in releases else (releases[-1] if releases else "")
 
 
-def require_recorded(release: str) -> str:
+def require_recorded(release: str, framework: str = "paddle") -> str:
     """Return a release that has a file. Raises UserError: it was not run."""
-    if release not in release_paths():
-        known = ", ".join(release_paths())
-        raise UserError(f"paddle {release} was not run; the releases that were run are {known}")
+    if release not in release_paths(framework):
+        known = ", ".join(release_paths(framework)) or "none"
+        raise UserError(f"{framework} {release} was not run; releases that were run: {known}")
     return release
 
 
@@ -139,34 +136,32 @@ def with_recorded_deviations(cases: Sequence[Case], as_version: str = "") -> lis
     """Return cases whose bundled scenarios know what is recorded of their release.
 
     `as_version` is the release whose file is read, in place of that of the version that runs.
+    Raises UserError: that release was not run.
     """
-    if as_version:
-        require_recorded(as_version)
-    files: dict[str, ReleaseFile | None] = {}
+    for framework in {framework_of_backend(case.backend) for case in cases if as_version}:
+        require_recorded(as_version, framework)
     known: dict[tuple[str, str], Scenario] = {}
     changed = []
     for case in cases:
-        backend = case.backend
-        if kind_of(backend) != "paddle" or not is_bundled(case.scenario.path):
-            changed.append(case)
-            continue
-        if backend not in files:
-            release = as_version or find_release(version_of(backend))
-            files[backend] = read_release(release_paths()[release]) if release else None
-        key = backend, case.scenario.id
+        key = case.backend, case.scenario.id
         if key not in known:
-            known[key] = with_deviation(case.scenario, files[backend])
+            known[key] = with_deviation(case.scenario, case.backend, as_version)
         changed.append(case.model_copy(update={"scenario": known[key]}))
     return changed
 
 
-def with_deviation(scenario: Scenario, release: ReleaseFile | None) -> Scenario:
-    """Return a scenario with what a release does otherwise, if anything."""
-    entry = release.deviates.get(scenario.id) if release is not None else None
+def with_deviation(scenario: Scenario, backend: str, as_version: str = "") -> Scenario:
+    """Return a scenario with what a backend's release does otherwise, if anything is recorded."""
+    framework = kind_of(backend)
+    if framework not in SUITES or not is_bundled(scenario.path):
+        return scenario
+    release = as_version or find_release(version_of(backend), framework)
+    path = release_paths(framework).get(release)
+    entry = read_release(path).deviates.get(scenario.id) if path else None
     if entry is None:
         return scenario
     entries = (entry.complete(scenario.usual_gradient),)
-    return scenario.model_copy(update={"backends": {**scenario.backends, "paddle": entries}})
+    return scenario.model_copy(update={"backends": {**scenario.backends, framework: entries}})
 
 
 def deviations_of(scenario: str) -> dict[str, Deviation]:

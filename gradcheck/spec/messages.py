@@ -31,6 +31,7 @@ _OTHER_TOOLS_KEYS = {
     **dict.fromkeys(("dims", "size"), "shape"),
     **dict.fromkeys(("min", "max"), "range"),
     **dict.fromkeys(("atol", "eps", "tol", "tolerance"), "rtol"),
+    "nondet_tol": "nondet",
     "requires_grad": "stop_gradient",
 }
 """Keys as other tools have them -> the key here, where a mapping has it."""

@@ -41,6 +41,7 @@ from gradcheck.spec.literals import (
     INTEGER_RANGE,
     MAX_DIMENSIONS,
     MOST_RANKS,
+    NAMES_OF_FRAMEWORKS,
     DType,
     FrameworkName,
     Layout,
@@ -469,7 +470,7 @@ def size_of(world: int | dict[Axis, int]) -> int:
 
 
 # --------------------------------------------------------------------------- expectations
-BackendName = Literal["numpy", "cupy", "paddle"]
+BackendName = Literal["numpy", "cupy", "paddle", "torch"]
 Verdict = Literal["matches", "differs", "straight-through", "zero", "unchecked"]
 
 MAX_COMBINATIONS = 256
@@ -874,9 +875,14 @@ the file from the engine's public names: a line for each, with the least and the
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
 Timeout = Annotated[float, Field(gt=0, le=3600)]
 Rtol = Annotated[float, Field(gt=0, lt=1)]
+Nondet = Annotated[float, Field(ge=0, lt=1)]
 _SEED = "Seed of the case's random numbers, 0 to 2**32 − 1."
 _TIMEOUT = "Wall-clock limit of a case, in seconds."
 _RTOL = "Relative tolerance that widens (never narrows) the error bound of the gradient check."
+_NONDET = (
+    "How far results of two equal runs may be apart, relative to the largest entry of an output or "
+    "gradient; it widens the error bound by as much. By default they must be the same."
+)
 
 
 class Source(Format):
@@ -1138,6 +1144,7 @@ class _Keys(Format):
     seed: Seed = Field(default=0, description=_SEED)
     timeout: Timeout | None = Field(default=None, description=_TIMEOUT)
     rtol: Rtol | None = Field(default=None, description=_RTOL)
+    nondet: Nondet = Field(default=0.0, description=_NONDET)
 
 
 class ScenarioCase(_Keys):
@@ -1350,8 +1357,9 @@ class SpecFile(Format):
     """The file, set by the reader."""
 
     def find_mistakes(self, rules: RuleBook) -> Iterator[Violation]:
-        """Yield what only Paddle has, in a file of another framework."""
-        for index, scenario in enumerate(self.scenarios if self.framework != "paddle" else ()):
+        """Yield what only another framework than the file's has or runs."""
+        others = NAMES_OF_FRAMEWORKS.keys() - {self.framework}
+        for index, scenario in enumerate(self.scenarios):
             layer = scenario.layer
             only_paddle = {
                 "a world of ranks": ("world", bool(scenario.world_sizes)),
@@ -1359,10 +1367,15 @@ class SpecFile(Format):
                 "forward_fn of static_pylayer": ("layer", is_static(layer)),
             }
             for what, (key, is_given) in only_paddle.items():
-                if is_given:
+                if is_given and self.framework != "paddle":
                     help = "remove it, or move the scenario into a file without 'framework'"
                     message = f"{what} is for layers of Paddle, and this file is {self.framework}'s"
                     yield Violation(("scenarios", index, key), message, help)
+            for backend in scenario.backends.keys() & others:
+                message = (
+                    f"scenarios of this file are {self.framework}'s, and never run on {backend}"
+                )
+                yield Violation(("scenarios", index, "backends", backend), message, "remove it")
 
 
 def json_schema() -> dict[str, Any]:

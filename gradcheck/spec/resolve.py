@@ -40,7 +40,7 @@ _REPLACES = {
 _REPLACES_IN_CASE = {**_REPLACES, "script": _OF_LAYER, "layer": set[str]()}
 # Keys whose mappings are completed from inherited ones, name by name or by the rules above.
 _JOINED = ("inputs", "kwargs", "matrix", "sizes")
-_MERGED = ("expect", "calls", "backends", "numpy", "cupy", "paddle")
+_MERGED = ("expect", "calls", "backends", "numpy", "cupy", "paddle", "torch")
 _OWN = ("id", "extends", "cases")
 _DEFAULTS = ("seed", "timeout", "rtol", "source", "tags", "matrix", "backends")
 _LAYER_NAME = re.compile(r"[\w.-]+")

@@ -21,10 +21,14 @@ def bundled_specs() -> Path:
     return inside if inside.is_dir() else PACKAGE.parent / "specs"
 
 
-def bundled_files() -> list[Path]:
-    """The bundled spec files for Paddle; those in ``torch/`` are about torch itself."""
-    files = bundled_specs().rglob("*.grad.yaml")
-    return sorted(file for file in files if file.parent.name != "torch")
+SUITES = {"paddle": ("checker", "design", "documents", "recorded"), "torch": ("torch",)}
+"""Framework → the folders of the bundled specs that hold its releases to its documents."""
+
+
+def bundled_files(framework: str = "paddle") -> list[Path]:
+    """The bundled spec files of a framework's suite."""
+    folders = [bundled_specs() / folder for folder in SUITES[framework]]
+    return sorted(file for folder in folders for file in folder.rglob("*.grad.yaml"))
 
 
 @functools.cache

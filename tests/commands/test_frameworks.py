@@ -65,6 +65,17 @@ def test_what_only_paddle_has_is_a_mistake_in_a_file_of_another(spec, gradcheck,
     assert gradcheck("validate").code == 0
 
 
+@pytest.mark.parametrize(("head", "owner", "other"), [(TORCH, "torch", "paddle"), ("", "paddle", "torch")])
+def test_what_is_observed_on_a_backend_that_never_runs_it_is_a_mistake(spec, gradcheck, head, owner, other):
+    text = "  - id: a\n    script: y = 1\n    expect: {values: {y: 1}}\n    backends: {%s: {skip: {reason: no kernel}}}\n"
+    spec(text % other, head=head)
+    done = gradcheck("validate")
+    assert done.code == 2
+    assert f"scenarios of this file are {owner}'s, and never run on {other}" in " ".join(done.out.split())
+    spec(text % owner, head=head)
+    assert gradcheck("validate").code == 0
+
+
 def test_every_framework_has_a_backend_and_names(spec):
     assert {row.framework for row in BACKENDS.values()} == {*NAMES_OF_FRAMEWORKS}
 

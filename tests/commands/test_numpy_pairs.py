@@ -50,6 +50,14 @@ def scaled_by_keyword(x, g, g_sum, *, w):
     return scaled_grad(x, w, g, g_sum)
 
 
+RANDOM = np.random.default_rng(0)
+
+
+def noisy_grad(x, g):
+    gradient = softplus_grad(x, g)
+    return gradient + 1e-6 * abs(gradient).max() * RANDOM.uniform(-0.5, 0.5, x.shape)
+
+
 class Layer:
     def forward(self, x):
         return x
@@ -88,6 +96,26 @@ def test_a_wrong_one_fails_at_its_line(gradcheck, module):
     assert done.code == 1
     assert "pairs.py:6" in done.out
     assert "GC119" in done.out
+
+
+@pytest.mark.parametrize(("nondet", "code"), [("0", 1), ("1e-8", 1), ("1e-6", 0)])
+def test_a_bound_of_what_differs_from_run_to_run(gradcheck, module, nondet, code):
+    done = gradcheck(*pair("softplus", "noisy_grad", "x=5"), "--nondet", nondet)
+    assert done.code == code
+    assert ("GC132" in done.out) is bool(code)
+    (module / "noisy.grad.yaml").write_text(
+        "schema: gradcheck/v1\nscenarios:\n  - id: noisy\n"
+        '    layer: {ref: "pairs:softplus", backward: "pairs:noisy_grad"}\n'
+        f"    inputs: {{x: [5]}}\n    nondet: {nondet}\n"
+    )
+    assert gradcheck("run", "noisy.grad.yaml", "--allow-code").code == code
+
+
+@pytest.mark.parametrize("nondet", ["1", "-1e-6", "much"])
+def test_a_bound_that_cannot_be_is_refused(gradcheck, module, nondet):
+    done = gradcheck(*pair("softplus", "noisy_grad", "x=5"), "--nondet", nondet)
+    assert done.code == 2
+    assert "--nondet" in done.err
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 import re
 from pathlib import Path
 
 import pytest
 from cases import cases_of
 
+from gradcheck.case.case import Case
 from gradcheck.case.execute import execute
 from gradcheck.conformance import release_writer
 from gradcheck.conformance.release_writer import UNREAD, file_text, new_entry, release_entry
@@ -17,40 +20,53 @@ from gradcheck.conformance.releases import (
     release_paths,
     with_recorded_deviations,
 )
+from gradcheck.conformance.suite import suite_version
 from gradcheck.result import Status
 from gradcheck.run.plan import plan
 from gradcheck.spec.diagnostic import SpecError
 from gradcheck.spec.read import load
-from gradcheck.support.resources import bundled_files, bundled_specs
+from gradcheck.support.resources import SUITES, bundled_files, bundled_specs
 from gradcheck.support.user_error import UserError
 
+FRAMEWORKS = ["paddle", "torch"]
 RELEASES = ["2.6.2", "3.0.0", "3.1.0", "3.1.1", "3.2.0", "3.2.1", "3.2.2", "3.3.0", "3.3.1"]
 
 
-@pytest.fixture(scope="module")
-def ids() -> set[str]:
-    return {scenario.id for spec in load(bundled_files()) for scenario in spec.scenarios}
+@functools.cache
+def ids(framework: str) -> set[str]:
+    return {scenario.id for spec in load(bundled_files(framework)) for scenario in spec.scenarios}
 
 
 def test_there_is_a_file_for_each_release_of_the_index() -> None:
     assert [*release_paths()] == RELEASES
 
 
-@pytest.mark.parametrize("release", RELEASES)
-class TestEachFile:
-    def test_it_is_about_its_release_and_from_a_run(self, release: str) -> None:
-        file = read_release(release_paths()[release])
-        assert file.release == release
-        assert file.run.suite.startswith("gradcheck ")
+def test_every_spec_is_of_the_suite_of_its_framework() -> None:
+    assert [*SUITES] == FRAMEWORKS
+    files = {framework: bundled_files(framework) for framework in FRAMEWORKS}
+    assert sorted(itertools.chain(*files.values())) == sorted(bundled_specs().rglob("*.grad.yaml"))
+    for framework in FRAMEWORKS:
+        assert {spec.framework for spec in load(files[framework])} == {framework}
 
-    def test_it_is_about_scenarios_that_there_are_each_once(self, release: str, ids: set[str]) -> None:
-        file = read_release(release_paths()[release])
-        assert {*file.deviates, *file.holds} <= ids
+
+@pytest.mark.parametrize(
+    ("framework", "release"),
+    [(framework, release) for framework in FRAMEWORKS for release in release_paths(framework)],
+)
+class TestEachFile:
+    def test_it_is_about_its_release_and_from_a_run(self, framework: str, release: str) -> None:
+        file = read_release(release_paths(framework)[release])
+        assert (file.backend, file.release) == (framework, release)
+        assert file.run.suite == f"gradcheck {suite_version(framework)}"
+
+    def test_it_is_about_scenarios_that_there_are_each_once(self, framework: str, release: str) -> None:
+        file = read_release(release_paths(framework)[release])
+        assert {*file.deviates, *file.holds} <= ids(framework)
         assert file.holds_set.isdisjoint(file.deviates)
         assert len(file.holds_set) == len(file.holds)
 
-    def test_somebody_has_read_every_reason(self, release: str) -> None:
-        entries = read_release(release_paths()[release]).deviates
+    def test_somebody_has_read_every_reason(self, framework: str, release: str) -> None:
+        entries = read_release(release_paths(framework)[release]).deviates
         assert [name for name, entry in entries.items() if entry.why.startswith(UNREAD.strip())] == []
 
 
@@ -69,8 +85,24 @@ class TestWhichFileIsRead:
         entry = named["error-backward-missing"].entry
         assert entry is not None
         assert entry.reason
-        with pytest.raises(UserError, match=r"paddle 9\.9\.9 was not run; the releases that were run are 2\.6\.2, "):
+        with pytest.raises(UserError, match=r"paddle 9\.9\.9 was not run; releases that were run: 2\.6\.2, "):
             with_recorded_deviations(cases, "9.9.9")
+
+    def test_a_framework_without_files_has_none(self) -> None:
+        assert find_release("2.13.0+cpu", "torch") == "2.13.0"
+        assert find_release("0.10.2", "jax") == ""
+        [case] = plan(load([bundled_specs() / "torch"]), ["torch"])[:1]
+        with pytest.raises(UserError, match=r"torch 3\.3\.1 was not run; releases that were run: 2\.13\.0$"):
+            with_recorded_deviations([case], "3.3.1")
+        with pytest.raises(UserError, match=r"jax 3\.3\.1 was not run; releases that were run: none$"):
+            with_recorded_deviations([case.model_copy(update={"backend": "jax"})], "3.3.1")
+
+    def test_a_deviation_of_torch_reaches_the_process_of_its_case(self) -> None:
+        cases = with_recorded_deviations(plan(load([bundled_specs() / "torch"]), ["torch"]), "2.13.0")
+        received = [Case.model_validate_json(case.model_dump_json()) for case in cases]
+        reasons = {case.scenario.id: case.entry.why for case in received if case.entry is not None}
+        deviates = read_release(release_paths("torch")["2.13.0"]).deviates
+        assert reasons == {name: entry.why for name, entry in deviates.items()}
 
     def test_what_is_not_of_the_suite_is_left_alone(self) -> None:
         [case] = cases_of(

@@ -22,7 +22,7 @@ CASE = "backward-rules-user-exception-keeps-type"
 def test_it_changes_with_every_spec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "specs"
     shutil.copytree(bundled_specs(), folder)
-    monkeypatch.setattr(suite, "bundled_files", lambda: sorted(folder.rglob("*.grad.yaml")))
+    monkeypatch.setattr(suite, "bundled_files", lambda framework: sorted(folder.rglob("*.grad.yaml")))
     whole = suite_version.__wrapped__()
     for file in folder.rglob("*.grad.yaml"):
         text = file.read_bytes()

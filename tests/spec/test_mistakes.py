@@ -32,7 +32,7 @@ scenarios:
   - title: No id
     script: x = 1
     backends:
-      torch: {skip: {reason: no}}
+      keras: {skip: {reason: no}}
   - id: misspelt
     tittle: foo
     script: x = 1
@@ -49,7 +49,7 @@ def test_eight_mistakes_in_one_file_are_all_shown_and_no_ninth(mistakes):
         "9:30 unknown dtype 'flaot32'",
         '10:11 rtol must be a number, not "1e-6"',
         "11:5 a scenario needs the key 'id'",
-        "14:7 unknown key 'torch'",
+        "14:7 unknown key 'keras'",
         "16:5 unknown key 'tittle' in a scenario",
         "20:13 call is not valid Python: invalid syntax",
         "21:14 'gradient' needs an input that has a gradient",

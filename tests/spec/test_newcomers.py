@@ -114,7 +114,7 @@ MISTAKES = [
     row("nn.functional.silu", "torch.tanh", "torch.tanh", "'tanh'"),
     row("layer: {op: multiply}", "layer: swich", "swich", "'swish'"),
     row("paddle: {skip", "padle: {skip", "padle", "'paddle'"),
-    row("paddle: {skip", "pytorch: {skip", "pytorch", "numpy"),
+    row("paddle: {skip", "pytorch: {skip", "pytorch", "torch"),
     row("gradcheck/v1", "gradcheck/v2", "gradcheck/v2", "'gradcheck/v1'"),
     row("schema: gradcheck/v1", "schema: 1", "1\n", "gradcheck/v1"),
     row("type: ValueError", "type: ValuError", "ValuError", "'ValueError'"),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import subprocess
+import sys
 from collections import Counter
 from typing import Any
 
@@ -14,7 +16,7 @@ from torch.autograd import Function
 import gradcheck
 from gradcheck.backends.torch import TorchBackend
 from gradcheck.backends.torch_operations import OperationMode
-from gradcheck.backends.torch_private import Patch, TorchTooDifferentError, private
+from gradcheck.backends.torch_private import Patch, TorchTooDifferentError, private, run_backward
 
 X = np.random.default_rng(1).standard_normal((3, 4))
 MOST_WATCHED = 6
@@ -80,6 +82,44 @@ def test_a_name_that_torch_lacks_is_reported_with_the_release_that_has_it() -> N
     for module in ("torch.utils._python_dispatch", "torch.no_such_module"):
         with pytest.raises(TorchTooDifferentError, match=rf"no {module}\.Missing, .* torch 2\.13 has it"):
             private(module, "Missing")
+
+
+FIRST = """
+import sys, torch, gradcheck
+class Square(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return 2 * x * g
+assert gradcheck.check(Square, torch.ones(2, dtype=torch.float64, requires_grad=True))
+print(sorted({"sympy", "mpmath"} & sys.modules.keys()))
+"""
+
+
+def test_a_first_check_does_not_wait_for_sympy() -> None:
+    """torch's own functions import it to compare two shapes, which takes as long as the check's own modules."""
+    done = subprocess.run([sys.executable, "-c", FIRST], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_gradients_are_those_of_torchs_own_function() -> None:
+    x, w = (torch.tensor(X, requires_grad=True) for _ in range(2))
+    unused = torch.ones(1, requires_grad=True)
+    y, g = torch.tanh(x) * w, torch.tensor(X[::-1].copy())
+    own = torch.autograd.grad([y], [x, w, unused], [g], retain_graph=True, allow_unused=True)
+    ours = run_backward([y], [g], [x, w, unused])
+    assert ours[2] is own[2] is None
+    assert all(torch.equal(a, b) for a, b in zip(ours[:2], own[:2], strict=True))
+    assert x.grad is None
+    assert run_backward([y], [g], [x], create_graph=True)[0].requires_grad
+    run_backward([y], [g], retain_graph=False)
+    assert torch.equal(x.grad, own[0])
+    with pytest.raises(RuntimeError, match="second time"):
+        run_backward([y], [g], [x])
 
 
 def test_a_patch_leaves_classes_as_they_were() -> None:
