@@ -222,28 +222,36 @@ class Repair:
         """The expressions that may be changed, first those on which no right gradient depends.
 
         Expressions on which a wrong entry does not depend are left out. Each value that backward
-        assigns or returns is moved once, which shows what depends on it.
+        assigns is moved once, which shows what depends on it.
         """
-        places = places_in(self.function, ())
+        useless, shared = self.useless(), set[ast.AST]()
+        places = places_in(self.function, useless)
         given = self.point.gradients_by(self.backward)
         if given is None:
             return [places]
         wanted = self.point.gradients
         wrong = [wrong_entries(*pair) for pair in zip(given, wanted, strict=True)]
-        useless, shared = list[ast.AST](), set[ast.AST]()
-        for value in filter(places.__contains__, [*self.assigned(), *self.returned()]):
+        for value in filter(places.__contains__, self.assigned()):
             moved = self.point.gradients_by(self.with_text(value, MOVED.format(ast.unparse(value))))
             if moved is None:  # such as a number of elements, which is not just any
                 continue
-            changes = [
-                wrong_entries(*pair) for pair in zip(moved, map(raw_gradient, given), strict=True)
-            ]
+            pairs = zip(moved, map(raw_gradient, given), strict=True)
+            changes = [wrong_entries(*pair) for pair in pairs]
             if not all(map(reaches, changes, wrong)):
-                useless.append(value)
+                useless.update(ast.walk(value))
             elif any(c.any() and not w.any() for c, w in zip(changes, wrong, strict=True)):
                 shared.update(ast.walk(value))
-        places = places_in(self.function, useless)
+        places = [place for place in places if place not in useless]
         return [[p for p in places if (p in shared) is later] for later in (False, True)]
+
+    def useless(self) -> set[ast.AST]:
+        """The results of backward in which no one edit makes it right: those that are right, and
+        all if several are wrong."""
+        returned, agreement = self.returned(), self.agreement
+        if len(returned) != len(agreement):
+            return set()
+        is_alone = agreement.count(False) == 1
+        return {r for r, right in zip(returned, agreement, strict=True) if right or not is_alone}
 
     def assigned(self) -> list[ast.expr]:
         """The values that backward assigns to names."""
