@@ -59,19 +59,12 @@ TEMPLATES = [
 class Edit:
     """New text in place of an expression."""
 
-    tier: int
     expression: ast.expr
     text: str
 
-    @property
-    def size(self) -> int:
-        """How much is changed: a sign or an operator is one token."""
-        is_operator = self.tier == SLIP and isinstance(self.expression, ast.BinOp)
-        return 1 if is_operator else len(self.text.lstrip("-"))
-
 
 def edits(places: Sequence[ast.expr], names: Sequence[str], make_parts: Any) -> Iterator[Edit]:
-    """All edits of some expressions, the plainest first, shorter ones before longer ones.
+    """All edits of some expressions, the plainest first, those that change less before others.
 
     Args:
         names: the variables and attributes that can be read.
@@ -84,12 +77,21 @@ def edits(places: Sequence[ast.expr], names: Sequence[str], make_parts: Any) -> 
         if tier == PUT_IN:
             parts = make_parts()
         found = [
-            Edit(tier, place, text)
+            Edit(place, text)
             for place in places
             for text in dict.fromkeys(texts_of(tier, place, {**holes[place], "part": parts}))
             if text != texts[place]
         ]
-        yield from sorted(found, key=lambda edit: edit.size)
+        yield from sorted(found, key=lambda edit: size_of(tier, edit, texts[edit.expression]))
+
+
+def size_of(tier: int, edit: Edit, old: str) -> tuple[int, int]:
+    """How much an edit changes: a sign, an operator, then the length of what is put in or left
+    out; and the length of it all."""
+    length = len(edit.text.lstrip("-"))
+    if tier == SLIP and isinstance(edit.expression, (ast.BinOp, ast.UnaryOp)):
+        return int(isinstance(edit.expression, ast.BinOp)), length
+    return abs(len(old) - len(edit.text)) if tier == OMISSION else length, length
 
 
 def texts_of(tier: int, place: ast.expr, holes: Mapping[str, Sequence[str]]) -> Iterator[str]:

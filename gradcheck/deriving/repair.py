@@ -25,7 +25,7 @@ from gradcheck.backends.base import Array
 from gradcheck.deriving.agreement import KnownPoint, wrong_entries
 from gradcheck.deriving.call import LayerCall, grad_mode_as, is_array, raw_array
 from gradcheck.deriving.dialects import NUMPY, PADDLE, Dialect, dialect_of
-from gradcheck.deriving.edits import LAST, Edit, edits, places_in
+from gradcheck.deriving.edits import Edit, edits, places_in
 from gradcheck.deriving.graph import Node, NotDerived
 from gradcheck.deriving.printing import Printer, names_on_context, parsed
 from gradcheck.deriving.source import (
@@ -274,7 +274,7 @@ class Repair:
         with suppress(Exception):  # as in `parts`
             node = self.trace.gradients.get(self.trace.gradient_slots[wrong[0]])
             for text in [text_alone(p, node) for p in self.printers if node is not None]:
-                yield Edit(LAST, self.returned()[wrong[0]], text)
+                yield Edit(self.returned()[wrong[0]], text)
 
 
 def raw_gradient(value: Any) -> Any:
