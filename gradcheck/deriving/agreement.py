@@ -93,17 +93,21 @@ class KnownPoint:
 
     def agreement(self, backward: Callable[..., Any]) -> list[bool]:
         """Whether each gradient of a backward is right; none is if it raises."""
-        wanted = self.gradients
+        found = self.gradients_by(backward)
+        if found is None:
+            return [False] * len(self.gradients)
+        pairs = zip(found, self.gradients, strict=True)
+        return [not wrong_entries(*pair).any() for pair in pairs]
+
+    def gradients_by(self, backward: Callable[..., Any]) -> list[Any] | None:
+        """The gradients that a backward gives; None if it raises or gives too many."""
         try:
             with grad_mode_as(False), np.errstate(all="ignore"):
-                returned = self.results(backward)
+                found = list(values_in(self.results(backward)))
         except Exception:
-            return [False] * len(wanted)
-        found = list(values_in(returned))
-        if len(found) > len(wanted):
-            return [False] * len(wanted)
-        found += [None] * (len(wanted) - len(found))
-        return [is_gradient_right(*pair) for pair in zip(found, wanted, strict=True)]
+            return None
+        missing = len(self.gradients) - len(found)
+        return None if missing < 0 else found + [None] * missing
 
     def results(self, backward: Callable[..., Any]) -> Any:
         """Run a backward at the point and return its results."""
@@ -126,15 +130,17 @@ def values_in(returned: Any) -> Sequence[Any]:
     return returned if isinstance(returned, (list, tuple)) else [returned]
 
 
-def is_gradient_right(value: Any, wanted: Any) -> bool:
-    """Whether a gradient is right. One that is not wanted may be anything but of a wrong kind."""
+def wrong_entries(value: Any, wanted: Any) -> Array:
+    """Whether each entry of a gradient is wrong: one answer for all if it has another shape or kind
+    than it should. A gradient that is not wanted may be anything but of a wrong kind."""
     if wanted is None:
-        return value is None or is_array(value)
+        return np.array(not (value is None or is_array(value)))
     if not isinstance(value, (Tensor, np.ndarray, np.floating)):
-        return False
+        return np.array(True)
     found = np.asarray(raw_array(value))
     if found.shape != wanted.shape:
-        return False
-    largest = float(abs(wanted).max(initial=0))
+        return np.array(True)
+    largest = float(abs(wanted).max(initial=0, where=np.isfinite(wanted)))
     with np.errstate(all="ignore"):
-        return bool((abs(found - wanted) <= AGREEMENT * largest + 1e-300).all())
+        wrong: Array = ~(abs(found - wanted) <= AGREEMENT * largest + 1e-300)
+    return wrong

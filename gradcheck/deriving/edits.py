@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from string import Formatter
@@ -42,57 +42,69 @@ EDITS: list[tuple[int, tuple[type, ...], str]] = [
 ]
 """How plain an edit is, of which expressions or operators, and the new texts. Of a name in braces
 that stands for several texts, each is tried; `e` is the expression, in parentheses."""
+TEMPLATES = [
+    (
+        tier,
+        kinds,
+        text,
+        list(dict.fromkeys(name for _, name, *_ in Formatter().parse(text) if name)),
+    )
+    for tier, kinds, texts in EDITS
+    for text in texts.split(" | ")
+]
+"""The same, one text each, with the names in it."""
 
 
 @dataclass
 class Edit:
     """New text in place of an expression."""
 
-    tier: int
     expression: ast.expr
     text: str
 
-    @property
-    def size(self) -> int:
-        """How much is changed: a sign or an operator is one token."""
-        is_operator = self.tier == SLIP and isinstance(self.expression, ast.BinOp)
-        return 1 if is_operator else len(self.text.lstrip("-"))
-
 
 def edits(places: Sequence[ast.expr], names: Sequence[str], make_parts: Any) -> Iterator[Edit]:
-    """All edits of some expressions, the plainest first, shorter ones before longer ones.
+    """All edits of some expressions, the plainest first, those that change less before others.
 
     Args:
         names: the variables and attributes that can be read.
         make_parts: gives expressions of a right backward; called where plainer edits were in vain.
     """
-    words: dict[str, Sequence[str]] = {"name": names}
+    texts = {place: ast.unparse(place) for place in places}
+    holes = {place: {"name": names, **holes_of(place, texts[place], names)} for place in places}
+    parts: Sequence[str] = ()
     for tier in range(LAST + 1):
         if tier == PUT_IN:
-            words["part"] = make_parts()
+            parts = make_parts()
         found = [
-            Edit(tier, place, text)
+            Edit(place, text)
             for place in places
-            for text in dict.fromkeys(texts_of(tier, place, words))
-            if text != ast.unparse(place)
+            for text in dict.fromkeys(texts_of(tier, place, {**holes[place], "part": parts}))
+            if text != texts[place]
         ]
-        yield from sorted(found, key=lambda edit: edit.size)
+        yield from sorted(found, key=lambda edit: size_of(tier, edit, texts[edit.expression]))
 
 
-def texts_of(tier: int, place: ast.expr, words: Mapping[str, Sequence[str]]) -> Iterator[str]:
+def size_of(tier: int, edit: Edit, old: str) -> tuple[int, int]:
+    """How much an edit changes: a sign, an operator, then the length of what is put in or left
+    out; and the length of it all."""
+    length = len(edit.text.lstrip("-"))
+    if tier == SLIP and isinstance(edit.expression, (ast.BinOp, ast.UnaryOp)):
+        return int(isinstance(edit.expression, ast.BinOp)), length
+    return abs(len(old) - len(edit.text)) if tier == OMISSION else length, length
+
+
+def texts_of(tier: int, place: ast.expr, holes: Mapping[str, Sequence[str]]) -> Iterator[str]:
     """The texts that are tried in place of an expression in one tier."""
-    holes = {**words, **holes_of(place, words["name"])}
-    kinds = type(place), type(getattr(place, "op", None)), ast.expr, type(place).__base__
-    for template in (t for its_tier, of, t in EDITS if its_tier == tier and {*of} & {*kinds}):
-        for text in template.split(" | "):
-            fields = [name for _, name, *_ in Formatter().parse(text) if name]
-            for values in product(*(holes.get(name, ()) for name in dict.fromkeys(fields))):
-                yield text.format(**dict(zip(dict.fromkeys(fields), values, strict=True)))
+    kinds = {type(place), type(getattr(place, "op", None)), ast.expr, type(place).__base__}
+    for its_tier, of, template, fields in TEMPLATES:
+        if its_tier == tier and not kinds.isdisjoint(of):
+            for values in product(*(holes.get(name, ()) for name in fields)):
+                yield template.format(**dict(zip(fields, values, strict=True)))
 
 
-def holes_of(place: Any, names: Sequence[str]) -> dict[str, Sequence[str]]:
+def holes_of(place: Any, text: str, names: Sequence[str]) -> dict[str, Sequence[str]]:
     """The texts for the names in templates that an expression has."""
-    text = ast.unparse(place)
     holes: dict[str, Sequence[str]] = {"e": [f"({text})"]}
     match place:
         case ast.Constant(value=bool(value)):
@@ -132,14 +144,14 @@ def holes_of_method(call: ast.Call) -> dict[str, Sequence[str]]:
     }
 
 
-def places_in(function: FunctionNode, useless: Sequence[ast.AST]) -> list[ast.expr]:
+def places_in(function: FunctionNode, useless: Collection[ast.AST]) -> list[ast.expr]:
     """The expressions of a backward that may be changed: values, not targets, functions, modules,
     or what reads saved Tensors."""
     places: list[ast.expr] = []
     waiting = [(part, "body") for part in function.body]
     while waiting:
         node, field = waiting.pop(0)
-        if node in useless or ast.unparse(node).endswith((".saved_tensor()", ".saved_tensors")):
+        if node in useless or getattr(getattr(node, "func", node), "attr", "") in SAVED_TENSORS:
             continue
         if isinstance(node, ast.expr) and field not in NOT_VALUES and may_change(node):
             places.append(node)
@@ -149,6 +161,8 @@ def places_in(function: FunctionNode, useless: Sequence[ast.AST]) -> list[ast.ex
     return places
 
 
+SAVED_TENSORS = ("saved_tensor", "saved_tensors")
+"""Attributes of ctx with what forward saved."""
 NOT_VALUES = ("func", "targets", "target")
 """Fields of nodes whose expressions are not values."""
 

@@ -21,10 +21,11 @@ from typing import Any
 
 import numpy as np
 
-from gradcheck.deriving.agreement import KnownPoint
-from gradcheck.deriving.call import LayerCall, grad_mode_as
+from gradcheck.backends.base import Array
+from gradcheck.deriving.agreement import KnownPoint, wrong_entries
+from gradcheck.deriving.call import LayerCall, grad_mode_as, is_array, raw_array
 from gradcheck.deriving.dialects import NUMPY, PADDLE, Dialect, dialect_of
-from gradcheck.deriving.edits import LAST, Edit, edits, places_in
+from gradcheck.deriving.edits import Edit, edits, places_in
 from gradcheck.deriving.graph import Node, NotDerived
 from gradcheck.deriving.printing import Printer, names_on_context, parsed
 from gradcheck.deriving.source import (
@@ -46,6 +47,10 @@ MOST_EDITS = 600
 """Edits that are tried: measured on tests/bench/derive.py, more find 1 % more."""
 SAME_VALUE = 1e-12
 """The share by which a variable of backward may differ from the value that it is."""
+
+MOVED = "0.7 - 1.3 * ({0}) * ({0})"
+"""Another value for an expression, which moves all of its entries: no scale, sign or mean taken
+after it undoes that."""
 
 HOLE_NAME = "__edit__"
 HOLE = f"{HOLE_NAME}(locals())"
@@ -103,18 +108,16 @@ class Repair:
             return None
         with warnings.catch_warnings():  # of code that nobody wrote
             warnings.simplefilter("ignore")
-            places = places_in(self.function, self.useless())
-            found = islice(edits(places, self.names, lambda: list(self.parts)), most)
-            fixes = map(self.tried, chain(found, self.whole_expressions()))
+            found = chain.from_iterable(map(self.edits_of, self.places()))
+            fixes = map(self.tried, chain(islice(found, most), self.whole_expressions()))
             return next(filter(None, fixes), None)
 
     def tried(self, edit: Edit) -> Fix | None:
         """The fix that an edit is, if it is right everywhere."""
         try:
-            self.edit = compile(edit.text, "<edit>", "eval")
+            backward = self.with_text(edit.expression, edit.text)
         except SyntaxError:
             return None
-        backward = self.with_hole(edit.expression)
         if not self.point.is_right(backward) or not self.is_right_elsewhere(backward):
             return None
         expression = parsed(edit.text)
@@ -124,9 +127,10 @@ class Repair:
             wanted = ast.dump(self.function)
         return written_fix(self.source, edit.expression, expression, wanted)
 
-    def with_hole(self, place: ast.expr) -> WrittenGradient:
-        """The backward with `self.edit` in place of an expression: it is compiled once, however
-        many edits are tried there."""
+    def with_text(self, place: ast.expr, text: str) -> WrittenGradient:
+        """The backward with a text in place of an expression: it is compiled once, however many
+        texts are tried there. It holds until the next one is made."""
+        self.edit = compile(text, "<edit>", "eval")
         if place not in self.holed:
             with edited(place, parsed(HOLE)):
                 self.holed[place] = self.compiled()
@@ -210,14 +214,49 @@ class Repair:
                     texts |= subexpressions(text_alone(printer, node))
         return dict.fromkeys(sorted(texts, key=lambda text: (len(text), text)))
 
-    def useless(self) -> list[ast.AST]:
+    def edits_of(self, places: Sequence[ast.expr]) -> Iterator[Edit]:
+        """All edits of some expressions of backward."""
+        return edits(places, self.names, lambda: list(self.parts))
+
+    def places(self) -> list[list[ast.expr]]:
+        """The expressions that may be changed, first those on which no right gradient depends.
+
+        Expressions on which a wrong entry does not depend are left out. Each value that backward
+        assigns is moved once, which shows what depends on it.
+        """
+        useless, shared = self.useless(), set[ast.AST]()
+        places = places_in(self.function, useless)
+        given = self.point.gradients_by(self.backward)
+        if given is None:
+            return [places]
+        wanted = self.point.gradients
+        wrong = [wrong_entries(*pair) for pair in zip(given, wanted, strict=True)]
+        for value in filter(places.__contains__, self.assigned()):
+            moved = self.point.gradients_by(self.with_text(value, MOVED.format(ast.unparse(value))))
+            if moved is None:  # such as a number of elements, which is not just any
+                continue
+            pairs = zip(moved, map(raw_gradient, given), strict=True)
+            changes = [wrong_entries(*pair) for pair in pairs]
+            if not all(map(reaches, changes, wrong)):
+                useless.update(ast.walk(value))
+            elif any(c.any() and not w.any() for c, w in zip(changes, wrong, strict=True)):
+                shared.update(ast.walk(value))
+        places = [place for place in places if place not in useless]
+        return [[p for p in places if (p in shared) is later] for later in (False, True)]
+
+    def useless(self) -> set[ast.AST]:
         """The results of backward in which no one edit makes it right: those that are right, and
         all if several are wrong."""
         returned, agreement = self.returned(), self.agreement
         if len(returned) != len(agreement):
-            return []
+            return set()
         is_alone = agreement.count(False) == 1
-        return [r for r, right in zip(returned, agreement, strict=True) if right or not is_alone]
+        return {r for r, right in zip(returned, agreement, strict=True) if right or not is_alone}
+
+    def assigned(self) -> list[ast.expr]:
+        """The values that backward assigns to names."""
+        kinds = ast.Assign, ast.AugAssign, ast.AnnAssign
+        return [n.value for n in ast.walk(self.function) if isinstance(n, kinds) and n.value]
 
     def returned(self) -> list[ast.expr]:
         """The expressions that backward returns, if it returns at one place."""
@@ -235,7 +274,18 @@ class Repair:
         with suppress(Exception):  # as in `parts`
             node = self.trace.gradients.get(self.trace.gradient_slots[wrong[0]])
             for text in [text_alone(p, node) for p in self.printers if node is not None]:
-                yield Edit(LAST, self.returned()[wrong[0]], text)
+                yield Edit(self.returned()[wrong[0]], text)
+
+
+def raw_gradient(value: Any) -> Any:
+    """The array of a gradient; None for none."""
+    return np.asarray(raw_array(value)) if is_array(value) else None
+
+
+def reaches(changes: Array, wrong: Array) -> bool:
+    """Whether all wrong entries of a gradient are among those that change."""
+    changed = changes if wrong.shape else changes.any()
+    return bool((changed >= wrong).all())
 
 
 @contextmanager
