@@ -602,6 +602,8 @@ class SeenFunction:
         def shadows_of_outputs() -> list[Shadow]:
             for leaf, shadow in zip(leaves, shadows, strict=True):
                 if is_floating_tensor(leaf):
+                    if Memory.view(leaf) in book.memory(leaf).views:
+                        leak("two inputs in the same memory")
                     book.put(leaf, shadow)
             outputs = self.seen("forward", call, shadows=book)
             return list(map(book.shadow, outputs))
