@@ -410,11 +410,11 @@ class Explored:
     """The result of `explore`: it is true if some example had a verdict and none was wrong."""
 
     tried: int
-    """How many examples there were."""
+    """The number of examples."""
     checked: int
-    """How many of them had a verdict."""
+    """The number of examples that had a verdict."""
     counts: Mapping[Status, int]
-    """How many of them had each outcome."""
+    """The number of examples with each outcome."""
     reasons: Mapping[str, str]
     """Why examples had no verdict, each reason with the first example that it was given for."""
     inputs: Mapping[str, np.ndarray[Any, Any]] | None

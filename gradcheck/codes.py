@@ -453,7 +453,7 @@ CODES: dict[str, Code] = {
         "wrong: dist.all_reduce(x, sync_op=False)      right: task = ...; task.wait()",
     ),
 }  # fmt: skip
-"""By code, in order."""
+"""The diagnoses by code, in order."""
 
 
 def explained(code: str) -> list[str]:

@@ -78,7 +78,7 @@ class Project(NamedTuple):
     file: Path | None = None
     """The pyproject.toml, absolute and without links in its folder; None if none says anything."""
     table: Mapping[str, Any] = {}
-    """``[tool.gradcheck]`` as it stands there."""
+    """``[tool.gradcheck]`` as it is in the file."""
 
 
 def load_project(start: Path | None = None) -> Project:

@@ -194,8 +194,8 @@ class Tags:
     def __init__(self, config: pytest.Config, listed: int) -> None:
         self.config = config
         self.listed = listed
-        """How many lines of `markers` are the ini file's; those behind them are of plugins, and
-        `ours`.
+        """The number of lines of `markers` from the ini file; those after them are from plugins,
+        and `ours`.
         """
         self.ours: set[str] = set()
 
@@ -214,8 +214,8 @@ class Tags:
 
 
 def tags_of(config: pytest.Config) -> Tags:
-    """The tags of the run. A plugin that was loaded too late to read the ini file alone takes no
-    marker as a tag.
+    """The tags of the run. If the plugin alone was loaded too late to read the ini file, no marker
+    counts as a tag.
     """
     return config.stash.setdefault(_tags, Tags(config, 0))
 

@@ -38,7 +38,7 @@ def _release() -> tuple[dict[str, frozenset[str]], frozenset[str]]:
 
 
 def release_names() -> dict[str, frozenset[str]]:
-    """By module or class of Paddle 3.3.1, its names; not every module is there."""
+    """The names in each module or class of Paddle 3.3.1; not every module is there."""
     return _release()[0]
 
 
@@ -71,7 +71,7 @@ def defined(source: str) -> dict[str, Any]:
     """Names of the engine in one of its modules, imports included; for a package, names defined
     inside.
 
-    Modules are left out.
+    Modules are not included.
     """
     module = import_module(f"pylayer.{source}")
     found = {
@@ -194,7 +194,8 @@ class StandIn(ModuleType, Unsupported):
         return self.unsupported() if refusal.in_force or contains_tensor([args, kwargs]) else self
 
     def __eq__(self, other: object) -> Any:
-        """Itself, as the others; but False beside Python's own types, which annotations compare."""
+        """Itself, as the others; but False next to Python's own types, which annotations
+        compare."""
         is_pythons = getattr(other, "__module__", "") in ("builtins", "typing")
         return False if is_pythons else self(other)
 
@@ -255,8 +256,8 @@ stand_in = functools.cache(StandIn)
 def named(path: str) -> Any:
     """Resolve a dotted name below a module which the facade lacks.
 
-    It is the object of that name in the nearest package above that hands on what is defined inside
-    it; else a stand-in.
+    It is the object of that name in the nearest package above that re-exports its contents;
+    otherwise a stand-in.
     """
     package, _, name = path.rpartition(".")
     while "." in package and package.removeprefix("paddle.") not in REEXPORTING:
@@ -300,7 +301,7 @@ def install_paddle() -> None:
     what it lacks.
 
     Modules are shared, so a class is the same however it was imported. An installed Paddle stays as
-    it is; it is only not found until `uninstall_paddle`. Calling this again does nothing.
+    it is, but is not found until `uninstall_paddle`. Calling this again does nothing.
 
     Raises:
         RuntimeError: another ``paddle`` was imported before.
@@ -377,8 +378,8 @@ def missing_name(error: BaseException) -> str:
 
 
 def in_release(owner: str, name: str) -> str:
-    """The dotted name if the release has it, else empty; also of a module that is not in the list
-    as a whole."""
+    """The dotted name if the release has it, otherwise empty; also for a module that the list has
+    only in part."""
     return f"{owner}.{name}" if name in release_names().get(owner, ()) else ""
 
 

@@ -426,7 +426,7 @@ ATEN_ROWS: dict[str, tuple[str, Play]] = {
         lambda x, y, reduction=1: reduce_loss((x - y) * (x - y), reduction),
     ),
 }
-"""By aten's name, or by name and overload."""
+"""The operations, by aten's name, or by name and overload."""
 
 
 def counterpart_of(name: str, overload: str) -> Counterpart | None:

@@ -199,7 +199,7 @@ class Backend(Protocol):
         """Whether a gradient flows to a Tensor."""
 
     def is_parameter(self, tensor: Tensor) -> bool:
-        """Whether a Tensor that a function reads beside its inputs gets a gradient."""
+        """Whether a Tensor that a function reads besides its inputs gets a gradient."""
         return bool(tensor.is_leaf) and self.needs_gradient(tensor)
 
     def claims(self, output: Tensor) -> bool:
@@ -262,7 +262,7 @@ class Backend(Protocol):
         """
 
     def share(self, leaf: Tensor, other: Tensor) -> None:
-        """Have a leaf stand for the values of another Tensor, in that one's memory and dtype."""
+        """Let a leaf take the values of another Tensor, in that one's memory and dtype."""
 
     def reached(self, call: Callable[[], Any]) -> tuple[Any, Tensors]:
         """A call's result, and the leaves that need a gradient and that it computes with, if

@@ -34,8 +34,7 @@ from gradcheck.support.suggest import hint
 from gradcheck.support.user_error import UserError
 
 DISTRIBUTIONS = {"paddle": ("paddlepaddle", "setuptools")}
-"""The backends that have releases to install: the package, and what it imports beside what it asks
-for.
+"""The backends that have releases to install: the package, and imports that it does not declare.
 
 Paddle imports setuptools, which a new environment has no longer (Python 3.12, uv).
 """
@@ -145,7 +144,7 @@ def looked_at(backend: str, interpreter: str) -> BackendPlace:
 
 
 def same_version(one: str, other: str) -> bool:
-    """Whether two versions are the same; what stands behind a ``+`` does not count."""
+    """Whether two versions are the same; the part after a ``+`` does not count."""
     try:
         return Version(one).public == Version(other).public
     except InvalidVersion:

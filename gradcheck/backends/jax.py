@@ -156,14 +156,14 @@ class JaxBackend(Backend):
         self.functions: dict[Any, PureFunction] = {}
         """Functions for JAX, by what they are made of: JAX knows them by identity."""
         self.programs: dict[Any, JaxProgram] = {}
-        """By function, shapes and dtypes."""
+        """The recorded programs, by function, shapes and dtypes."""
         self.not_played: set[Any] = set()
         """The keys of programs that the engine does not compute, or not as JAX does."""
         self.compiled: dict[Any, Any] = {}
         self.inspected: set[Any] = set()
         """The calls whose results were compared with those of JAX itself, by the same keys."""
         self.differing: dict[Any, str] = {}
-        """By the same keys, how the results of a fwd differ from those of its primal."""
+        """How the results of a fwd differ from those of its primal, by the same keys."""
 
     # ----------------------------------------------------------------- Tensors
     def names(self) -> dict[str, Any]:
@@ -198,7 +198,7 @@ class JaxBackend(Backend):
         return is_differentiable(output)
 
     def is_parameter(self, tensor: Any) -> bool:
-        """JAX differentiates by arguments alone."""
+        """JAX differentiates only with respect to arguments."""
         return False
 
     def version(self, tensor: Any) -> int:
@@ -440,7 +440,8 @@ class OnEngine:
     def __init__(self, backend: JaxBackend, function: Recordable) -> None:
         self.backend, self.function = backend, function
         self.programs: dict[Any, tuple[JaxProgram, Any]] = {}
-        """By half, shapes and dtypes; each with the tree of its results, some of which are None."""
+        """The programs by half (forward or vjp), shapes and dtypes, each with the tree of its
+        results, some of which are None."""
 
     def program(self, half: str, *given: Any) -> tuple[JaxProgram, Any]:
         """The program of a half at arguments of these shapes, and the tree of its results."""

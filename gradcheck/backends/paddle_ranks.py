@@ -53,8 +53,8 @@ class RankOfProcess(Rank):
         """The last error of a call."""
 
     def meant(self, error: BaseException) -> BaseException:
-        """An error, or the one of a call of which Paddle has kept the text alone, as of all that a
-        backward raises."""
+        """An error, or that of a call of which Paddle has kept only the text, as it does of
+        everything that a backward raises."""
         return self.failed if self.failed is not None and str(self.failed) in str(error) else error
 
     def issue(self, call: Call) -> None:
@@ -274,7 +274,7 @@ def begin(here: RankOfProcess, degrees: Mapping[str, int], work: Callable[[int],
 def attempt(here: RankOfProcess, function: Callable[[], Any]) -> tuple[str, Any, Any]:
     """The answer to a call, its result or error as far as that can be sent; and the result itself.
 
-    An object that is the rank's alone stays here.
+    An object that belongs only to the rank stays here.
     """
     here.failed = None
     try:
@@ -372,7 +372,7 @@ def input_first(exchange: Callable[..., Any]) -> Callable[..., Any]:
 
 
 Kernels = dict[str, Callable[..., Any]]
-"""By the name of the operator."""
+"""Python functions in place of kernels, by the operator's name."""
 
 
 def kernels(paddle: ModuleType) -> Kernels:

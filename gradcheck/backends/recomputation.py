@@ -39,7 +39,7 @@ class Recomputation:
     """A function computed again, perturbed or recorded.
 
     A perturbation changes the result of every operation on the way. Casts to fewer digits are left
-    out, but for `own` runs: those are as the user runs the function.
+    out, except in `own` runs, which are as the user runs the function.
 
     Args:
         function: on the engine.
@@ -149,7 +149,7 @@ class Recomputation:
     ) -> Any:
         """One watched run, NumPy code recorded if `in_numpy`.
 
-        It is left as it is where recording it raises what it does not raise otherwise.
+        It stays as it is if recording it raises an error that a plain run does not.
         """
         in_numpy = in_numpy and not half.refuses_recorded_numpy
         self.leaks.clear()

@@ -38,7 +38,8 @@ class TracedShadows(Shadows):
     def __init__(self) -> None:
         super().__init__()
         self.known: dict[Any, tuple[Any, Shadow]] = {}
-        """By how tensors see which storage; with the tensor, so that no other gets its address."""
+        """Shadows by the storage and the view of it that a tensor has; with the tensor, so that no
+        other gets its address."""
 
     def get(self, tensor: Any) -> Shadow:
         """The shadow of a tensor; a new one is a constant's."""

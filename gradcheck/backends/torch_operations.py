@@ -4,7 +4,7 @@ A dispatch mode below autograd sees every aten operation of this thread, in forw
 under `no_grad` and inside of custom Functions alike. It is in force while the user's code runs and
 an observer of the engine is there, or casts are left out; plain runs have none. Results are changed
 in place, through the memory that NumPy shares with torch. While a call is recorded, *shadows* (see
-`gradcheck.backends.played`) stand for all tensors that depend on the inputs, also where several
+`gradcheck.backends.played`) represent all tensors that depend on the inputs, also where several
 tensors share memory and code writes into it.
 
 Values that leave torch (``.item()``, ``.numpy()``), and operations outside of aten that are not
@@ -229,7 +229,7 @@ class Memory:
         """Kept, so that no other gets its address."""
         self.count = self.storage.nbytes() // tensor.element_size()
         self.views: dict[tuple[Any, ...], Shadow] = {}
-        """By how tensors see it."""
+        """The shadows, by the view of the storage that tensors have."""
         self.flat: Shadow | None = None
         """All of its elements, once it was written into or seen in another way."""
         self.writer = ""
@@ -325,7 +325,7 @@ class Shadows:
         return shadow_of(array_of(tensor)) if shadow is None else shadow
 
     def put(self, tensor: Any, shadow: Shadow) -> None:
-        """Have a shadow stand for a fresh tensor, or a view."""
+        """Let a shadow represent a fresh tensor, or a view."""
         memory = self.memory(tensor)
         memory.views[memory.view(tensor)] = shadow
 
@@ -430,7 +430,8 @@ class OperationMode(TorchDispatchMode):  # type: ignore[misc]
     def played(
         self, operation: Operation, args: Sequence[Any], kwargs: dict[str, Any]
     ) -> Played | None:
-        """The operation, if a shadow stands for an argument; None for one on constants alone."""
+        """The operation, if a shadow represents an argument; None for one that has only
+        constants."""
         if self.shadows is None:
             return None
         values, shadows = operation.in_order(args, kwargs), dict[int, Shadow]()
@@ -557,7 +558,7 @@ class ReachingMode(TorchDispatchMode):  # type: ignore[misc]
 class SeenFunction:
     """A function of torch whose operations are seen by the observer of the engine in force.
 
-    A run that nobody observes, and of which no cast is left out, is plain.
+    A run without an observer, and without casts to leave out, is plain.
     """
 
     def __init__(self, function: Recordable) -> None:

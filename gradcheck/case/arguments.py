@@ -87,8 +87,8 @@ def tensor_function(
 
     Args:
         keywords: further arguments by name; arrays among them are inputs as well.
-        world: makes what is declared of the ranks that it runs on, of what the inputs stand for;
-            None for no ranks.
+        world: returns the declaration of the ranks, given the placement of the inputs; None without
+            ranks.
         anew: imports the function for a rank, from modules of that rank; None where all ranks share
             one.
 

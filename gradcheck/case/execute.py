@@ -58,8 +58,8 @@ if TYPE_CHECKING:
 
 
 TIME_TO_NAME = 0.75
-"""Share of a case's time after which a wrong gradient is reported as far as it is known: the rest
-is for the report."""
+"""Share of a case's time after which a wrong gradient is reported with what is known by then; the
+rest is for the report."""
 
 
 def execute(case: Case) -> Result:

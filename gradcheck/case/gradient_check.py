@@ -482,8 +482,8 @@ def worst(
 ) -> GradientSummary:
     """The worst summary, with where it was found; the search ends with the first FAIL.
 
-    That a backward agrees with the derivative although it is declared to differ counts only if it
-    does at every point.
+    A backward that is declared to differ fails only if it agrees with the derivative at every
+    point.
     """
     found, places = list[GradientSummary](), list[str]()
     for where, function in points:

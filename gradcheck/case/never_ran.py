@@ -108,7 +108,7 @@ class Subject:
         """The key of the layer that is itself what is checked."""
         is_function = isinstance(subject, FunctionType)
         self.is_of_library = is_function and self.home in self.calls.libraries
-        """Whether what is checked is an operation or a layer of the library itself."""
+        """Whether an operation or a layer of the library itself is checked."""
         with suppress(Exception):  # a user's object may raise at any access
             self.follow(subject)
 

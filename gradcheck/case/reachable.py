@@ -65,8 +65,8 @@ def frameworks_of(values: Iterable[Any]) -> set[str]:
 
 @functools.cache
 def is_open(package: str, home: str) -> bool:
-    """Whether the code of a package may know of what the user has made: it is not `CLOSED`, and it
-    is `home` or not installed."""
+    """Whether the code of a package may refer to the user's objects: it is not `CLOSED`, and it is
+    `home` or not installed."""
     file = getattr(sys.modules.get(package), "__file__", None) or ""
     is_installed = "site-packages" in Path(file).parts
     return package not in CLOSED and (package == home or not is_installed)

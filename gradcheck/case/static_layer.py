@@ -51,7 +51,7 @@ class Program(NamedTuple):
     fetches: list[Any]
     """The Variables that are fetched, None for a missing gradient."""
     claimed: list[bool]
-    """Per output, whether it claims a gradient."""
+    """Whether each output claims a gradient."""
 
 
 class StaticLayer(ScenarioLayer):
@@ -177,7 +177,7 @@ class StaticLayer(ScenarioLayer):
     def recomputation(
         self, part: Callable[[TensorFunction], Recordable], takes_gradients: bool = False
     ) -> Recomputation | None:
-        """From the reference run alone: an Executor's run is not recorded."""
+        """Only from the reference run: an Executor's run is not recorded."""
         return super().recomputation(part, takes_gradients) if self.twin else None
 
     def forward(self, arrays: Sequence[Array]) -> list[Array]:

@@ -184,7 +184,7 @@ class OnRank:
         return sorted(current().begun)
 
     def layer_rows(self) -> list[tuple[str, bool, Way | None]]:
-        """The layers that this rank alone knows of; see `LayerCalls.rows`."""
+        """The layers that only this rank has seen; see `LayerCalls.rows`."""
         return self.calls.rows() if self.calls else []
 
 

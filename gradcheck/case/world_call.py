@@ -356,7 +356,7 @@ class WorldCall:
 
 
 def count_missing(arrays: Iterable[Array | None]) -> int:
-    """How many numbers are missing in arrays."""
+    """The number of NaNs in arrays."""
     return sum(
         int(np.isnan(a).sum()) for a in arrays if a is not None and a.dtype.kind not in "iub"
     )
@@ -451,7 +451,7 @@ class FunctionOfWorld(TensorFunction):
         return self.calls
 
     def run_elsewhere(self) -> bool:
-        """Not in a world: its ranks keep the graph of their latest call alone."""
+        """Not in a world: its ranks keep only the graph of their latest call."""
         return False
 
     def close(self) -> None:

@@ -48,8 +48,8 @@ OWN: Mapping[str, Pull] = {
     "all_to_all": lambda flow: flow.given[flow.k],
     "broadcast_ranks": lambda flow: flow.given[0],
 }
-"""By collective: each rank keeps what belongs to its own output; of a reduce-scatter, zeros for the
-rest."""
+"""The gradient, by collective, if each rank keeps what belongs to its own output; of a
+reduce-scatter, with zeros for the rest."""
 SENT_BACK = {"reduce_scatter": "gathered from", "all_to_all": "sent back to"}
 """The right treatment of a collective's cotangents, if it is not a sum over the ranks."""
 SUMMED = "the gradient is summed over the ranks, where each has its own"

@@ -1,6 +1,6 @@
 """Which entries of the Jacobian are wrong: by rows if there is a tape, otherwise by columns.
 
-Rows come from the tape and vjps alone, columns from differences.
+Rows come only from the tape and vjps, columns from differences.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ class WrongEntries:
 
     entries: Sequence[Entry] = ()
     wrong: dict[int, Array] = field(default_factory=dict)
-    """By input, a mask of the elements known to be wrong; all False for an input that is right."""
+    """A mask of the elements known to be wrong, by input; all False for an input that is right."""
     exhaustive: bool = True
     """Whether there are no more."""
     jacobians: dict[int, tuple[Array, Array]] = field(default_factory=dict)
-    """By input, the Jacobian or its diagonal, and its bounds, as far as differences gave it."""
+    """The Jacobian or its diagonal, and its bounds, by input, as far as differences gave it."""
 
     @classmethod
     def of(cls, probe: Probe) -> WrongEntries:
@@ -255,7 +255,7 @@ def input_by_columns(
 ) -> tuple[tuple[Array, Array] | None, list[Entry]]:
     """The Jacobian of one input or its diagonal, if the budget allows, and the wrong entries.
 
-    `alone` is a probe of this input alone.
+    `alone` is a probe of only this input.
     """
     point, x, known = prober.point, prober.point.x[number], None
     claimed = None

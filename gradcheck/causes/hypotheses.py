@@ -94,7 +94,8 @@ def likely_causes(
 
 
 def with_their_inputs(found: Sequence[Diagnosis], wrong: Sequence[str]) -> Iterator[Diagnosis]:
-    """The causes; one that does not explain all wrong inputs says which, and what is left."""
+    """The causes; one that does not explain all wrong inputs says which it explains, and which
+    remain."""
     explained = {name for cause in found for name in cause.inputs}
     left = ", ".join(name for name in wrong if name not in explained)
     rest = f"; the gradient of {left} is wrong as well" if left else ""
@@ -110,7 +111,7 @@ def right_gradients(
     jacobians: Mapping[int, tuple[Array, Array]],
     cotangents: Sequence[Array],
 ) -> dict[int, tuple[Array, Array]]:
-    """By moved input, the right gradients for some cotangents and their bounds, where known."""
+    """The right gradients for some cotangents and their bounds, where known, by moved input."""
     found = {}
     if comparison is not None:
         taped = zip(*map(point.by_tape, cotangents), strict=True)
@@ -153,7 +154,7 @@ class Evidence:
         self.bounds = bounds + ROUNDING * abs(truth).max(axis=axes, keepdims=True, initial=0.0)
         self.analytic = self.claimed(number)
         self.outputs: dict[str, Array] = {}
-        """By name: ``out`` if there is only one, or ``out[1]``."""
+        """The outputs by name: ``out`` if there is only one, otherwise ``out[1]``."""
         self.cotangents: dict[str, Array] = {}
         active = point.outputs.active
         for k in active:
@@ -269,7 +270,7 @@ def parts(s: Evidence) -> Iterator[Formula]:
 
 # --------------------------------------------------------------------------- rearranged
 def swapped(s: Evidence) -> Iterator[Formula]:
-    """That of another wrong input."""
+    """The gradient of another wrong input."""
     for k, (name, x) in enumerate(s.inputs.items()):
         if k in s.wrong and k != s.number and x.shape == s.x.shape:
             text = f"numeric = the gradient that backward gives for {name}"

@@ -231,7 +231,8 @@ def factor_text(value: float, simple: int = SIMPLE) -> str:
 
 
 def in_step_with(fix: Fix, wrong: Sequence[str], diagnosis: Sequence[Diagnosis]) -> list[Diagnosis]:
-    """The diagnoses beside an edit of backward that makes the gradients of `wrong` inputs right.
+    """The diagnoses to report with an edit of backward that makes the gradients of `wrong` inputs
+    right.
 
     A cause that explains all of these says what the edit means in forward, and a broken contract
     what the gradients are off by. Otherwise one slip had several causes, or none: the edit is the

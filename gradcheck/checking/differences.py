@@ -140,7 +140,7 @@ class Line:
 # ----------------------------------------------------- the derivative
 @dataclass(frozen=True)
 class Interval:
-    """Per row, a value and its error bound; one of inf knows nothing."""
+    """A value and its error bound, per row; a bound of inf means that nothing is known."""
 
     value: Array
     bar: Array
@@ -203,8 +203,8 @@ def derivative_of(line: Line, noise: Array) -> Derivative:
 
 
 def extrapolated(values: Array, ratio: float, bars: Array) -> tuple[Array, Array]:
-    """Values at steps without the part that grows by a `ratio` from each to the next, and what bars
-    are left."""
+    """Values at steps without the part that grows by a `ratio` from each to the next, and the
+    remaining error bounds."""
     bars = (ratio * bars[:-1] + bars[1:]) / (ratio - 1)
     return (ratio * values[:-1] - values[1:]) / (ratio - 1), bars
 

@@ -90,7 +90,7 @@ def array_and_element(arrays: Sequence[Array], position: int) -> tuple[int, int]
 
 
 def only(number: int, value: Array, arrays: Sequence[Array]) -> list[Array | None]:
-    """A direction, or masks, over `arrays` of which one alone takes part."""
+    """A direction, or masks, over `arrays`, only one of which takes part."""
     return [value if k == number else None for k in range(len(arrays))]
 
 
@@ -256,7 +256,7 @@ class Point:
         self.given = coarsest(self.those_moved(problem.inputs))
         """The epsilon of the coarsest input that is moved, as it was given."""
         self.may_round = may_round or self.given > EPS
-        """Whether what nothing sees may round to float32."""
+        """Whether unobserved code may round to float32."""
         self.runs = problem.runs
         """The function as it is where casts cannot be left out, as nothing sees them or the layer
         does not work without."""
@@ -320,7 +320,7 @@ class Point:
 
     @property
     def casts_left_out(self) -> bool:
-        """Whether what was run so far had casts to fewer digits, which were left out."""
+        """Whether the runs so far had casts to fewer digits, which were left out."""
         return bool(self.runs.left_out)
 
     @property
@@ -393,7 +393,7 @@ class Point:
         return found
 
     def free_elements(self, masks: Sequence[Array | None] | None = None) -> list[Array]:
-        """Per moved input, which elements in its mask, or of all, are moved."""
+        """The elements that are moved, per moved input: all, or those in its mask."""
         given = self.everywhere if masks is None else masks
         pairs = zip(given, self.infinite, strict=True)
         return [held & False if mask is None else mask & ~held for mask, held in pairs]

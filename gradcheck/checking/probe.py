@@ -89,9 +89,10 @@ STANDS_OUT = 1e6
 """An output counts in a projection as if its derivative were at least this many of its error
 bounds: all those lost in noise together widen the bound by one millionth of their number."""
 NEAREST = RATIO ** USUAL[0]
-"""At which the sides of a kink are seen that the differences do not resolve."""
+"""The step at which both sides of a kink are seen where the differences do not resolve it."""
 SAME_PIECE = 1e-5
-"""By how much the slopes of one smooth piece may differ over this step, relative to the larger."""
+"""The largest difference between the slopes of one smooth piece over this step, relative to the
+larger."""
 SMALLEST_SIZE = math.sqrt(SMALLEST["float64"])
 """Least size of an output in a projection: cotangents must leave room for the derivatives."""
 
@@ -353,7 +354,7 @@ class Probe:
     claim: BackwardEstimate
     seen: DifferenceEstimate
     by_rows: bool
-    """Whether the derivative is that of every output, not that of their weighted sum alone."""
+    """Whether the derivative is that of every output, not only that of their weighted sum."""
     comparison: Comparison | None
     """The tape's comparison entry by entry, if it is independent evidence."""
     decision: Ruling
@@ -366,7 +367,7 @@ class Probe:
 
     @property
     def wrong(self) -> Sequence[Array] | None:
-        """Per moved input, the entries that the tape rejects; None if there are none."""
+        """The entries that the tape rejects, per moved input; None if there are none."""
         return None if self.comparison is None else self.comparison.wrong
 
     @property
@@ -478,8 +479,8 @@ class Prober:
         )
 
     def noise(self, line: Line, whole: bool) -> Array:
-        """The rounding error of every row; that of every output is measured along one direction
-        alone."""
+        """The rounding error of every row; that of every output is measured along only one
+        direction."""
         point, rows = self.point, self.noises.get(whole) if line.weights is None else None
         if rows is not None:
             return rows

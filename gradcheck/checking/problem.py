@@ -132,7 +132,7 @@ class Problem:
         return element(*self.located(name, index))
 
     def axis(self, name: str, number: int) -> str:
-        """An axis of an input or output, as the layer knows it."""
+        """An axis of an input or output, as the layer names it."""
         ranked = name in self.ranked
         return "the ranks" if ranked and not number else f"axis {number - ranked}"
 

@@ -107,9 +107,9 @@ class Tape:
 
     @cached_property
     def composed(self) -> dict[Step, list[Step]]:
-        """By its last operation, the operations of each function of one value that several of them
-        compute, two of which are not linear, such as 1 / (1 + exp(−x)). Nothing else reads what
-        they compute on the way."""
+        """Functions of one value that several operations compute, such as 1 / (1 + exp(−x)): from
+        the last operation to all of them. At least two of them are not linear. Nothing else reads
+        what they compute on the way."""
         arrays, origin = self.recording.arrays, dict[int, int]()
         members, readers = dict[int, Step](), dict[int, set[int]]()
         for step in self.recording.steps:

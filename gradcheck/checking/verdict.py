@@ -43,7 +43,7 @@ class Check:
     seed: int
     rtol: float
     certify: bool
-    """Whether what one projection cannot show is looked at as well."""
+    """Whether errors that a single projection cannot show are searched for as well."""
     precision: Precision
     may_round: bool = False
     """Whether unrecorded code may round to float32, to find out whether that is all that is

@@ -1,5 +1,5 @@
-"""The command line. Commands are loaded when they are used, so that each pays for its own imports
-alone.
+"""The command line. Commands are loaded when they are used, so that each pays only for its own
+imports.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ def list_all(
     uncovered: bool,
     as_json: bool,
 ) -> None:
-    """List scenarios: id, title, tags, and where each stands; or rules, codes or backends.
+    """List scenarios: id, title, tags, and where each is; or rules, codes or backends.
 
     Without a PATH, the scenarios of the project: of the files that [tool.gradcheck] names, or else
     of all *.grad.yaml files below its root. An ID that the project has not may be one of

@@ -25,7 +25,7 @@ class Permission(NamedTuple):
     """Permission to run code from specs and modules: who gives it, and for which code."""
 
     for_all: bool
-    """By --allow-code, or by the environment."""
+    """Whether --allow-code or the environment gives it."""
     by_variable: bool
     project: Project
 

@@ -189,7 +189,7 @@ def read_bundled() -> list[SpecFile]:
 
 
 def with_releases(cases: Sequence[Case], as_version: str = "") -> list[Case]:
-    """Return cases that know what is recorded of their release, where they are of the suite.
+    """Return cases with the deviations recorded for their release, if they are in the suite.
 
     `as_version` is the release whose file is read, in place of that of the version that runs.
     Raises UserError: that release was not run.

@@ -121,7 +121,7 @@ def scenarios_citing(rule: Rule, scenarios: Iterable[Scenario]) -> list[Scenario
 def class_of(rule: Rule, scenario: Scenario) -> ExpectationClass:
     """Return whose expectation it is that a scenario holds of a rule.
 
-    The scenario's own class counts for the rules of pages alone: what no page says is the same for
-    all scenarios.
+    The scenario's own class counts only for the rules of pages: all others are the same for all
+    scenarios.
     """
     return (scenario.class_ or rule.class_) if rule.quote else rule.class_

@@ -57,7 +57,7 @@ def _compare_run(
 
 
 def _expected_failure(documented: Result, reason: str) -> Result:
-    """Return XFAIL with the reason, and with what the run as documented said."""
+    """Return XFAIL with the reason, and with the outcome of the run as documented."""
     update = {"status": Status.XFAIL, "message": reason, "details": _details(documented)}
     return documented.model_copy(update=update)
 

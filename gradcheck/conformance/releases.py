@@ -136,7 +136,7 @@ def require_recorded(release: str) -> str:
 
 # --------------------------------------------------------------------------- cases
 def with_recorded_deviations(cases: Sequence[Case], as_version: str = "") -> list[Case]:
-    """Return cases whose bundled scenarios know what is recorded of their release.
+    """Return cases whose bundled scenarios have the deviations recorded for their release.
 
     `as_version` is the release whose file is read, in place of that of the version that runs.
     """

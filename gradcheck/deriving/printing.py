@@ -143,7 +143,7 @@ class Printer:
         ]
 
     def gradient(self, name: str, node: Node | None) -> str:
-        """The expression of the gradient of an input: beside others, a variable."""
+        """The expression of the gradient of an input: a variable if there are several gradients."""
         given = self.trace.inputs[name]
         if node is None:
             zeros = [list(sourced_sizes(given))]
@@ -162,7 +162,7 @@ class Printer:
         return node in self.names or node.operation in ("cotangent", "input", "constant")
 
     def is_written(self, node: Node) -> bool:
-        """Whether a value is written out; one with a sign alone is no more than its operand."""
+        """Whether a value is written out; a leaf with its sign changed is not."""
         if node.operation == "neg" and self.is_leaf(node.arguments[0].traced):
             return False
         return not self.is_leaf(node) and node not in self.variables

@@ -41,7 +41,7 @@ from pylayer.watch.numpy_recording import Code
 
 OTHER_VALUES = 2
 OTHER_SIZES = 3
-"""Points, beside the given one, at which an edit has to agree."""
+"""Points at which an edit has to agree, besides the given one."""
 MOST_EDITS = 600
 """Edits that are tried: measured on tests/bench/derive.py, more find 1 % more."""
 SAME_VALUE = 1e-12

@@ -115,7 +115,7 @@ class Format(BaseModel):
     """Its name in messages."""
     example: ClassVar[str] = "{…}"
     excluded: ClassVar[Mapping[str, tuple[str, ...]]] = {}
-    """Key → keys beside which it is of no use."""
+    """Key → keys that make it useless."""
     needed: ClassVar[Mapping[str, str]] = {}
     """Key → the key without which it is of no use."""
 
@@ -382,7 +382,7 @@ class Input(Format):
         yield from self._unfit_shape()
 
     def _unfit_shape(self) -> Iterator[Violation]:
-        """Yield that the init is for other shapes."""
+        """Yield a violation if the init is for other shapes."""
         shape = self.known_shape
         if shape is None:
             return
@@ -412,8 +412,8 @@ Several = TypeAliasType(
 InputEntry = Annotated[
     Input, BeforeValidator(_written_out, json_schema_input_type=Input | Shape | Several)
 ]
-"""An input; a list of sizes is its shape alone. The reader makes an input of each in a list or dict
-of them.
+"""An input; a list of sizes gives only its shape. The reader makes an input of each in a list or
+dict of them.
 """
 
 
@@ -586,7 +586,7 @@ def _find_unknown_code(code: str) -> Iterator[Violation]:
 
 
 class Differs(Format):
-    """In which way a backward is not the derivative."""
+    """How a backward differs from the derivative."""
 
     noun = "differs"
     example = "{code: GC101}"
@@ -862,8 +862,8 @@ OPERATIONS = dict(
         Path(__file__).with_name("operations.txt").read_text(encoding="utf-8").splitlines(),
     )
 )
-"""By their names under ``paddle``, the same on every backend: the least and the most arguments, but
-for `name`.
+"""The least and the greatest number of arguments, without `name`, by the operation's name under
+``paddle``; the same on every backend.
 
 They compute Tensors from Tensors, sizes and numbers, and have no other effect. No other name in
 the module `paddle` can be reached. ``tests/engine/test_operations.py`` makes
@@ -1209,8 +1209,8 @@ class Scenario(_Keys):
         """The file line of `key` (``layer``, ``expect.raises``); for a block of code, that of its
         first line.
 
-        A key that the file does not give has the line of what it would stand in, in the end the
-        scenario's own.
+        A key that the file does not give has the line of the mapping that it would be in, or else
+        the line of the scenario.
         """
         while key:
             if key in self.positions:

@@ -70,7 +70,8 @@ def _depth(node: ast.AST) -> int:
 
 
 def _compiled_size(node: ast.AST) -> tuple[int, int]:
-    """How many nodes of code are compiled for `node`, and how many of them leave a block.
+    """The number of nodes of code that are compiled for `node`, and the number of those that leave
+    a block.
 
     Python compiles the body of a ``finally`` for the usual end of its ``try``, for an exception,
     and once more for each ``return``, ``break`` and ``continue`` in it: nested, 20 lines of code

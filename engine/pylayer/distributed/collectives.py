@@ -174,7 +174,7 @@ COLLECTIVES: dict[str, Callable[[Sequence[Call]], Results]] = {
     "broadcast_object_list": objects_of_root,
     "scatter_object_list": lambda calls: [[one] for one in root_of(calls).given],
 }
-"""By the name of the call."""
+"""The collectives, by the name of the call."""
 
 OF_ONE_SHAPE = {
     "all_reduce",

@@ -89,7 +89,7 @@ class World:
                 self.ready.append(rank)
 
     def stop(self, errors: Mapping[int, BaseException]) -> None:
-        """Make every waiting rank raise: no rank is left that could answer."""
+        """Make every waiting rank raise: no other rank can answer any more."""
         calls = {rank.number: call for rank, call in self.waiting.items()}
         for number, error in stuck(calls, errors, len(self.ranks)).items():
             calls[number].error, calls[number].done = error, True
@@ -107,7 +107,7 @@ class LeftError(CommunicationError):
 def stuck(
     waiting: Mapping[int, Call], errors: Mapping[int, BaseException], size: int
 ) -> dict[int, CommunicationError]:
-    """Errors for the waiting ranks when no rank is left that could answer."""
+    """Errors for the waiting ranks when no other rank can answer any more."""
 
     def state(number: int) -> tuple[str, str, str]:
         if number in waiting:

@@ -136,8 +136,8 @@ def fast_binary(op: OpDef, general: Callable[..., Tensor]) -> Callable[..., Tens
 
 
 def beside_number(op: OpDef, general: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """A call of an operation of two, one of them a number: beside a usual Tensor at once, else
-    `general`."""
+    """A call of an operation of two operands, one of them a number: done at once if the other is a
+    usual Tensor, otherwise by `general`."""
     kernels, grad_enabled, differentiable = op.kernels, grad_mode.get, op.differentiable
 
     def call(x: Any, y: Any) -> Tensor:

@@ -98,7 +98,8 @@ def own(held: Owned) -> Array:
 
 
 def holders(held: Owned) -> int:
-    """How many references Python counts to what is held, that of the count itself among them."""
+    """The number of references that Python counts to the held array, including that of the count
+    itself."""
     return getrefcount(held[0])
 
 

@@ -37,9 +37,9 @@ reads_as_releases: ContextVar[bool] = ContextVar("reads_as_releases", default=Fa
 """How strictly the rule "one gradient per Tensor input" is read: as the documents say it, or as
 every release takes it.
 
-By the documents a backward that returns too few gradients, or None for an input that needs one, is
-an error. Releases take trailing gradients of inputs that need none to be None, and None to be a
-gradient of zeros; packages rely on it.
+According to the documents, a backward that returns too few gradients, or None for an input that
+needs one, is an error. Releases take trailing gradients of inputs that need none to be None, and
+None to be a gradient of zeros; packages rely on it.
 """
 
 
@@ -524,8 +524,8 @@ class PyLayerNode(Node):
         )
 
     def argument(self, name: str) -> str:
-        """The name of an argument: forward's own name for a positional one, which slots know by its
-        number."""
+        """The name of an argument: forward's own name for a positional one, which slots have only
+        by its number."""
         if not name.startswith("#"):
             return name
         position, bracket, index = name[1:].partition("[")

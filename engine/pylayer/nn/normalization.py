@@ -1,4 +1,4 @@
-"""`paddle.nn.functional`'s normalisations beside `layer_norm`, and attention."""
+"""`paddle.nn.functional`'s normalisations other than `layer_norm`, and attention."""
 
 from __future__ import annotations
 

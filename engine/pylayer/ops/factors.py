@@ -199,7 +199,7 @@ def qr_complete(xp: ModuleType, x: Array) -> tuple[Array, ...]:
 
 
 def qr(x: Tensor, mode: str = "reduced") -> Any:
-    """Q and R with Q R = x; R alone with mode ``r``. With mode ``complete`` Q is square, without a
+    """Q and R with Q R = x; only R with mode ``r``. With mode ``complete`` Q is square, without a
     gradient.
     """
     one_of("qr(): `mode`", mode, "reduced", "complete", "r")

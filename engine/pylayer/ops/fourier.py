@@ -43,7 +43,7 @@ def _sized(x: Tensor, n: int, at: int) -> Tensor:
 
 
 def _scaled(x: Tensor, count: int, inverse: bool, norm: str) -> Tensor:
-    """By n where the transform is normalised, by √n for ortho."""
+    """Divided by n where the transform is normalised, by √n for ortho."""
     if norm == "ortho":
         return x * (1 / math.sqrt(count))
     return x * (1 / count) if (norm == "backward") == inverse else x

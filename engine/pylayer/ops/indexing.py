@@ -82,7 +82,7 @@ def _part(xp: ModuleType, part: Any) -> Any:
 
 
 def _axes_used(part: Any) -> int:
-    """How many axes of the array a part takes up."""
+    """The number of axes of the array that a part of an index takes up."""
     if part is None or part is Ellipsis:
         return 0
     return part.ndim if hasattr(part, "dtype") and part.dtype.kind == "b" else 1
@@ -201,8 +201,8 @@ def setitem(x: Tensor, index: Any, value: Any) -> Tensor:
 
 
 def where(condition: Tensor, x: Any = None, y: Any = None) -> Any:
-    """The elements of `x` where `condition` holds, else those of `y`; given the condition alone,
-    `nonzero` as a tuple.
+    """The elements of `x` where `condition` holds, otherwise those of `y`; given only the
+    condition, `nonzero` as a tuple.
 
     A number is a Tensor of its kind's usual dtype, and 0-d Tensors count as any other for the dtype
     of the result. A TypeError if the dtypes differ, and are neither both floating nor is one

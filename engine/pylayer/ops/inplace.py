@@ -58,9 +58,9 @@ def in_place(
     ``_`` unless given.
 
     The operation runs on a copy, which is what its vjps read; its result goes into the memory of
-    the Tensor, where views and detached Tensors see it. The Tensor then stands where the result
-    stood in the graph; without grad mode it stays where it is. A result of another dtype takes the
-    place of the memory, as in Paddle. What may be changed `check_not_leaf` says.
+    the Tensor, where views and detached Tensors see it. The Tensor then takes the result's place in
+    the graph; without grad mode it keeps its own. A result of another dtype takes the place of the
+    memory, as in Paddle. What may be changed `check_not_leaf` says.
 
     Args:
         changes: how many versions are counted; none where the release does not see the change.
@@ -89,7 +89,7 @@ def in_place(
 
 
 def take_values(x: Tensor, result: Tensor, begun: int | None = None, changes: int = 1) -> Tensor:
-    """Write the values of `result` into the memory of `x`, which then stands where `result` stands
+    """Write the values of `result` into the memory of `x`, which then takes the place of `result`
     in the graph.
 
     With `begun`, when the operation began, `x` is to lie in the array of `result`, whatever its
@@ -248,8 +248,8 @@ def assign(x: Any, output: Tensor | None = None) -> Tensor:
     """A copy of a Tensor, part of the graph; or a new Tensor from data, of the dtype that NumPy
     gives it; 1-d at least.
 
-    With `output`, that Tensor takes the values on, in place, with their shape and dtype; into
-    itself it stays as it is.
+    With `output`, that Tensor takes the values on, in place, with their shape and dtype; copied
+    into itself, it stays unchanged.
     """
     if output is not None and output is x:
         return output

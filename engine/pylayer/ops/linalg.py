@@ -64,7 +64,8 @@ def _matmul_y(g: Any, F: Any, x: Any, y: Any) -> Any:
 
 
 def _product(xp: ModuleType, x: Array, y: Array) -> Array:
-    """x @ y in the dtype of both: that of two bfloat16 arrays would be float32."""
+    """x @ y in the dtype of both; without this the product of two bfloat16 arrays would be
+    float32."""
     found = xp.matmul(x, y)
     return found.astype(x.dtype) if x.dtype == y.dtype != found.dtype else found
 
@@ -156,8 +157,8 @@ def t(input: Tensor) -> Tensor:
 
 
 def _einsum_vjp(g: Any, F: Any, operands: Any, equation: str, i: int) -> Any:
-    """The cotangent contracted with the other operands; an index of this one alone was summed and
-    is broadcast back.
+    """The cotangent contracted with the other operands; an index that only this operand has was
+    summed and is broadcast back.
     """
     inputs, output = equation.split("->")
     names = inputs.split(",")

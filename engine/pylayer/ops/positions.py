@@ -85,7 +85,7 @@ gather_nd = composed("gather_nd", lambda x, index: getitem(x, _columns(index)))
 
 
 def index_sample(x: Tensor, index: Tensor) -> Tensor:
-    """Per row of a matrix the elements `index`."""
+    """The elements `index` of each row of a matrix."""
     check_tensor("index_sample", "index", 1, index)
     fits = x.ndim == index.ndim == 2 and x.shape[0] == index.shape[0]
     require(fits, "index_sample(): needs matrices with as many rows", x, index)
@@ -423,7 +423,7 @@ def fill_diagonal(x: Tensor, value: float, offset: int = 0, wrap: bool = False) 
     """A copy of `x`, equally long on all its axes or a matrix, with the number `value` along the
     diagonal of them.
 
-    Of a matrix, `offset` says which diagonal: those above the main one are positive. With `wrap` it
+    `offset` selects a diagonal of a matrix: those above the main one are positive. With `wrap` it
     begins again below, a row further down, where there are more rows than columns.
     """
     sizes, is_matrix = x.shape, x.ndim == 2
@@ -515,7 +515,7 @@ send_ue_recv = composed(
 def send_uv(
     x: Tensor, y: Tensor, src_index: Tensor, dst_index: Tensor, message_op: str = "add"
 ) -> Tensor:
-    """Per edge, the row `src_index` of `x` combined with the row `dst_index` of `y`, as in
+    """The row `src_index` of `x` combined with the row `dst_index` of `y`, for each edge, as in
     `send_ue_recv`.
     """
     return _message(message_op, getitem(x, src_index), getitem(y, dst_index))

@@ -117,7 +117,7 @@ def _float(dtype: Any) -> Any:
 def uniform(
     shape: Ints, dtype: DTypeLike = None, min: float = 0.0, max: float = 1.0, seed: int = 0
 ) -> Tensor:
-    """From [min, max), evenly; a `seed` other than 0 for this call alone."""
+    """Uniform in [min, max); a `seed` other than 0 applies to this call only."""
     source = default_module().random.default_rng(seed) if seed else generator().source
     values = source.random(sizes_of(shape))
     # A 0-d sum is a scalar.
@@ -226,7 +226,7 @@ FILLS: dict[str, Callable[..., Any]] = {
 
 @draws
 def multinomial(x: Tensor, num_samples: int = 1, replacement: bool = False) -> Tensor:
-    """Per row of weights `x`, the positions of `num_samples` draws."""
+    """The positions of `num_samples` draws for each row of weights `x`."""
     fits = 1 <= x.ndim <= 2 and num_samples > 0
     require(
         fits,

@@ -83,8 +83,8 @@ def _inverse(perm: Sequence[Any], ndim: int) -> list[int]:
 
 @op(view=True, view_gradient=True, x=lambda g, F, perm: F.transpose(g, _inverse(perm, g.ndim)))
 def transpose_(xp: ModuleType, x: Array, perm: Sequence[Any]) -> Array:
-    """The axes in the order `perm`; of one of the first axes alone the others stay where they are,
-    as in Paddle.
+    """The axes in the order `perm`; if it lists only the first axes, the others stay where they
+    are, as in Paddle.
     """
     return xp.transpose(x, whole_order(perm, x.ndim))
 

@@ -97,8 +97,7 @@ gammaln = lgamma
 
 _SMALLEST = 1e-300
 _RELATIVE = 2.0**-52
-"""One unit in the last place: a factor that comes as close to 1 as this changes nothing more that
-can be told.
+"""One unit in the last place: a factor this close to 1 no longer changes a result.
 """
 _MOST_STEPS = 10_000
 """Steps of the series and of the fraction. Where y is about a, some 8.6 √a terms matter: an element

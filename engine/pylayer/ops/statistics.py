@@ -189,7 +189,7 @@ def histogram(
     weight: Array | None = None,
     density: bool = False,
 ) -> Array:
-    """How many elements lie in each of `bins` between `min` and `max`, or between the extremes if
+    """The number of elements in each of `bins` between `min` and `max`, or between the extremes if
     both are 0.
     """
     text = f"max must be larger or equal to min. But received max is {max}, min is {min}"

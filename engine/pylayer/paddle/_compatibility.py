@@ -70,7 +70,7 @@ def set_flags(flags: dict[str, Any]) -> None:
 
 
 def get_flags(flags: Any) -> dict[str, Any]:
-    """The flags that were set, and None for others."""
+    """The values of flags that were set, and None for others."""
     return {name: _flags.get(name) for name in ([flags] if isinstance(flags, str) else flags)}
 
 
@@ -175,7 +175,7 @@ def to_static(
     backend: Any = None,
     **kwargs: Any,
 ) -> Any:
-    """The function, or the layer, as it is: the bundled engine runs it eagerly, and compiles
+    """The function, or the layer, unchanged: the bundled engine runs it eagerly, and compiles
     nothing.
 
     Its results and gradients are those of the function; what only a compiled program shows is not

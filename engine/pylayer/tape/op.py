@@ -12,8 +12,8 @@ A vjp is written once. Its parameters say what it reads, and only that is kept f
 
 An ordinary backward runs it on raw arrays, with `F` giving the raw forwards. With ``create_graph``
 the same function runs on Tensors, with `F` giving the operations themselves, and is recorded:
-double backward to any order. Where an operation is elementwise, a `Derivative` may stand for a vjp:
-what the cotangent is multiplied with.
+double backward to any order. For an elementwise operation, a `Derivative` may take the place of a
+vjp: the cotangent is multiplied with it.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class Op(OpDef):
         return node
 
     def inputs_in(self, arguments: Sequence[Any]) -> list[Any]:
-        """The arguments that must be Tensors, or numbers beside one."""
+        """The arguments that must be Tensors, or numbers if one of them is a Tensor."""
         if self.many:
             return list(arguments[0])
         return list(map(arguments.__getitem__, self.positions))
@@ -159,7 +159,7 @@ class Op(OpDef):
         return inputs, values, type(arrays[0])
 
     def check_numbers(self, inputs: Sequence[Any], numbers: tuple[type, ...]) -> None:
-        """Check that inputs are Tensors, or numbers of these types beside one."""
+        """Check that inputs are Tensors, or numbers of these types."""
         for k, value in enumerate(inputs):
             if not isinstance(value, (Tensor, *numbers)):
                 position = self.positions[0 if self.many else k]

@@ -1,7 +1,7 @@
 """Static mode's operations: they are recorded, not computed, and so are creations of Tensors.
 
 Tensors that dynamic mode made, parameters left out, are computed with as there. `pylayer.static`
-sets the recorder; the operations know nothing else of it.
+sets the recorder; this is all that operations know of it.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Recorder(Protocol):
         """A Variable of the value of another, with stop_gradient True."""
 
     def replaced(self, old: Any, new: Any) -> Any:
-        """Have one Variable stand for another from now on."""
+        """Let one Variable replace another from now on."""
 
 
 recording: ContextVar[Recorder | None] = ContextVar("recording", default=None)

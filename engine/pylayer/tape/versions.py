@@ -35,7 +35,7 @@ class _Changes(NamedTuple):
 
 
 changes: dict[int, _Changes] = {}
-"""By id of the array that owns the memory."""
+"""The changes of each array that owns its memory, by the array's id."""
 
 
 def mark_changed(array: Array, times: int = 1, moment: int | None = None) -> None:

@@ -48,7 +48,7 @@ Rule = Function | Derivative
 class Vjp:
     """One input's vjp: ``rule(g, [F,] *pick(*arguments, out, i))``.
 
-    Of a `Derivative`, which `multiplies`, it is ``conj(rule(…)) * g``.
+    For a `Derivative`, which `multiplies`, it is ``conj(rule(…)) * g``.
     """
 
     __slots__ = ("multiplies", "pick", "reads", "rule", "takes_ops")

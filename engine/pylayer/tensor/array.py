@@ -239,8 +239,8 @@ def current_place() -> Place:
 
 
 def is_compiled_with_cuda() -> bool:
-    """Whether the current device is a GPU: the engine is not compiled, and uses one when told
-    to."""
+    """Whether the current device is a GPU: the engine is not compiled, and uses a GPU only if it is
+    set."""
     return get_device() != "cpu"
 
 

@@ -18,7 +18,7 @@ def invalid(text: str) -> ValueError:
 
 
 class UnsupportedError(NotImplementedError):
-    """Features that Paddle has and the engine lacks, where the name alone does not say so.
+    """Features that Paddle has and the engine lacks, where the name alone does not show it.
 
     Args:
         what: the name, and when; for the verdict.

@@ -86,8 +86,8 @@ def session_here() -> Session | None:
 
 
 def as_it_is(tensor: Tensor) -> Tensor:
-    """A Tensor of the same value and place in the graph, which in-place operations on the other
-    leave alone."""
+    """A Tensor of the same value and place in the graph, which in-place operations on the other do
+    not change."""
     if isinstance(tensor, Symbol):  # it has its place by its class
         return copy.copy(tensor)
     return Tensor(
@@ -106,7 +106,7 @@ def holds_recorded(value: Any) -> bool:
 
 
 def replaced(value: Any, by: Callable[[RecordedArray], Any]) -> Any:
-    """`value` with something else in place of each recorded array in it."""
+    """`value` with each recorded array in it replaced."""
     return mapped(value, lambda leaf: by(leaf) if type(leaf) is RecordedArray else leaf)
 
 
@@ -179,8 +179,7 @@ def fresh(tensor: Tensor, like: Any, session: Session) -> Any:
 
 
 def constant(memory: Any, session: Session) -> Any:
-    """NumPy's own array, on whose values nothing depends, as one that may take recorded values; a
-    number as it is."""
+    """A constant array of NumPy's own, as one that may take recorded values; a number unchanged."""
     if not isinstance(memory, np.ndarray):
         return memory
     if not (memory.flags.c_contiguous or memory.flags.f_contiguous):
@@ -191,7 +190,7 @@ def constant(memory: Any, session: Session) -> Any:
 class Buffer:
     """Memory that views share, its values as a Tensor, and how often that was changed.
 
-    The Tensor is None if they depend on none that the session handed out: then the memory alone has
+    The Tensor is None if they depend on none that the session handed out: then only the memory has
     them.
     """
 

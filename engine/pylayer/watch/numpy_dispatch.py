@@ -48,17 +48,18 @@ operations. The rule under None does so for any other function, from it and its 
 NAMED: dict[str, dict[str, Rule]] = {}
 """Rules for SciPy, which may not be installed: by module and name, ufuncs included."""
 UFUNCS: dict[Any, Rule] = {}
-"""By ufunc: what gives its result as a Tensor, of the result's dtype and the operands, Tensors and
-plain values."""
+"""Functions that compute a ufunc's result as a Tensor, by ufunc; they take the result's dtype and
+the operands, Tensors and plain values."""
 OPERATIONS: dict[tuple[Any, Any], Any] = {}
-"""By ufunc and dtype: the operation of the engine that it is, bit by bit."""
+"""The operation of the engine that is the same, bit by bit, by ufunc and dtype."""
 BESIDE_NUMBERS = {np.add, np.subtract, np.multiply, np.divide}
 """The ufuncs among them whose operands may be numbers."""
 REDUCTIONS: dict[Any, Any] = {}
-"""By NumPy function that reduces: the operation of the engine."""
+"""The operation of the engine, by the NumPy function that reduces."""
 FLOATS = (np.dtype("float64"), np.dtype("float32"))
 METHODS: dict[str, Rule] = {}
-"""By method of ufuncs, such as ``reduce``: as `FUNCTIONS`, of the ufunc and the arguments."""
+"""As `FUNCTIONS`, for methods of ufuncs such as ``reduce``; they take the ufunc and the
+arguments."""
 MAKES = {
     "array",
     "asarray",
@@ -124,8 +125,7 @@ CHANGE_NOTHING = (
     "lapack_driver",
     "lwork",
 )
-"""Keywords of which no rule needs to know: what they ask for is done with the result, or does not
-change it."""
+"""Keywords that no rule needs: they apply to the finished result, or do not change it."""
 DECISIONS = {
     "less": "less_than",
     "greater": "greater_than",
@@ -366,8 +366,8 @@ def ran(run: Callable[[], Any], written: Any) -> tuple[Any, list[tuple[RecordedA
 
 
 def delivered(target: Any, result: Any, done: bool, session: Session) -> Any:
-    """A result in the array that was given for it, if one was; `done` tells that the array has not
-    got it yet."""
+    """A result, in the array that was given as `out`, if any; `done` means that a rule computed it,
+    and the array does not have it yet."""
     if target is None:
         return result
     if type(target) is not RecordedArray:
@@ -484,7 +484,7 @@ def heeded(kwargs: dict[str, Any]) -> dict[str, Any]:
 def with_keywords(
     function: Any, args: Sequence[Any], kwargs: dict[str, Any]
 ) -> tuple[Sequence[Any], dict[str, Any]]:
-    """Arguments of a call with `out` and `dtype` as keywords, if it is known where these stand."""
+    """Arguments of a call with `out` and `dtype` as keywords, if their positions are known."""
     if len(args) < 3:  # they are not among the first two
         return args, kwargs
     try:

@@ -59,7 +59,7 @@ class StandIn(ModuleType):
 made: dict[int, tuple[Any, Any]] = {}
 """Stand-ins by the identity of the NumPy object, which is kept alive."""
 standing: set[int] = set()
-"""The identities of what stands for something."""
+"""The identities of all stand-ins."""
 
 
 def stand_in(value: Any) -> Any:

@@ -8,8 +8,8 @@ NumPy's operations on them are done by operations of the engine, which every act
 ``paddle.to_tensor`` takes them back. Values that leave the recording are leaks, each of which is
 reported to the watch (`Observer.left`). The block changes nothing of NumPy: code reachable from the
 functions that are given sees stand-ins for NumPy's modules and functions until the block ends, in
-its globals, closures and defaults, and in what it imports. Only the thread that entered it is
-recorded.
+its globals, closures and defaults, and in what it imports. Only the thread that entered the block
+is recorded.
 
 A cast to a dtype of fewer digits (``x.astype("float32")``) is the engine's operation `cast`.
 """
@@ -184,8 +184,8 @@ def file_of(cls: type) -> str:
 
 
 def is_a(value: Any, kinds: type | tuple[type, ...]) -> bool:
-    """Whether a value is of a type, by that alone: `isinstance` asks it for its class, and it may
-    answer anything."""
+    """Whether a value is of a type, by its type alone: `isinstance` reads its ``__class__``, which
+    may be anything."""
     return issubclass(type(value), kinds)
 
 
