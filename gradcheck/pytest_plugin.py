@@ -141,7 +141,7 @@ class CaseItem(pytest.Item):
             self.add_marker(tags_of(self.config).marker(tag))
 
     def runtest(self) -> None:
-        """Run it, and tell pytest what came of it.
+        """Run it, and report its outcome to pytest.
 
         Raises:
             ScenarioFailed: it is not as expected.
@@ -187,8 +187,8 @@ class Tags:
     """Tags as markers for ``-m``: labels, never instructions.
 
     pytest and its plugins do something with the markers that they register: ``skip`` hides a test.
-    A tag of such a name gets ``tag_`` before it. What only the ini file lists are labels of the
-    user's, and tags may have their names.
+    A tag of such a name gets ``tag_`` before it. Markers that only the ini file lists are the
+    user's labels, and tags may have their names.
     """
 
     def __init__(self, config: pytest.Config, listed: int) -> None:

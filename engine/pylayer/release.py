@@ -1,8 +1,8 @@
 """The names of Paddle 3.3.1, stand-ins for those that the engine lacks, and ``import paddle`` in
 this process.
 
-Stand-ins can be imported, and a use of one says its name; of any error, `missing_name` says which
-name it was about.
+Stand-ins can be imported; using one raises an error with its name, and `missing_name` reads the
+name from any error.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ REEXPORTING = (
     "static",
     "tensor",
 )
-"""The packages that hand on what is defined in modules inside: ``paddle.tensor.math.add`` is
+"""The packages that re-export the names of modules inside: ``paddle.tensor.math.add`` is
 ``paddle.tensor.add``."""
 OTHERS_INSIDE = tuple(
     f"paddle.{name}."
@@ -142,7 +142,8 @@ def contains_tensor(value: Any) -> bool:
 
 
 class UnsupportedLengthError(UnsupportedError, TypeError):
-    """No length: a TypeError, too, which ``list`` passes over, as it needs none."""
+    """The error of a stand-in's length: a TypeError, too, which ``list`` ignores, as it needs no
+    length."""
 
 
 STANDS_FOR = "_paddle_name"
@@ -153,7 +154,7 @@ class StandIn(ModuleType, Unsupported):
     """A module, class or function of Paddle that the engine lacks; so are the names in it.
 
     It does no harm at import: called, subclassed, used as a decorator, compared, iterated or
-    computed with, it gives itself. No object of a user's is an instance of one.
+    computed with, it gives itself. No object of the user is an instance of one.
 
     Raises:
         UnsupportedError: it is called while `refusal` is in force, or a value is needed. It
@@ -242,8 +243,7 @@ class Refusal:
     """How calls of stand-ins are handled, in all threads."""
 
     in_force = False
-    """Whether none may be called: a result would lack what the call does, and nothing would say
-    so."""
+    """Whether calls are refused: a result would silently lack the effect of the call."""
 
 
 refusal = Refusal()

@@ -1,8 +1,8 @@
 """torch's operations by the engine's: a table.
 
 Each row has aten's name of an operation, the engine's name of what gives the result, and how the
-engine computes it: a function of the arguments in the order of aten's schema. What has no row is
-recorded with torch's own derivative. A test holds every row against torch's autograd.
+engine computes it: a function of the arguments in the order of aten's schema. An operation without
+a row is recorded with torch's own derivative. A test holds every row against torch's autograd.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ Spot = tuple[CodeType, int]
 
 
 class WorldRanks(Protocol):
-    """The ranks of a world. What a rank raises comes through, the first of them."""
+    """The ranks of a world. The first exception of a rank is raised."""
 
     def each(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
         """Results of a method of each rank's object for its arguments."""
@@ -61,7 +61,7 @@ RecordableCall = tuple[list[Tensor], Callable[[], list[Tensor]]]
 
 
 class Recordable(Computed, Protocol):
-    """One whose call can be recorded as well."""
+    """A function whose call can be recorded as well."""
 
     def recordable_call(self, arrays: Sequence[Array], /) -> RecordableCall | None:
         """The call at some arrays; None if there is none."""
@@ -144,8 +144,8 @@ class PlayedLayer(Protocol):
 class Backend(Protocol):
     """A framework, as everything else in this package sees it.
 
-    Implementations derive from it; what has a body here says nothing of what it computes. Those of
-    Paddle's API derive from `gradcheck.backends.paddle_api.PaddleApi`.
+    Implementations derive from it; the methods with a body here are for backends that do not record
+    what they compute. Those of Paddle's API derive from `gradcheck.backends.paddle_api.PaddleApi`.
     """
 
     name: str
@@ -166,7 +166,7 @@ class Backend(Protocol):
     documents: str = ""
     """The framework whose documents say what a backward must return, if any is known."""
     lacks_kernel: re.Pattern[str] = re.compile("(?!)")
-    """How it says that it has no operation of a dtype of 16 bits."""
+    """The framework's message for an operation that it lacks in a dtype of 16 bits."""
     submodules: str = ""
     """The attribute of a module that holds the modules in it, by name."""
 
@@ -298,14 +298,14 @@ class Backend(Protocol):
 
     def lacks(self, error: BaseException) -> str:
         """The name of the framework's that the backend does not have, if that is what an error was
-        raised for; else empty."""
+        raised for; otherwise empty."""
         return ""
 
     def array(self, tensor: Tensor, /) -> Array:
         """The values of a Tensor as an array of the backend: no copy where it needs none."""
 
     def leaf(self, array: Array, stop_gradient: bool) -> Tensor:
-        """A leaf Tensor in the memory of an array, where the backend can share it; else with a
+        """A leaf Tensor in the memory of an array, where the backend can share it; otherwise with a
         copy."""
         return self.tensor(array, None, stop_gradient=stop_gradient)
 
@@ -441,8 +441,8 @@ def kind_of(name: str) -> str:
 
 
 def version_of(name: str) -> str:
-    """The version of a backend: the one in its name, or else that of what is installed here; empty
-    if none is."""
+    """The version of a backend: the one in its name, otherwise that of what is installed here;
+    empty if none is."""
     return name.partition("@")[2] or installed_version(*backend_row(name).distributions)
 
 

@@ -320,7 +320,7 @@ class JaxBackend(Backend):
 
     def is_faithful(self, call: JaxCall, results: Sequence[JaxTensor]) -> bool:
         """Whether the results of a call on the engine are those of JAX, compared once for each
-        shape. What is compiled for it is used again for the gradients.
+        shape. The compiled program is used again for the gradients.
         """
         key = call.function, avals_of(call.values)
         positions = tuple(k for k, t in enumerate(call.inputs) if t.needs_gradient)

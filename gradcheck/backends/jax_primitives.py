@@ -118,7 +118,7 @@ def iota(*, dtype: Any, shape: Sequence[int], dimension: int, **_: Any) -> Any:
 
 # --------------------------------------------------------------------------- products
 def dot_general(x: Tensor, y: Tensor, *, dimension_numbers: Any, **_: Any) -> Any:
-    """A matrix product, if it is the engine's; else an einsum."""
+    """A matrix product, if it is the engine's; otherwise an einsum."""
     (of_x, of_y), (batch_x, batch_y) = dimension_numbers
     dims = x.array.ndim, y.array.ndim
     count = len(batch_x)

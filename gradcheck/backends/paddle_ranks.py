@@ -320,7 +320,7 @@ LAYOUT = (
 
 
 def speak(paddle: ModuleType) -> None:
-    """Have Paddle's names for communication mean the rank's, wherever they were imported."""
+    """Replace Paddle's communication functions by the rank's, wherever they were imported."""
     distributed = paddle.distributed
     stream, of_groups = distributed.communication.stream, distributed.communication.group
     places = (distributed, of_groups, distributed.parallel, distributed.collective)
@@ -363,7 +363,7 @@ def without_its_word(get_reduce_op: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def input_first(exchange: Callable[..., Any]) -> Callable[..., Any]:
-    """An exchange as before 3.0: what is sent comes first, then what is received."""
+    """An exchange as before 3.0: sent Tensors come first, then received ones."""
 
     def exchanged(*given: Any, **named: Any) -> Any:
         return exchange(*given[1::-1], *given[2:], **named)
@@ -471,8 +471,8 @@ def joined_over_ranks(paddle: ModuleType) -> Any:
 
 
 def cross_entropy_over_ranks(paddle: ModuleType) -> Any:
-    """A layer that gives the softmax of logits whose classes are spread over ranks, and the loss of
-    each row.
+    """A layer that returns the softmax of logits whose classes are spread over ranks, and the loss
+    of each row.
 
     The rank at place k of the group has the classes from k times its number of them on; a row whose
     label is to be ignored has the loss 0. The softmax has no gradient, as in Paddle.

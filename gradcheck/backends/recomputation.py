@@ -114,7 +114,7 @@ class Recomputation:
 
     # ----------------------------------------------------------------- forward or vjp
     def run(self, half: Half, perturbation: Perturbation | None, own: bool, *given: Any) -> Any:
-        """The values that one half gives."""
+        """The values that one half returns."""
         if perturbation is None:
             if half.original is not None and (own or not self.leaves_casts_out(half, *given)):
                 return half.original(*given)

@@ -1,4 +1,4 @@
-"""PyTorch as a backend: its autograd Functions, held against what their forward computes."""
+"""PyTorch as a backend: its autograd Functions, compared with what their forward computes."""
 
 from __future__ import annotations
 
@@ -274,7 +274,7 @@ CONTEXTS = Patch(
 
 
 class ObservingContexts(ObserverBlock):
-    """See what torch calls: ``apply`` makes a context, whose own ``apply`` is the backward."""
+    """Watch torch's calls: ``apply`` makes a context, whose own ``apply`` is the backward."""
 
     def __enter__(self) -> None:
         CONTEXTS.__enter__()

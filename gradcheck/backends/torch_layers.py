@@ -55,7 +55,7 @@ class TracedShadows(Shadows):
         self.known[storage_of(tensor), Memory.view(tensor)] = tensor, shadow
 
     def memory(self, tensor: Any) -> Memory:
-        """Raises Unplayed: what is written in place has no text."""
+        """Raises Unplayed: an operation in place has no text."""
         raise Unplayed("forward writes in place")
 
 

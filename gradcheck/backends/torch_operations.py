@@ -259,7 +259,7 @@ class Memory:
         return self.views.get(view)
 
     def write(self, tensor: Any, shadow: Shadow) -> None:
-        """Have what was written into a tensor be seen by all that see the storage."""
+        """Show what was written into a tensor to all tensors of its storage."""
         view = self.view(tensor)
         if self.views.keys() <= {view} and self.count == tensor.numel():
             self.flat = None  # it sees everything, and nothing else does
@@ -387,7 +387,7 @@ class Played:
 
 # ------------------------------ a run that is watched
 class OperationMode(TorchDispatchMode):  # type: ignore[misc]
-    """One run, of which every operation is seen.
+    """One run, in which every operation is observed.
 
     Args:
         observer: its perturbation changes every result.
@@ -459,7 +459,7 @@ class OperationMode(TorchDispatchMode):  # type: ignore[misc]
                 result.copy_(tensor_of(host))
 
     def keep(self, run: Played, results: Sequence[Any], made: Sequence[Shadow]) -> None:
-        """Keep the shadows of results; of what is written into and not returned there is none."""
+        """Keep the shadows of results; a tensor that is written into and not returned has none."""
         assert self.shadows is not None
         returned = set(map(id, results))
         for tensor in run.written:
@@ -537,7 +537,7 @@ METHODS = Patch(
 
 
 class ReachingMode(TorchDispatchMode):  # type: ignore[misc]
-    """A run of which the leaves with a gradient that it computes with are noted."""
+    """A run that notes the leaves with a gradient that it computes with."""
 
     _should_skip_dynamo = OperationMode._should_skip_dynamo
 

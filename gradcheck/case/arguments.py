@@ -33,7 +33,7 @@ WorldOf = Callable[[Mapping[str, Placement]], Declared]
 
 
 def backend_of(function: Any, inputs: Sequence[Any], *, is_named: bool = False) -> Backend:
-    """The framework of a call: an installed one that is imported, else the bundled engine.
+    """The framework of a call: an installed one that is imported, otherwise the bundled engine.
 
     The types of the inputs and of the function decide first (Tensors, a class of layers, a module);
     then the modules, classes and functions that the function's code refers to.

@@ -315,7 +315,8 @@ class Run:
         ]
 
     def counted_calls(self) -> dict[str, tuple[int, int]]:
-        """How often the functions ran of which the scenario says how often, and what it says."""
+        """How often functions ran and how often they should have, for those that the scenario
+        counts."""
         counters = {"forward": self.calls.forwards, "backward": self.calls.backwards}
         return {
             name: (self.calls.count(counters[name]), expected)

@@ -152,7 +152,7 @@ class TensorFunction:
         are inputs too."""
         self.knows_leaves = not self.closes_over
         self.held: Sequence[Tensor] = ()
-        """These, and others whose gradients a release may add to."""
+        """The leaves, and others whose gradients a release may add to."""
         self.originals: dict[str, Tensor] = {}
         """The Tensors that first held their memory, by the same names."""
         self.twin: TensorFunction | None = None
@@ -296,7 +296,7 @@ class TensorFunction:
 
     # ----------------------------------------------------------------- leaves beside the inputs
     def know_leaves(self) -> None:
-        """Have the leaves that the call reads among the inputs, if they are not yet."""
+        """Add the leaves that the call reads to the inputs, if they are not there yet."""
         if not self.knows_leaves:
             _ = self.first_call
 
@@ -322,7 +322,7 @@ class TensorFunction:
         return found
 
     def close_over(self, leaves: Mapping[str, Tensor]) -> None:
-        """Have `leaves` among the inputs."""
+        """Add `leaves` to the inputs."""
         self.held = [*(leaves if self.backend.records else self.leaves_named()).values()]
         self.knows_leaves = True
         for name, leaf in leaves.items():

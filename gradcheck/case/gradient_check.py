@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 
 Mode = Literal["auto", "probe", "full"]
 Effort = Literal["least", "usual", "full"]
-"""How much is spent on naming what is wrong: `least` looks for no fix."""
+"""The effort for naming what is wrong: `least` does not search for a fix."""
 
 LEAST_BUDGET = 300
 """Evaluations and vjps that naming may take in any case: some hundredths of a second."""
@@ -165,7 +165,7 @@ def name_wrong(
 def approximation(probe: Probe, most: float) -> list[Diagnosis]:
     """The diagnosis of a gradient that is off by more than rounding, by less than a share `most`.
 
-    It says by how much, and what lets it pass.
+    It says by how much, and which option accepts it.
     """
     found = probe.comparison
     if found is None or found.wrong is None:

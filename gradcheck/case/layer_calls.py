@@ -19,7 +19,7 @@ from gradcheck.backends.base import Backend, flat_tensors, package_of
 class Way(IntEnum):
     """How the forward of a layer was called, outside of any other layer.
 
-    The name that says most about its backward is last.
+    The most telling about its backward is last.
     """
 
     IDLE = 1
@@ -159,7 +159,7 @@ class LayerCalls:
         return watched
 
     def add_way(self, key: Any, way: Way) -> None:
-        """Add one way in which a layer was called: that which says most is kept."""
+        """Add one way in which a layer was called; the most telling one is kept."""
         if key is not None:
             self.ways[key] = max(way, self.ways.get(key, way))
 

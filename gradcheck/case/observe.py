@@ -187,7 +187,7 @@ class LayerContracts:
         return watched
 
     def note_gradients(self, returned: Any, call: ForwardCall | None) -> None:
-        """Note what is not as it should be about what a backward returned."""
+        """Note what is wrong with the gradients that a backward returned."""
         gradients = self.tensors_in(returned)
         self.aliased = self.aliased or [
             name

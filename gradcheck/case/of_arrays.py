@@ -138,7 +138,7 @@ def layer_of_arrays(value: Any) -> Any:
 
 
 def without_backward(message: str) -> str:
-    """A hint if an error or a verdict is that of NumPy code which got Tensors; else empty."""
+    """A hint if an error or a verdict is that of NumPy code which got Tensors; otherwise empty."""
     if "__array_ufunc__" not in message and "returned a ndarray" not in message:
         return ""
     return (

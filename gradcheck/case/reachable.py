@@ -24,7 +24,7 @@ Reference = tuple[Any, Any]
 """The name, or number, of an object where it is referred to, and the object."""
 
 CLOSED = sys.stdlib_module_names | FRAMEWORK_PACKAGES | {"numpy", "gradcheck"}
-"""Packages of which no function refers to what a user has made, wherever they are installed."""
+"""Packages whose functions never refer to the user's objects, wherever they are installed."""
 PARTS_OF_WRAPPERS: dict[type, tuple[str, ...]] = {
     functools.partial: ("func", "args", "keywords"),
     MethodType: ("__func__", "__self__"),

@@ -47,7 +47,7 @@ class Program(NamedTuple):
 
     program: Any
     feeds: list[str]
-    """The names of what is fed."""
+    """The names of fed values."""
     fetches: list[Any]
     """The Variables that are fetched, None for a missing gradient."""
     claimed: list[bool]

@@ -175,7 +175,8 @@ class WorldCall:
 
     @contextmanager
     def own_errors(self) -> Iterator[None]:
-        """A block that raises what a backward of the world raised, of which Paddle keeps a text."""
+        """A block that raises the error of a backward of the world, of which Paddle keeps only a
+        text."""
         self.raised = None
         try:
             yield
@@ -281,7 +282,7 @@ class WorldCall:
     def disagreement(self, name: str, ranks: Sequence[Array]) -> str:
         """Describe how a rank differs from the first, beyond the order of sums.
 
-        Empty for nowhere. What changes results changes those of each rank by itself: then they are
+        Empty for nowhere. A perturbation changes the results of each rank separately: then they are
         not compared.
         """
         for rank, array in enumerate(ranks if watchers.get() is NOBODY else ()):
@@ -300,7 +301,7 @@ class WorldCall:
         arrays: Iterable[Array | None],
         again: Callable[[Collection[str]], Iterable[Array | None]],
     ) -> None:
-        """Note the calls whose result is read before it is waited for: then numbers are missing.
+        """Note the calls whose result is read before it is waited for: it then has NaNs.
 
         Args:
             again: gives the arrays where some calls are spared.
@@ -505,7 +506,7 @@ class FunctionOfWorld(TensorFunction):
 def is_right(problem: Problem, call: WorldCall) -> bool:
     """Whether a gradient check passes, and ranks agree.
 
-    Most do not, which two gradients beside the tape's tell.
+    Most do not, which two gradients next to the tape's show.
     """
     with np.errstate(all="ignore"):
         with suppress(Exception):

@@ -150,8 +150,8 @@ def with_wrong_vjps(graph: Tape, cotangents: Sequence[Array | None], trial: Tria
 def at_collectives(graph: Tape) -> Iterator[Trial]:
     """Mistakes at the collectives of one line and of one input together.
 
-    Then come those at all of a name, as who errs does so more than once; then at each by itself, as
-    one line of a helper may serve several.
+    Then come those at all collectives of a name, as a mistake is often repeated; then at each by
+    itself, as one line of a helper may serve several.
     """
     lines = [line for line in graph.lines if line[0].name in OWN]
     by_name: dict[str, list[Step]] = {name: [] for name in OWN}

@@ -71,7 +71,7 @@ class Edge:
     """One input of one operation, and what flows through it, in double precision."""
 
     OUTPUT, INCOMING, WHOLE, COMPOSED, VALUE = -1, -2, -3, -4, -5
-    """Positions of what is not an input of an operation.
+    """Positions of edges that are not an input of an operation.
 
     OUTPUT: its output. INCOMING: what comes in for an output of the call. WHOLE: the gradient of an
     input of the call, without a factor that the operation reads, or in place of which the gradient

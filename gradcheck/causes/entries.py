@@ -40,8 +40,8 @@ MOST_JACOBIAN_ENTRIES = 2**25
 """Entries of a Jacobian that mode ``full`` computes at most."""
 FAR_OFF = 2.0**-20
 """An entry that is off by this share of the largest of its row is listed as it is, as its element
-is known to be wrong: rounding is as much only where 32 bits of the row cancel. What is a smaller
-share of the element's error is measured."""
+is known to be wrong: rounding is as much only where 32 bits of the row cancel. An entry that is a
+smaller share of the element's error is measured."""
 TAPED = 2.0**-48
 """The rounding of an entry of the tape that is a product of few numbers, relative to itself."""
 
@@ -54,7 +54,7 @@ class WrongEntries:
     wrong: dict[int, Array] = field(default_factory=dict)
     """A mask of the elements known to be wrong, by input; all False for an input that is right."""
     exhaustive: bool = True
-    """Whether there are no more."""
+    """Whether the list is complete."""
     jacobians: dict[int, tuple[Array, Array]] = field(default_factory=dict)
     """The Jacobian or its diagonal, and its bounds, by input, as far as differences gave it."""
 

@@ -183,8 +183,7 @@ RULES = {
     Edge.INCOMING: "its gradient is wrong",
     Edge.WHOLE: "here",
 }
-"""The text below the line of a mistake, by position; for an input it says that the rule is
-wrong."""
+"""The text below the line of a mistake, by position; for an input: that the rule is wrong."""
 
 
 def sentence(mistake: Mistake, factor: float, called: str) -> tuple[str, str, str]:

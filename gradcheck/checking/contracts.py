@@ -65,7 +65,7 @@ DRAWS = 3
 
 @dataclass
 class Contracts:
-    """The rules, held against one problem at one point."""
+    """The rules, checked on one problem at one point."""
 
     at: Point
     random: np.random.Generator
@@ -229,7 +229,7 @@ class Contracts:
 def diagnosis_if(
     broken: bool, code: str, text: str, names: tuple[str, ...] = ()
 ) -> list[Diagnosis]:
-    """One diagnosis if a contract is broken, else none."""
+    """One diagnosis if a contract is broken, otherwise none."""
     return [Diagnosis.of(code, text, names)] if broken else []
 
 

@@ -255,7 +255,7 @@ class Slopes:
 
     @cached_property
     def missing(self) -> NumpyArray:
-        """The numbers of which no slope is known."""
+        """The numbers whose slopes are unknown."""
         return np.asarray(np.isnan(self.rows).all(axis=0))
 
     @cached_property
@@ -673,7 +673,7 @@ def element_of(nearby: Nearby, number: int) -> str:
 
 
 def sides_of(slopes: Slopes, nearby: Nearby, number: int) -> str:
-    """The slopes on both sides of an element if there is one on each, else the least and the
+    """The slopes on both sides of an element if there is one on each, otherwise the least and the
     largest nearby."""
     steps = np.stack([sign * move[number] for move in nearby.moves for sign in (1, -1)])
     low, high = slopes.ends
@@ -748,7 +748,8 @@ def slopes_of_sides(
     point: Point, number: int, index: int, cotangent: Array
 ) -> dict[str, tuple[float, float]]:
     """The slopes of the weighted outputs on both sides along one element: ±inf where they grow
-    without bound, else those at the smallest step, and how far they are from those at the next."""
+    without bound, otherwise those at the smallest step, and how far they are from those at the
+    next."""
     size = float(point.scales[number].reshape(-1)[index])
     line = point.line(point.along_element(number, index, size), cotangent)
     line.extend(SMALL_STEPS)

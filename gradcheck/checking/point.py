@@ -139,7 +139,7 @@ class Spent:
         return self.evaluations + self.vjps
 
     def on(self, evaluations: int = 0, vjps: int = 0) -> None:
-        """Count what is about to be run. Raises OutOfTimeError once the deadline is over."""
+        """Count a run that is about to start. Raises OutOfTimeError once the deadline is over."""
         if time.monotonic() > self.deadline:
             raise OutOfTimeError
         self.evaluations += evaluations

@@ -69,8 +69,8 @@ MOST_DRAWS = 8
 """Perturbed runs at most until a disagreement counts. In fewer than one check of 1e15 all of an
 entry's are small by chance."""
 MOST_PROBES = 3
-"""Probes over all steps that are taken where the first ones do not tell: along some directions
-nothing is seen."""
+"""Probes over all steps that are made if the first ones are not conclusive: along some directions
+nothing is visible."""
 OTHERS, SLOPE_STEP = 2, RATIO ** BRIEF[-1]
 """Directions along which the outputs' sizes are seen, by one step each: of 1,000 outputs none is
 then small by chance by more than a factor of 10 (along one direction, of 1,000)."""
@@ -417,8 +417,8 @@ class Prober:
     def look(
         self, masks: Masks | None = None, *, by_rows: bool = False, without: Array | None = None
     ) -> Probe:
-        """A brief probe; where that does not tell, probes over all steps, until one does or two say
-        the same: FAIL by the differences is not believed once. The arguments are those of
+        """A brief probe; if that is not conclusive, probes over all steps, until one is or two
+        agree: a single FAIL by the differences does not count. The arguments are those of
         `probe`."""
         first = self.probe(masks, whole=self.point.searches, by_rows=by_rows, without=without)
         if first.conclusive and not (first.kinked and self.point.tape is None):

@@ -77,7 +77,7 @@ FixSearch = Callable[[], Fix | None]
 
 
 def no_fix() -> Fix | None:
-    """No fix, where none is sought."""
+    """Return no fix, for checks that do not search for one."""
     return None
 
 

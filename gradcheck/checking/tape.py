@@ -168,8 +168,8 @@ class Tape:
         return starts
 
     def walk(self, pending: dict[int, Array]) -> Iterator[Passed]:
-        """The operations that cotangents reach, the last one first. What the caller changes in
-        `pulled` flows on.
+        """The operations that cotangents reach, the last one first. Changes that the caller makes
+        in `pulled` flow on.
 
         `pending` are the cotangents of any values, by number; in the end, those of the inputs.
         """

@@ -192,7 +192,7 @@ class Check:
         return CheckOutcome(Status.PASS, marks=marks, probe=probe)
 
     def without_tape(self, probe: Probe, masks: Masks | None) -> CheckOutcome:
-        """A second direction and cotangent, and what is looked at by itself."""
+        """A second direction and cotangent, and the parts that are probed separately."""
         second = self.prober.look(masks)
         if second.decision is Ruling.FAIL and not second.kinked:
             return self.failed(second)
@@ -280,7 +280,7 @@ class Check:
         )
 
     def pieces_meet(self) -> CheckOutcome:
-        """Undecided where pieces meet and no tape tells which."""
+        """Undecided where pieces meet and no tape shows which."""
         if self.point.searches:
             return undecided(VerdictReason.SEARCH)
         recorded = self.point.recorded(self.point.inputs) is not None

@@ -117,7 +117,7 @@ class LazyGroup(click.Group):
             raise refused from error
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
-        """Run the command line. What goes wrong ends in a message and an exit code, never in a
+        """Run the command line. Every error ends in a message and an exit code, never in a
         traceback.
         """
         standalone = kwargs.pop("standalone_mode", True)

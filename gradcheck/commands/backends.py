@@ -55,8 +55,8 @@ def backends(context: click.Context) -> None:
 @backends.command()
 @click.argument("names", nargs=-1, required=True, metavar="BACKEND@VERSION...")
 def add(names: tuple[str, ...]) -> None:
-    """Make the environment of a release, such as paddle@3.0.0, with uv if it is there, else with
-    venv and pip.
+    """Make the environment of a release, such as paddle@3.0.0, with uv if it is there, otherwise
+    with venv and pip.
     """
     require_releases(names)
     for name in names:

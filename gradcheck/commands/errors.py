@@ -86,7 +86,7 @@ def meant_option(error: click.NoSuchOption) -> str:
 
 
 LEAST_ALIKE = 0.8
-"""How alike two options are, as difflib tells, of which one is the other with a slip of the pen."""
+"""How alike two options are, as difflib measures it, if one may be a misspelling of the other."""
 
 
 # ------------------------------------------------------------------------- what the system refuses
@@ -96,7 +96,7 @@ REFUSALS = NO_ROOM | {
     errno.EACCES, errno.EPERM, errno.EROFS, errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR,
     errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN,
 }  # fmt: skip
-"""Errors that do not come of what we ask for, but of what is there: rights, room, limits."""
+"""Errors that the system causes, not our request: permissions, disk space, limits."""
 LONGEST_FILE_NAME = 200
 """Characters of a file's name that a message shows: what the system refuses may be its length."""
 

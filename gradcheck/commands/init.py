@@ -68,8 +68,8 @@ def init(github: bool, framework: str | None) -> None:
 WHEEL = "./gradcheck-*.whl"
 """A wheel that the project holds."""
 PIP_FIRST = {"torch": "torch --index-url https://download.pytorch.org/whl/cpu && pip install "}
-"""PyTorch's index has builds for a CPU; those of PyPI, which pip takes where it does not reach that
-one, need gigabytes of CUDA."""
+"""PyTorch's index has builds for a CPU; the builds on PyPI, pip's default, need gigabytes of
+CUDA."""
 
 
 def with_extra(source: str, extra: str) -> str:
@@ -83,8 +83,8 @@ def source_of_gradcheck() -> str:
     """Return what pip installs gradcheck from on another machine.
 
     It is the git address from which it was installed here (PEP 610), otherwise a wheel in the
-    project. Never a name on the package index: nobody owns it before the first release, and who
-    takes it would run code in the users' CI.
+    project. Never a name on the package index: nobody owns it before the first release, and whoever
+    takes it would run code in users' CI.
     """
     from importlib.metadata import distribution  # takes as long as all else here
 

@@ -158,7 +158,7 @@ def leave_at_once(number: int, frame: object) -> None:
 
 @contextmanager
 def stopped_by_signals(executor: Executor) -> Iterator[None]:
-    """Have the first signal end the run in order, and a second one the command at once."""
+    """Let the first signal end the run in order, and a second one the command at once."""
     before: dict[int, Any] = {}
 
     def stop(number: int, frame: object) -> None:

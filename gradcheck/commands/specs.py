@@ -227,10 +227,10 @@ def annotate(mistakes: Iterable[Diagnostic]) -> None:
 def find_specs(
     paths: Sequence[str], project: Project | None = None, *, bundled: bool = False
 ) -> tuple[list[Path], list[Diagnostic]]:
-    """Return the spec files that paths of the command line mean, and what is wrong with those.
+    """Return the spec files that paths of the command line mean, and the mistakes in them.
 
     Without paths, those of gradcheck (`bundled`) or of the current project: what its settings name,
-    or else all below its root. Raises ConfigError: the settings cannot be used.
+    otherwise all below its root. Raises ConfigError: the settings cannot be used.
     """
     if bundled and paths:
         raise UserError(

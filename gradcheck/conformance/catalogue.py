@@ -119,7 +119,7 @@ def scenarios_citing(rule: Rule, scenarios: Iterable[Scenario]) -> list[Scenario
 
 
 def class_of(rule: Rule, scenario: Scenario) -> ExpectationClass:
-    """Return whose expectation it is that a scenario holds of a rule.
+    """Return the class of a scenario's expectation about a rule: whose statement it is.
 
     The scenario's own class counts only for the rules of pages: all others are the same for all
     scenarios.

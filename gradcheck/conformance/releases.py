@@ -113,7 +113,7 @@ def read_release(path: Path) -> ReleaseFile:
 
 
 def find_release(version: str) -> str:
-    """Return the release whose file is read for a version: its own, or else the newest.
+    """Return the release whose file is read for a version: its own, otherwise the newest.
 
     A develop build calls itself 0.0.0, and a release without a file was not run: both are compared
     with the newest recorded release. Empty without any file.

@@ -69,7 +69,7 @@ def write_program(case: Case) -> str:
 
 
 def known_deviations(scenario: Scenario) -> list[tuple[BackendExpectation, str]]:
-    """Return what is known that Paddle does otherwise, and the releases that do it, in words."""
+    """Return the known deviations of Paddle, and the releases that have them, in words."""
     entries = [
         (entry, entry.versions or "in every release")
         for entry in scenario.entries_of("paddle")

@@ -56,7 +56,7 @@ class Derived:
     """The lines of its backward."""
     diff: str = ""
     """The change of the user's file: the one edit of a backward that repairs it, if there is one,
-    else the whole backward. Empty for a function, and where backward is right."""
+    otherwise the whole backward. Empty for a function, and where backward is right."""
     checked_at: tuple[str, ...] = ()
     """The shapes and dtypes at which gradcheck passed it: ``x=3x4, w=4 in float64``."""
     refused: str = ""

@@ -1,7 +1,7 @@
 """The one edit of a user's backward that makes it right.
 
-A candidate is called at one point against the traced gradients; one that agrees there is held
-against others: other values, other sizes, other options. gradcheck itself then decides.
+A candidate is called at one point against the traced gradients; one that agrees there is tried at
+others: other values, other sizes, other options. gradcheck itself then decides.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ OTHER_SIZES = 3
 MOST_EDITS = 600
 """Edits that are tried: measured on tests/bench/derive.py, more find 1 % more."""
 SAME_VALUE = 1e-12
-"""The share by which a variable of backward may differ from the value that it is."""
+"""The share by which a variable of backward may differ from the value that it represents."""
 
 HOLE_NAME = "__edit__"
 HOLE = f"{HOLE_NAME}(locals())"

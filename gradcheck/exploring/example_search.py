@@ -114,8 +114,8 @@ class Search:
 
 
 def weight(example: Example) -> tuple[Any, ...]:
-    """Return what is smaller for a smaller example: few numbers, small sizes, nothing unusual, few
-    digits.
+    """Return the sort key of an example, smallest first: few numbers, small sizes, nothing unusual,
+    few digits.
     """
     recipe, kinds = example.recipe, list(KINDS_OF_VALUES)
     values = [np.asarray(one, np.complex128) for one in example.values.values()]

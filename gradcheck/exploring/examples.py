@@ -119,7 +119,7 @@ def is_floating(spec: Input) -> bool:
 
 
 def is_free(spec: Input) -> bool:
-    """Whether an input says neither what its values are nor how they are drawn, but for a range."""
+    """Whether an input gives neither its values nor how they are drawn, except for a range."""
     return spec.values is None and spec.from_ is None and spec.init == "normal" and not spec.near
 
 

@@ -233,7 +233,8 @@ def failure_block(
 
 
 def further_lines(result: Result, said: Sequence[str]) -> list[str]:
-    """Further lines about a failure: why it is undecided, its output, whose bug it is."""
+    """Further lines about a failure: why it is undecided, its output, whether it is a bug in
+    gradcheck."""
     lines = [] if result.checked.why in ("", *said) else [result.checked.why]
     printed = result.output.strip("\n")
     if printed.strip():

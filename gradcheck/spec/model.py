@@ -1209,7 +1209,7 @@ class Scenario(_Keys):
         """The file line of `key` (``layer``, ``expect.raises``); for a block of code, that of its
         first line.
 
-        A key that the file does not give has the line of the mapping that it would be in, or else
+        A key that the file does not give has the line of the mapping that it would be in, otherwise
         the line of the scenario.
         """
         while key:

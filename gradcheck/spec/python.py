@@ -50,7 +50,7 @@ class PythonCode:
         return words(self.tree)
 
     def check(self) -> None:
-        """Have Python compile it, unless the work for that could be endless.
+        """Compile it with Python, unless that could take forever.
 
         Raises:
             SyntaxError, ValueError, RecursionError, MemoryError, OverflowError, TooLargeError: it

@@ -51,7 +51,7 @@ WORDINGS = (
     Hint(UNFIT, "something behind the end of a value",
             "put all of it in quotes; inside single quotes write a quote as ''",
             r": *(['\"].*['\"]|\[.*\]|\{.*\}) *\0"),
-    Hint(UNFIT, "this line does not fit the block it stands in",
+    Hint(UNFIT, "this line does not fit the block it is in",
             "indent it like its neighbours: keys of one mapping and dashes of one list begin in "
             "the same column"),
     Hint("comment or line break|indentation indicators", "text behind '|' or '>'",

@@ -153,7 +153,7 @@ def objects_of_root(calls: Sequence[Call]) -> Results:
 
 
 def nothing(calls: Sequence[Call]) -> Results:
-    """No result: a barrier only waits for every member."""
+    """Return nothing: a barrier only waits for every member."""
     return [[] for _ in calls]
 
 

@@ -211,7 +211,7 @@ class PyLayerContext:
         return mapped(self._saved, _restored)  # type: ignore[no-any-return]
 
     def mark_not_inplace(self, *args: Any) -> None:
-        """Have an input that forward returns unchanged returned as a new Tensor
+        """Return an input that forward returns unchanged as a new Tensor
         (PyLayerContext.mark_not_inplace)."""
         self._allow("mark_not_inplace", once=True)
         self.not_inplace_tensors = args
@@ -394,8 +394,8 @@ class PyLayerNode(Node):
         """The gradients of the input Tensors that have one, in order, by the reading in force
         (`reads_as_releases`): `as_tensors` or as arrays.
 
-        Integers and booleans are never asked for one. An input among `no_grad_targets`, those of
-        which ``paddle.grad`` wants no gradient, is one that needs none.
+        Integers and booleans are never asked for one. An input among `no_grad_targets`, for which
+        ``paddle.grad`` wants no gradient, counts as one that needs none.
         """
         gradients = self.per_slot(returned, no_grad_targets)
         pairs: list[tuple[Target, Cotangent]] = []

@@ -27,7 +27,8 @@ from pylayer.tensor.tensor import Tensor
 
 
 def reduce_loss(loss: Tensor, reduction: str) -> Tensor:
-    """Reduce a loss by its mean or sum, or not at all (none). Other words raise ValueError."""
+    """Reduce a loss to its mean or sum, or return it as it is (none). Other words raise
+    ValueError."""
     check_reduction(reduction)
     if reduction == "none":
         return loss

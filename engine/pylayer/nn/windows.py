@@ -200,9 +200,9 @@ COLUMNS = 1 << 20
 """
 
 TALL = 32
-"""The least rows of columns per element of the kernel's first axis for which each is a product of
-its own: 21, of three channels under 7×7, took 1.6 times as long as one product, 48, of 16 under
-3×3, half as long.
+"""The fewest rows of columns, per element of the kernel's first axis, for which separate products
+are used: with 21 rows, of three channels under 7×7, they took 1.6 times as long as one product,
+with 48, of 16 under 3×3, half as long.
 """
 
 
@@ -300,8 +300,8 @@ def conv_input(
 ) -> Array:
     """The adjoint of `conv` in its input, of spatial sizes `space`: a transposed convolution.
 
-    With strides of 1 it is a convolution by the mirrored kernel, else columns are added up where
-    they came from.
+    With strides of 1 it is a convolution by the mirrored kernel, otherwise columns are added up
+    where they came from.
     """
     kernel, batch = w.shape[2:], g.shape[0]
     outs = w.shape[0] // groups

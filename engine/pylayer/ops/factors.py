@@ -311,7 +311,7 @@ def _eig_vjp(g: Any, F: Any, out: Any) -> Any:
 
 @op()
 def largest_components(xp: ModuleType, v: Array) -> Array:
-    """1 where a column has its largest component, else 0."""
+    """1 where a column has its largest component, otherwise 0."""
     at = xp.argmax(xp.abs(v), -2)
     rows = xp.arange(v.shape[-2]).reshape(-1, 1)
     return (rows == at[..., None, :]).astype(v.dtype)

@@ -126,7 +126,7 @@ def _over(
 
 
 def _named_axes(x: Tensor, axes: Any) -> list[int]:
-    """The axes named, from the front, in their order, which may name one twice; else all."""
+    """The axes named, from the front, in their order, which may name one twice; otherwise all."""
     given = range(x.ndim) if axes is None else as_ints(axes)
     return [normal_axis(k, x.ndim) for k in given]
 

@@ -60,7 +60,7 @@ def in_place(
     The operation runs on a copy, which is what its vjps read; its result goes into the memory of
     the Tensor, where views and detached Tensors see it. The Tensor then takes the result's place in
     the graph; without grad mode it keeps its own. A result of another dtype takes the place of the
-    memory, as in Paddle. What may be changed `check_not_leaf` says.
+    memory, as in Paddle. `check_not_leaf` says which Tensors may be changed.
 
     Args:
         changes: how many versions are counted; none where the release does not see the change.
@@ -109,9 +109,7 @@ def take_values(x: Tensor, result: Tensor, begun: int | None = None, changes: in
 
 
 def move_to(x: Tensor, array: Array, begun: int | None) -> None:
-    """Have `x` lie in another array: a change for those who saved the memory that it leaves,
-    too.
-    """
+    """Move `x` to another array; for those that saved the old memory, this counts as a change."""
     version = version_of(x.array)
     if owner(array) is not owner(x.array):
         mark_changed(x.array, moment=begun)

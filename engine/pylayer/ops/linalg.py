@@ -46,8 +46,8 @@ def row(F: Any, x: Any) -> Any:
 
 
 def _matmul_x(g: Any, F: Any, x: Any, y: Any) -> Any:
-    """g·yᴴ, a vector being a row on the left and a column on the right. What was broadcast is
-    summed by the tape.
+    """g·yᴴ, a vector being a row on the left and a column on the right. The tape sums over
+    broadcast axes.
     """
     if y.ndim == 1:
         return F.matmul(column(F, g), row(F, y).conjugate())
@@ -72,8 +72,8 @@ def _product(xp: ModuleType, x: Array, y: Array) -> Array:
 
 @op(x=_matmul_x, y=_matmul_y, promote=True)
 def matmul_(xp: ModuleType, x: Array, y: Array) -> Array:
-    """The product of matrices in the last two axes, promoted; a vector is a row on the left, else a
-    column.
+    """The product of matrices in the last two axes, promoted; a vector is a row on the left,
+    otherwise a column.
     """
     if not getattr(x, "ndim", 0) or not getattr(y, "ndim", 0):
         raise ValueError("the inputs need at least one dimension each")
@@ -109,7 +109,7 @@ def mv(x: Tensor, vec: Tensor) -> Tensor:
 
 
 def dot(x: Tensor, y: Tensor) -> Tensor:
-    """The sum of products over the last axis of two Tensors of one shape, 1-D or 2-D, else a
+    """The sum of products over the last axis of two Tensors of one shape, 1-D or 2-D, otherwise a
     RuntimeError.
     """
     check_same_dtype("dot", (x, y))

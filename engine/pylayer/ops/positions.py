@@ -62,7 +62,7 @@ def index_select(x: Tensor, index: Any, axis: Any = None) -> Tensor:
 
 
 def _as_column(name: str, index: Any) -> Tensor:
-    """Positions as a Tensor of one axis, given as such or as a column; else a ValueError."""
+    """Positions as a Tensor of one axis, given as such or as a column; otherwise a ValueError."""
     check_tensor(name, "index", 1, index)
     fits = index.ndim == 1 or (index.ndim == 2 and index.shape[1] == 1)
     require(fits, f"{name}(): the index should have one axis, or a second one of size 1", index)

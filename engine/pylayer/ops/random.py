@@ -177,8 +177,8 @@ def randperm(n: int, dtype: DTypeLike = "int64") -> Tensor:
 
 @draws
 def bernoulli(x: Tensor, p: float | None = None) -> Tensor:
-    """Ones with the probabilities in `x` (or with `p`), else zeros; an IndexError if one is not in
-    [0, 1].
+    """Ones with the probabilities in `x` (or with `p`), otherwise zeros; an IndexError if one is
+    not in [0, 1].
     """
     array: Array = x.array
     given = array if p is None else p

@@ -40,7 +40,8 @@ def _polygamma(xp: ModuleType, x: Array, n: int) -> Array:
     """ψ⁽ⁿ⁾ by its recurrence up to `_FAR`, then Stirling's series (Abramowitz and Stegun, 6.3.18
     and 6.4.11).
 
-    ψ of what is not positive by reflection (6.3.7); the others by the recurrence, down to `_LEAST`.
+    ψ of numbers that are not positive by reflection (6.3.7); of others by the recurrence, down to
+    `_LEAST`.
     """
     sign = (-1.0) ** (n + 1)
     if n > _LAST_FACTORIAL:

@@ -31,7 +31,7 @@ nansum = composed(
 
 
 def nanmean(x: Tensor, axis: Any = None, keepdim: bool = False) -> Tensor:
-    """The mean of what is not NaN."""
+    """The mean of the elements that are not NaN."""
     counts = total(astype(logical_not(isnan(x)), x.dtype), axis, None, keepdim)
     return divide(nansum(x, axis, None, keepdim), counts)
 
@@ -97,8 +97,8 @@ nanquantile = composed(
 
 
 def nanmedian(x: Tensor, axis: Any = None, keepdim: bool = False, mode: str = "avg") -> Any:
-    """The middle of what is not NaN: the mean of two, or the smaller with mode ``min``, and along
-    one axis its position, -1 where all is NaN.
+    """The median of the elements that are not NaN: the mean of two, or the smaller with mode
+    ``min``, and along one axis its position, -1 where all are NaN.
     """
     one_of("nanmedian(): `mode`", mode, "avg", "min")
     if mode == "avg" or not isinstance(axis, int):

@@ -170,7 +170,7 @@ class Facade(ModuleType):
         return vars(self)["to_tensor"](*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
-        """A stand-in for what the release has and it lacks, else the error, with the nearest
+        """A stand-in for what the release has and it lacks, otherwise the error, with the nearest
         name.
         """
         shown = paddles(self.__name__)

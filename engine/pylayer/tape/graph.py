@@ -91,7 +91,7 @@ class Gradients:
     """Gradients that a walk has found, and the targets whose gradients it is to return.
 
     `arrived` has the cotangents of leaves and of the nodes in `capture`; no gradient flows through
-    what is `no_grad_targets`.
+    `no_grad_targets`.
     """
 
     def __init__(

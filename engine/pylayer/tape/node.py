@@ -261,8 +261,8 @@ def apply_rule(vjp: Vjp, cotangent: Cotangent, F: Any, values: Sequence[Any]) ->
 
 
 def with_array_in_order(gradient: Tensor) -> Tensor:
-    """A recorded gradient, its elements `in_order`: the same Tensor if they are, else one in the
-    same place."""
+    """A recorded gradient, its elements `in_order`: the same Tensor if they are, otherwise one in
+    the same place."""
     array = in_order(gradient.array)
     return (
         gradient

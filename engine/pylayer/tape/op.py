@@ -294,8 +294,8 @@ def op(
 
 
 def composed(name: str, function: Function, gives: str = "Tensor") -> Operation:
-    """A function of operations, which give it its derivatives, under its name; a lambda says what
-    it `gives`."""
+    """A function composed of operations, which give it its derivatives, under its name; `gives` is
+    the return annotation of a lambda."""
     function.__name__ = function.__qualname__ = name
     function.__annotations__.setdefault("return", gives)
     return function

@@ -107,8 +107,8 @@ def named(value: Any) -> str:
 
 
 def creates(function: F, repeatable: bool = True, like: bool = False) -> F:
-    """Have the call of a function that makes a Tensor recorded in static mode, and have it take
-    what all of these take.
+    """Let a function that makes a Tensor be recorded in static mode, and accept the arguments that
+    all such functions accept.
 
     One `like` its argument ``x`` has the stop_gradient of that, as in Paddle. A `device` must be
     the current one.

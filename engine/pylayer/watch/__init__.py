@@ -38,7 +38,8 @@ class Observer:
     values of an `out` in place before anything else reads them."""
 
     records: bool = False
-    """Whether everything is to be recorded, as above; else calls run as they would unwatched."""
+    """Whether everything is to be recorded, as above; otherwise calls run as they would
+    unwatched."""
     backwards: bool = False
     """Whether PyLayers keep their backward all the same, so that a gradient can be taken, of which
     everything is
@@ -95,8 +96,8 @@ layer_observers: list[LayerObserver] = []
 
 @contextmanager
 def watched(observer: Observer) -> Iterator[list[SavedValue]]:
-    """Have `observer` in force in the ``with`` block, in this thread. If everything is recorded,
-    Tensors that were changed in place are afterwards as before: their memory was not written.
+    """Use `observer` in the ``with`` block, in this thread. If everything is recorded, Tensors that
+    were changed in place are afterwards as before: their memory was not written.
     """
     places: list[SavedValue] = []
     token = watchers.set(watchers.get()._replace(observer=observer, moved=places))

@@ -25,8 +25,8 @@ casts = Casts()
 
 @contextmanager
 def casts_left_out(noted: set[str]) -> Iterator[None]:
-    """Have casts to floating dtypes of fewer digits give copies in the ``with`` block, in this
-    thread.
+    """Let casts to floating dtypes of fewer digits return plain copies in the ``with`` block, in
+    this thread.
 
     Args:
         noted: collects the names of dtypes that were requested and not used.

@@ -41,7 +41,7 @@ class Session:
     and takes them back.
 
     `is_users` tells whether a file of code is the user's. `exact` says that nothing changes the
-    values of the operations, so that they can be held against what NumPy computes.
+    values of the operations, so that they can be compared with what NumPy computes.
     """
 
     def __init__(self, is_users: Callable[[str], bool], exact: bool = True) -> None:
@@ -340,7 +340,7 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
         return found
 
     def _write(self, value: Tensor, at: Plain) -> None:
-        """Have the elements at these positions of the buffer be `value`, of the same shape and
+        """Set the elements at these positions of the buffer to `value`, of the same shape and
         dtype."""
         buffer, part = self._buffer, self._part()
         base = buffer.values()
@@ -355,7 +355,7 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
         self._become(written)
 
     def _become(self, written: Tensor) -> None:
-        """Have the whole buffer hold other values."""
+        """Set all values of the buffer."""
         buffer = self._buffer
         buffer.tensor = written
         buffer.version += 1

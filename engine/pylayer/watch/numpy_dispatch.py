@@ -1,8 +1,8 @@
-"""How NumPy's operations on recorded arrays are computed: by a rule, which records them, or else as
-a leak.
+"""How NumPy's operations on recorded arrays are computed: by a rule, which records them, otherwise
+as a leak.
 
-NumPy itself computes each operation first, on its own arrays. What it raises is raised. What it
-gives that is memory of its arguments is a view of them. Anything else, and what it writes into its
+NumPy itself computes each operation first, on its own arrays. Its exceptions are raised. A result
+in the memory of its arguments is a view of them. Anything else, and what it writes into its
 arguments, is what the rule's result has to be, in shape, dtype and value, or the rule is not
 believed. Without a rule the values leave the recording: that is the only place where they do so.
 """
@@ -148,7 +148,7 @@ FEW_DIGITS = 2.0**-7
 
 
 class Choice(NamedTuple):
-    """An operation whose result, of integers or truths, is chosen by the values."""
+    """An operation whose result, integers or bools, depends on the values by comparison."""
 
     name: str
     arguments: Sequence[str]
@@ -622,7 +622,7 @@ def by_ufunc(
 
 
 def operand(value: Any) -> Any:
-    """The Tensor of a recorded array, or its values if these are constants; else the value."""
+    """The Tensor of a recorded array, or its values if these are constants; otherwise the value."""
     if type(value) is not RecordedArray:
         return value
     return value._memory if value._buffer.tensor is None else value._tensor()

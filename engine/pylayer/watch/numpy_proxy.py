@@ -1,5 +1,5 @@
-"""NumPy as the recorded code sees it: the same names, of which functions that make arrays make
-recorded ones.
+"""NumPy as the recorded code sees it: the same names, but functions that make arrays make recorded
+ones.
 
 NumPy's module is never changed: NumPy's code, above all in C, goes on using it.
 """

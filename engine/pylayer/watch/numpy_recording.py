@@ -163,8 +163,8 @@ class Code:
         return []
 
     def reaches(self, cls: type) -> bool:
-        """Whether a class is the user's, or one of the harness or the engine, whose objects hold
-        what the user has made."""
+        """Whether a class is the user's, or one of the harness or the engine whose objects hold the
+        user's."""
         path = file_of(cls)
         return bool(cls.__flags__ & WRITTEN_IN_PYTHON) and (
             path.startswith(self.others) or self.is_users(cls)
@@ -199,7 +199,7 @@ def there(holder: Any, key: Any) -> Any:
 
 
 def put(holder: Any, key: Any, value: Any) -> None:
-    """Have a value in a place."""
+    """Put a value into a place."""
     if isinstance(holder, dict):
         holder[key] = value
     else:
@@ -238,8 +238,8 @@ def recording_numpy(code: Code, exact: bool = True) -> Iterator[Session]:
 
     Args:
         code: what is called.
-        exact: nothing changes the values that operations give, so a rule whose result is not
-            NumPy's is not believed.
+        exact: nothing changes the values that operations give, so a rule whose result differs from
+            NumPy's is not used.
     """
     session = Session(code.holds, exact)
     # Looked up first, so that an error leaves nothing changed.
@@ -263,7 +263,7 @@ def recording_numpy(code: Code, exact: bool = True) -> Iterator[Session]:
 
 
 def replace(holder: Any, key: Any, other: Any) -> None:
-    """Have something else in a place while anybody records."""
+    """Replace the value in a place while any recording is active."""
     before = there(holder, key)
     if other is not before:
         standing_in.setdefault((id(holder), key), (holder, key, before, other))
@@ -271,7 +271,7 @@ def replace(holder: Any, key: Any, other: Any) -> None:
 
 
 def give_back() -> None:
-    """Have all places as they were, but for those that the code itself has changed."""
+    """Restore all places, except those that the code itself has changed."""
     for holder, key, before, other in standing_in.values():
         if there(holder, key) == other:
             put(holder, key, before)
