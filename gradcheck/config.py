@@ -68,7 +68,7 @@ _EXPECTED = {
     "jobs": f'"auto" or a number from 1 to {MOST_JOBS:,}',
     "timeout": f"a number of seconds above 0, at most {MOST_SECONDS:,}",
 }
-"""Key → what its value must be. These are all keys that there are."""
+"""Key → the required form of its value. These are all keys that there are."""
 
 
 class Project(NamedTuple):

@@ -40,7 +40,7 @@ class WorldRanks(Protocol):
         """Results of a method of each rank's object for its arguments."""
 
     def apart(self, function: Callable[[], Any]) -> Any:
-        """Call a function that belongs to no rank: no user's code is behind what it computes."""
+        """Call a function that belongs to no rank: it runs no user code."""
 
     def close(self) -> None:
         """End the processes that were started for them."""
@@ -108,7 +108,7 @@ class LibraryNames(NamedTuple):
 
 
 class PlayedLayer(Protocol):
-    """A layer whose operations are played on the engine, as what repairs its backward sees it."""
+    """A layer whose operations are played on the engine, as the repair of its backward needs it."""
 
     layer: Any
     """The user's layer."""
@@ -157,9 +157,9 @@ class Backend(Protocol):
 
     tensor_type: Any
     layer_type: Any
-    """The class of what has a backward written by hand."""
+    """The framework's class of functions with a hand-written backward."""
     module_type: Any
-    """The class, or the classes, of what holds parameters."""
+    """The class, or the classes, of modules that hold parameters."""
     packages: tuple[str, ...] = ()
     """The top-level packages whose code and layers are not the user's."""
     words: FrameworkWords
@@ -219,7 +219,7 @@ class Backend(Protocol):
         return True
 
     def played_layer(self, layer: Any) -> PlayedLayer | None:
-        """A layer as what repairs its backward sees it; None if it cannot be played."""
+        """A layer as the repair of its backward needs it; None if it cannot be played."""
         return None
 
     def may_change(self, context: Any, returned: Tensors) -> Tensors:
@@ -293,12 +293,12 @@ class Backend(Protocol):
         backward runs."""
 
     def session(self) -> AbstractContextManager[None]:
-        """A block around all evaluations of a check, for what is better prepared once."""
+        """A block around all evaluations of a check, for preparations that are better made once."""
         return nullcontext()
 
     def lacks(self, error: BaseException) -> str:
-        """The name of the framework's that the backend does not have, if that is what an error was
-        raised for; otherwise empty."""
+        """The framework's name that the backend lacks, if that is the reason for an error;
+        otherwise empty."""
         return ""
 
     def array(self, tensor: Tensor, /) -> Array:

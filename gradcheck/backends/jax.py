@@ -46,7 +46,7 @@ from pylayer.tensor.tensor import Tensor as Shadow
 from pylayer.watch import LayerObserver, watchers
 
 BWD_RULE = re.compile(r"[Cc]ustom VJP bwd rule|custom_vjp.*bwd|bwd rule for function", re.DOTALL)
-"""How JAX begins to say that it does not take what a bwd returned."""
+"""The start of JAX's message when it rejects the result of a bwd."""
 JAX_WORDS = FrameworkWords(
     framework="JAX",
     layer="custom_vjp",

@@ -114,7 +114,7 @@ class RanksOfProcesses(WorldRanks):
     """The ranks of a world, each a process with what `work` makes for it.
 
     Raises:
-        Exception: what a rank raised.
+        Exception: the exception of a rank.
         CommunicationError: their calls do not fit together.
         RuntimeError: a rank died.
     """

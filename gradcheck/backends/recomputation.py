@@ -28,7 +28,7 @@ class Half:
     original: Callable[..., Any] | None = None
     """The user's function, if `compute` belongs to its reference run on the engine."""
     was_watched: bool = False
-    """Whether it is known what it hands to NumPy code."""
+    """Whether the arrays that it hands to NumPy code are known."""
     makes_casts: bool | None = None
     """Whether casts are left out in it; None until a plain reference run needs to know."""
     refuses_recorded_numpy: bool = False

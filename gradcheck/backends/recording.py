@@ -46,7 +46,7 @@ NARROW = {
     "float32": "float64",
     "complex64": "complex128",
 }
-"""The dtypes in which nothing is pulled back, and what is taken for them."""
+"""The dtypes in which nothing is pulled back, and their substitutes."""
 Perturbation = Callable[[str, Array, int], None]
 """Changes the fresh output of an operation in place, given its name, the output, and that one's
 number on the tape, or -1 where nothing is recorded."""
@@ -288,7 +288,7 @@ class Recording(Observer):
                 self.numbers[tensor.node, 0] = number
 
     def end(self, outputs: Sequence[Tensor]) -> None:
-        """Note what the call returned."""
+        """Note the results of the call."""
         self.outputs = [to_numpy(tensor.array) for tensor in outputs]
         self.ends = [self.number_of(parent_of(tensor)) for tensor in outputs]
         # A value that is taken out after the last operation cannot be part of the result.

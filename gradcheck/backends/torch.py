@@ -46,7 +46,7 @@ REFUSED_BY_TORCH = re.compile(
     r"|(\S+?)Backward.*?(expected Variable or None \(got .*?\))",
     re.DOTALL,
 )
-"""How torch says that it does not take what the backward of a Function returned."""
+"""torch's message when it rejects the result of a Function's backward."""
 ONCE = "trying to differentiate twice a function that was marked with @once_differentiable"
 """Torch's message where such a backward's gradients are differentiated."""
 NEEDS_BACKWARD = "incompatible with .grad()"

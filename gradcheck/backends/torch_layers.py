@@ -1,4 +1,4 @@
-"""Functions of torch as what derives and repairs a backward sees them.
+"""Functions of torch as derivation and repair need them.
 
 The forward runs on torch, and each of its operations is played on the engine's Tensors that it is
 given: on a tape for the right gradients, in a trace for their text. A backward, an edited one too,

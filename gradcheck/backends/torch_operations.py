@@ -504,13 +504,13 @@ UNSEEN = nullcontext()
 
 
 def users_code() -> AbstractContextManager[object]:
-    """A block around the user's code: what it computes is seen, if the run is watched."""
+    """A block around the user's code: its operations are reported, if the run is observed."""
     return UNSEEN if in_force.mode is None else in_force.mode
 
 
 @contextmanager
 def seen_by(mode: OperationMode) -> Iterator[None]:
-    """A block in which the user's code of this thread is seen by a mode."""
+    """A block in which a mode observes the user's code of this thread."""
     before, in_force.mode = in_force.mode, mode
     try:
         with METHODS:
@@ -520,7 +520,7 @@ def seen_by(mode: OperationMode) -> Iterator[None]:
 
 
 def noting_method(name: str, method: Any) -> Any:
-    """A method of tensors that notes what it takes out of the run of this thread."""
+    """A method of tensors that notes the values that it takes out of the run of this thread."""
 
     @functools.wraps(method)
     def noted(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -556,7 +556,7 @@ class ReachingMode(TorchDispatchMode):  # type: ignore[misc]
 
 
 class SeenFunction:
-    """A function of torch whose operations are seen by the observer of the engine in force.
+    """A function of torch whose operations are reported to the engine's current observer.
 
     A run without an observer, and without casts to leave out, is plain.
     """

@@ -173,7 +173,7 @@ class Translation:
         return made
 
     def items(self, values: Mapping[Any, Any]) -> dict[Any, Any]:
-        """The counterparts of what has names."""
+        """The counterparts of objects that have names."""
         return {name: self.of(item) for name, item in values.items()}
 
     def bound(self, value: Any) -> Any:
@@ -221,8 +221,8 @@ class Translation:
         return made
 
     def class_(self, value: type) -> type:
-        """A class with the counterparts of its bases and its own attributes, but for what Paddle's
-        metaclass adds."""
+        """A class with the counterparts of its bases and its own attributes, except those that
+        Paddle's metaclass adds."""
         own = {
             name: item
             for name, item in vars(value).items()

@@ -217,8 +217,7 @@ class Run:
     def run_and_check(self, layer: ScenarioLayer) -> tuple[list[Finding], GradientSummary | None]:
         """The documented run and, where the scenario asks for it, the gradient check.
 
-        Gradients that the backend refuses in the first are what the second finds: a broken
-        contract.
+        If the backend refuses gradients in the first, the second reports them as a broken contract.
         """
         is_checked = self.expect.gradient != "unchecked"
         found: list[Finding] = []

@@ -223,7 +223,7 @@ class TensorFunction:
             raise
 
     def outputs(self, returned: Any) -> list[Tensor]:
-        """The Tensors among what the call returned."""
+        """The Tensors in the result of the call."""
         return tensors_in(self.backend, returned)
 
     def checked_outputs(self, tensors: dict[str, Tensor]) -> list[Tensor]:
@@ -340,7 +340,7 @@ class TensorFunction:
             self.backend.share(leaf, self.originals[name])
 
     def close(self) -> None:
-        """End what was started for it: it is not called any more."""
+        """End the processes started for it: it is not called any more."""
         self.restore()
 
     # ----------------------------------------------------------------- arrays

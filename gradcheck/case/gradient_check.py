@@ -187,7 +187,7 @@ def approximation(probe: Probe, most: float) -> list[Diagnosis]:
 
 @contextmanager
 def marked_as_unfinished(details: dict[str, Any]) -> Iterator[None]:
-    """Note it if naming what is wrong ends early. The verdict stands, whatever happens."""
+    """Note if the search for the cause ends early. The verdict stands, whatever happens."""
     try:
         yield
     except OutOfTimeError:

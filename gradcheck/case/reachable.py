@@ -1,7 +1,7 @@
 """The objects that code can reach, by naming or holding them, and the packages they are from.
 
-`references` gives all that an object refers to, `reads` only what calling it names. A question
-about user code is one traversal along either.
+`references` returns all that an object refers to, `reads` only the objects that a call of it names.
+A question about user code is one traversal along either.
 """
 
 from __future__ import annotations

@@ -144,7 +144,7 @@ class StaticLayer(ScenarioLayer):
         return [*feeds, *(second.name for second in seconds)], found, claimed
 
     def outputs(self, returned: Any) -> list[Any]:
-        """The Variables among what the call returned."""
+        """The Variables in the result of the call."""
         return flat_tensors(returned, lambda value: hasattr(value, "stop_gradient"))
 
     @cached_property

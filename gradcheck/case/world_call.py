@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def communicating() -> Iterator[None]:
-    """A block that raises what goes wrong between ranks as a broken contract."""
+    """A block that raises an error between ranks as a broken contract."""
     try:
         yield
     except (MismatchError, DeadlockError) as error:
@@ -534,7 +534,7 @@ class WorldLayer(FunctionOfWorld, ScenarioLayer):
     def load_call(self, case: Case) -> tuple[Call, list[NamespaceCall]]:
         """The call of the world.
 
-        For ranks that are processes, the calls of the user's code are known there alone.
+        For ranks that are processes, only those processes know the calls of the user's code.
         """
         scenario, world = self.scenario, self.scenario.world_at(case.parameters)
         assert world is not None

@@ -45,7 +45,8 @@ class Values:
         return cls(graph.recording.arrays, flows, turns)
 
     def run_after(self, number: int, what: str) -> str:
-        """The run of a line from which two values of one name are, if they are from one run."""
+        """The runs by which a line made `what` later or earlier than a value, in words; empty
+        unless it made both."""
         numbers, place = self.turns.get(number, ((), 0))
         others = [k for k, n in enumerate(numbers) if what == f"#{n}"]
         if not others:

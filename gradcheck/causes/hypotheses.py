@@ -1,6 +1,6 @@
 """The likely cause of a wrong gradient: what the tape explains, otherwise a formula.
 
-A formula gives the right gradient by what backward gives: a factor, a term, another order, another
+A formula gets the right gradient from that of backward: a factor, a term, another order, another
 input's gradient. The first one that holds, element by element and for two random cotangents, is the
 cause: the simplest come first.
 """
@@ -187,7 +187,7 @@ class Evidence:
         return bool((abs(values - self.truth) <= self.bounds).all())
 
     def factor(self, values: Array, added: Array | float = 0.0) -> float:
-        """The simplest factor by which the largest of `values`, with what is added, is right.
+        """The simplest factor by which the largest of `values`, with the added term, is right.
 
         0 if there is none.
         """

@@ -170,7 +170,7 @@ class Cause(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """Some wrong inputs, and what a mistake that explains all of them agrees with."""
+    """Some wrong inputs, and the values that a mistake that explains all of them must reproduce."""
 
     inputs: Sequence[int]
     errors: Array
@@ -207,7 +207,7 @@ class Claimed:
         self.error = error[0]
         largest = float(abs(error).max(initial=0))
         self.bound = rounding + EXACT_TO * largest or SMALLEST["float64"]
-        """How far apart may be what reproduces the claim."""
+        """The distance from backward's gradient at which a cause still reproduces it."""
         drawn = np.maximum(abs(error[:independent]) / self.bound, 1.0)
         self.wrong = drawn.size >= LEAST_NUMBERS and LEAST_DIGITS <= np.log10(drawn).sum() < np.inf
         if not self.wrong:  # rounding is not measured where both agree to many digits

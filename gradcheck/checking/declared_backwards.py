@@ -1,4 +1,4 @@
-"""Backwards that are declared not to be the derivative: where they are not what they should be."""
+"""Backwards that are declared not to be the derivative: where they break the declaration."""
 
 from __future__ import annotations
 

@@ -156,8 +156,8 @@ class Derivative:
     kinked: Array
     """Rows whose slopes on both sides differ, or that jump at the point."""
     nearby: Array
-    """The largest slope at any step, as far as it stands out of the noise: what a stationary point
-    is small beside."""
+    """The largest slope at any step, as far as it is above the noise: at a stationary point slopes
+    are small compared with it."""
     largest: Array
     """The largest change of the row at any step."""
     noise: Array

@@ -120,7 +120,7 @@ def directional_derivative(gradients: Sequence[Array], direction: Direction) -> 
 
 # ----------------------------------------------- a check at its point
 class OutOfTimeError(BaseException):
-    """The deadline of a check is over: what catches the errors of a layer lets it through."""
+    """The deadline of a check is over: handlers for a layer's errors do not catch it."""
 
 
 @dataclass
@@ -212,7 +212,7 @@ class FlatOutputs:
         return self.held(even_weights(self.vector.size, random))
 
     def held(self, cotangent: Array) -> Array:
-        """A flat cotangent as the outputs' dtypes can hold it: what backward is given."""
+        """A flat cotangent rounded to the outputs' dtypes, as backward gets it."""
         parts = self.split(cotangent)
         return flat_real([part for part in parts if part is not None])
 
@@ -616,8 +616,8 @@ class Point:
         return Measured(compute, self.epsilon, random, plain=(taped, tape.choices))
 
     def recorded_again(self, inputs: Sequence[Array], change: Change, own: bool) -> Recording:
-        """The call at these inputs, every result on the way changed. Raises what the call raises,
-        which did not raise before."""
+        """The call at these inputs, every result on the way changed. Raises the exception of the
+        call, which did not raise before."""
         self.spent.on(evaluations=1)
         again = self.runs.recording(inputs, change, own)
         assert again is not None

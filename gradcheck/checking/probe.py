@@ -115,8 +115,8 @@ class DifferenceEstimate:
     value: float
     bar: float
     scale: float
-    """How large a derivative nearby is: |uᵀJ d| within a thousandth of the inputs' scale. Beside it
-    a stationary point is seen to be one."""
+    """How large a derivative nearby is: |uᵀJ d| within a thousandth of the inputs' scale. Compared
+    with it, a stationary point is recognised as one."""
     gap: float = math.inf
     """How far apart both sides may be: the size of a kink that would not have shown."""
     allowed: float = 0.0
@@ -128,7 +128,7 @@ class DifferenceEstimate:
         return abs(derivative - self.value) <= self.bar + self.allowed + bar
 
     def excludes(self, derivative: float) -> bool:
-        """Whether it lies outside of the bar, and outside of what either side allows."""
+        """Whether it lies outside of the error bound, and outside of what either side allows."""
         return not abs(derivative - self.value) <= self.bar + self.gap + self.allowed
 
 
@@ -611,7 +611,7 @@ class Prober:
 # ------------------------------------------------------ what is found
 @dataclass
 class CheckOutcome:
-    """A verdict, and what it hangs on."""
+    """A verdict, and the facts that it depends on."""
 
     verdict: Status
     why: str = ""

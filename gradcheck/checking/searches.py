@@ -20,7 +20,7 @@ from gradcheck.backends.base import Array
 from gradcheck.checking.differences import RATIO, Line
 
 FEWEST = 10
-"""Comparisons of a search: ten halve a bracket to a thousandth of it. What fewer leave are the
+"""Comparisons of a search: ten halve a bracket to a thousandth of it. Fewer comparisons leave the
 steps of a step function, in which the derivative is 0."""
 STEPS = (-5, -4, -3)
 """The exponents of the steps at which the outputs have to change in proportion. Of a staircase

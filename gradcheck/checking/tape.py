@@ -210,7 +210,7 @@ class Tape:
 
 
 def linear(step: Step) -> bool:
-    """Whether an operation is linear in its one operand, up to what is added."""
+    """Whether an operation is linear in its one operand, up to a constant."""
     scales = step.name == "multiply" or (step.name == "divide" and step.edges[0] >= 0)
     return (scales and sum(e >= 0 for e in step.edges) == 1) or step.name in {
         *MOVES,

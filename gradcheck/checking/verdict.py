@@ -46,8 +46,8 @@ class Check:
     """Whether errors that a single projection cannot show are searched for as well."""
     precision: Precision
     may_round: bool = False
-    """Whether unrecorded code may round to float32, to find out whether that is all that is
-    wrong."""
+    """Whether unrecorded code may round to float32, to find out whether rounding is the only
+    mistake."""
     worst: float = 0.0
     certified: bool = False
     point: Point = field(init=False)
@@ -138,7 +138,7 @@ class Check:
         )
 
     def failed(self, probe: Probe) -> CheckOutcome:
-        """FAIL for what a probe shows, if the function has a derivative, whose slopes along two
+        """FAIL for the evidence of a probe, if the function has a derivative: its slopes along two
         directions add up to that along their sum. Where pieces meet, as in a median of equal
         numbers, the function may be smooth along every line, and they do not."""
         if self.point.tape is None:

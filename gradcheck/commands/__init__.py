@@ -101,8 +101,7 @@ class LazyGroup(click.Group):
             formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
 
     def invoke(self, context: click.Context) -> Any:
-        """Run the command; what it cannot do as asked for, and what the system refuses it, is no
-        bug.
+        """Run the command; wrong requests and refusals of the system are not reported as bugs.
 
         Raises Refused: there was such a thing.
         """
@@ -147,7 +146,7 @@ class LazyGroup(click.Group):
 
 
 def unknown_command(name: str) -> str:
-    """Return what to say of a command that there is not."""
+    """Return the message for an unknown command."""
     if name in OTHER_COMMANDS:
         return f"There is no command {name!r}: {OTHER_COMMANDS[name]}."
     near = nearest(name, COMMANDS)

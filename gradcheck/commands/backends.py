@@ -118,7 +118,7 @@ def require_releases(names: Iterable[str]) -> None:
 
 
 def problem_of(place: BackendPlace) -> str:
-    """Return what goes wrong with a first case on a backend; empty if nothing does."""
+    """Return the error of a first case on a backend; empty if it passes."""
     from gradcheck.run.in_case import warm_up_case
     from gradcheck.run.runner import Runner, RunnerError
 

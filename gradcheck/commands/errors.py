@@ -102,7 +102,7 @@ LONGEST_FILE_NAME = 200
 
 
 class Refused(click.ClickException):
-    """The system refuses what a command needs, or it is not as the user asks for it."""
+    """The system refuses something that a command needs, or a file is not as the user says."""
 
     def __init__(self, message: str, status: int = USAGE) -> None:
         super().__init__(message)
@@ -146,8 +146,8 @@ def prepare_streams() -> None:
     """See that all three standard streams are open, and that stdout shows any character, as itself
     or as its escape.
 
-    The number of one that is closed would go to the next file that is opened, and what is printed
-    would go into it.
+    The number of a closed one would go to the next file that is opened, and output would go into
+    it.
 
     Raises:
         Refused: stdout is closed.
@@ -167,7 +167,7 @@ def prepare_streams() -> None:
 
 
 def drop_unwritten() -> None:
-    """Give up what a stream could not write, so that Python does not try once more at its end."""
+    """Drop the text that a stream could not write, so that Python does not try again at exit."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()

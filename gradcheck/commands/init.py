@@ -19,7 +19,7 @@ from gradcheck.support.user_error import UserError
 
 SCHEMA_FILE = "gradcheck.schema.json"
 MODELINE = f"# yaml-language-server: $schema=./{SCHEMA_FILE}\n"
-"""Tells editors what a spec file may hold."""
+"""Tells editors the schema of the file."""
 
 
 @click.command()
@@ -80,7 +80,7 @@ def with_extra(source: str, extra: str) -> str:
 
 
 def source_of_gradcheck() -> str:
-    """Return what pip installs gradcheck from on another machine.
+    """Return the source from which pip installs gradcheck on another machine.
 
     It is the git address from which it was installed here (PEP 610), otherwise a wheel in the
     project. Never a name on the package index: nobody owns it before the first release, and whoever
@@ -96,7 +96,7 @@ def source_of_gradcheck() -> str:
 
 
 def write(path: Path, text: str) -> None:
-    """Write a file that is not there yet, and say what was done."""
+    """Write a file unless it exists, and report which."""
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         with path.open("x", encoding="utf-8") as file:

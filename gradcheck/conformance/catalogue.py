@@ -1,4 +1,4 @@
-"""The rule catalogue: what the bundled scenarios hold implementations to.
+"""The rule catalogue: the rules that the bundled scenarios check implementations against.
 
 A file of ``specs/rules/`` has the rules of one document, or those that no document has. A scenario
 cites a rule with a tag that is the rule's id, so ``gradcheck run --bundled -t RULE`` runs the
@@ -24,7 +24,7 @@ class _Strict(BaseModel):
 
 
 class Rule(_Strict):
-    """One statement of a document, or one that no document has."""
+    """One statement, of a document or of our own."""
 
     id: TagName
     class_: ExpectationClass = Field(alias="class")

@@ -46,7 +46,7 @@ NOT_EXPORTED = {"bfloat16", "float16"}
 def export_files(cases: Iterable[Case], release: ReleaseFile) -> dict[str, str]:
     """Return the test files of some cases, with the two that they share, by name.
 
-    `release` is what is recorded of the release that they will run on.
+    `release` is the record of the release that they will run on.
     """
     tests: dict[str, list[str]] = {}
     for case in cases:

@@ -65,7 +65,8 @@ class ReleaseFile(Format):
         default={}, description="Scenario → what the release does instead, and why."
     )
     holds: Annotated[tuple[str, ...], LAX] = Field(
-        default=(), description="Scenarios that ran and hold. What is in neither list was not run."
+        default=(),
+        description="Scenarios that ran and hold. A scenario in neither list was not run.",
     )
 
     def has_run(self, scenario: str) -> bool:

@@ -258,7 +258,7 @@ def first_row(index: Any) -> Any:
 
 
 def is_once(index: Any) -> bool:
-    """Whether an index has no place twice: it is of numbers and slices, or one mask.
+    """Whether an index selects no place twice: it consists of numbers and slices, or of one mask.
 
     Raises NotDerived: a mask, or a slice, is next to positions.
     """

@@ -40,9 +40,8 @@ class World:
     def run(self, function: Callable[[int], Any]) -> list[Any]:
         """Run the function on each rank, given its number, and return the results.
 
-        Raises:
-            Exception: what a rank raised, the first of them, with a note that names the ranks that
-                raised the same.
+        Raises: Exception: the first exception of a rank, with a note that names the ranks that
+            raised the same.
         """
         found: list[Any] = [None] * len(self.ranks)
         errors: dict[int, BaseException] = {}

@@ -292,8 +292,8 @@ def _restored(value: Any) -> Any:
 
 
 def _arrays(values: Any) -> Iterator[Array]:
-    """The arrays of the Tensors among saved values, in containers too; what a hook packed is the
-    hook's business."""
+    """The arrays of the Tensors among saved values, in containers too, but not in values that a
+    hook has packed."""
     return (v.array for v in leaves_in(values) if isinstance(v, (Tensor, _SavedOutput)))
 
 
@@ -313,8 +313,8 @@ def release_outputs(ctx: PyLayerContext, outputs: Sequence[Tensor], node: Node) 
 
 # --------------------------------------------------------------------------- the recorded call
 class PyLayerNode(Node):
-    """A recorded `apply`. Its pullback calls the user's backward and holds what that returns to the
-    rules."""
+    """A recorded `apply`. Its pullback calls the user's backward and checks the returned gradients
+    against the rules."""
 
     __slots__ = ("inputs", "layer", "misfits", "output_slots", "outputs", "slotless", "where")
 

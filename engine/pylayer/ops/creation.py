@@ -82,7 +82,7 @@ def _values_of(data: Any, by_default: bool) -> Any:
 
 
 def _quiet_cast(xp: Any, values: Any, dtype: Any) -> Any:
-    """A copy in another dtype: what it cannot hold becomes infinite without a warning."""
+    """A copy in another dtype: values beyond its range become infinite without a warning."""
     return quietly(functools.partial(xp.array, dtype=dtype, order="C"), [values])
 
 

@@ -241,8 +241,8 @@ def _svd_vjp(g: Any, F: Any, out: Any) -> Any:
 
 
 def _singular(name: str, full: bool, **vjps: Any) -> Operation:
-    """U, the singular values from the largest on, and the adjoint of V: without what belongs to
-    none, or square.
+    """U, the singular values from the largest on, and the adjoint of V; U and V are square, or
+    without the vectors that belong to no singular value.
     """
 
     def forward(xp: ModuleType, x: Array) -> tuple[Array, ...]:

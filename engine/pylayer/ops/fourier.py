@@ -68,8 +68,8 @@ def _mirrored(x: Tensor, n: int, at: int) -> Tensor:
 
 # --------------------------------------------------------------------------- one axis
 def _to_real(x: Tensor, n: int | None, axis: int, norm: str, inverse: bool) -> Tensor:
-    """The transform, real, of what mirrors itself, from its first half: `n` numbers, an even number
-    unless given.
+    """The transform, real, of a conjugate-symmetric signal, from its first half: `n` numbers, an
+    even number unless given.
     """
     at = normal_axis(axis, x.ndim)
     count = 2 * (x.shape[at] - 1) if n is None else n

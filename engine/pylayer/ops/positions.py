@@ -45,7 +45,7 @@ def _at(x: Tensor, index: Any, axis: Any) -> tuple[Any, ...]:
 
 
 def _columns(index: Tensor) -> tuple[Any, ...]:
-    """The coordinates in the last axis of `index`, one Tensor per axis of what is indexed."""
+    """The coordinates in the last axis of `index`, one Tensor per axis of the indexed Tensor."""
     return tuple(getitem(index, (..., k)) for k in range(index.shape[-1]))
 
 
@@ -206,8 +206,8 @@ def put_along_axis(
     include_self: bool = True,
     broadcast: bool = True,
 ) -> Tensor:
-    """A copy of `arr` with `values` at `indices` along `axis`, reduced there, with what was there
-    if `include_self`.
+    """A copy of `arr` with `values` at `indices` along `axis`, reduced there, including the old
+    values if `include_self`.
     """
     one_of("put_along_axis(): `reduce`", reduce, "assign", "add", "mean", *_EXTREMES)
     _same_dtype("put_along_axis", arr, values)

@@ -88,7 +88,7 @@ get_rng_state = composed("get_rng_state", lambda device=None: [generator().get_s
 
 
 def set_rng_state(state_list: Sequence[Generator], device: str | None = None) -> None:
-    """Go on from what `get_rng_state` gave."""
+    """Continue from a state that `get_rng_state` returned."""
     count = len(state_list)
     require(
         count == 1,

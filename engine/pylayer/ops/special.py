@@ -71,8 +71,8 @@ def _polygamma(xp: ModuleType, x: Array, n: int) -> Array:
 
 @op(floating=True, x=lambda g, F, x, n: g * F.polygamma(x, n + 1))
 def polygamma(xp: ModuleType, x: Array, n: int) -> Array:
-    """The `n`-th derivative of `digamma`; NaN at poles and below −1000. A TypeError if `n` is no
-    int.
+    """The `n`-th derivative of `digamma`; NaN at poles and below −1000. A TypeError if `n` is not
+    an int.
     """
     require(
         isinstance(n, int),

@@ -65,7 +65,7 @@ _flags: dict[str, Any] = {}
 
 
 def set_flags(flags: dict[str, Any]) -> None:
-    """Keep Paddle's flags, for `get_flags`: none changes what the engine does."""
+    """Keep Paddle's flags, for `get_flags`: none changes the engine's behaviour."""
     _flags.update(flags)
 
 
@@ -125,7 +125,7 @@ def decorate(
     master_grad: bool = False,
     excluded_layers: Any = None,
 ) -> Any:
-    """The models, and the optimizers if given, as they are: see `auto_cast`."""
+    """The models, and the optimizers if given, unchanged: see `auto_cast`."""
     return models if optimizers is None else (models, optimizers)
 
 
@@ -178,8 +178,8 @@ def to_static(
     """The function, or the layer, unchanged: the bundled engine runs it eagerly, and compiles
     nothing.
 
-    Its results and gradients are those of the function; what only a compiled program shows is not
-    there: `input_spec` checks nothing, and branches on values are ordinary Python.
+    Its results and gradients are those of the function; the effects of compilation are missing:
+    `input_spec` checks nothing, and branches on values are ordinary Python.
     """
     if function is None:
         return functools.partial(to_static, input_spec=input_spec)

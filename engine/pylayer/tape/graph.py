@@ -195,8 +195,8 @@ def walk_to_leaves(
 
 
 def summed(total: Cotangent, cotangent: Cotangent) -> Cotangent:
-    """The sum of what arrived at a target and of what arrives now, its elements in order as in
-    Paddle."""
+    """The sum of the gradients that have arrived at a target and that arrive now, its elements in
+    order as in Paddle."""
     total = as_array(total + cotangent, type(cotangent))
     return in_order(total) if type(total) in XP else total  # a Tensor's are
 

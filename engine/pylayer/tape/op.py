@@ -88,7 +88,7 @@ class Op(OpDef):
         Args:
             inputs: those that a gradient may flow to.
             values: all arguments.
-            raw: the arrays of these, and what is not a Tensor.
+            raw: the arrays of these, and arguments that are not Tensors.
         """
         parents = list(map(parent_of, inputs)) if self.differentiable and grad_mode.get() else []
         several, watching = isinstance(out, (tuple, list)), watchers.get()

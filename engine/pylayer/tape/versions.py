@@ -65,7 +65,7 @@ def changed_since(values: Iterable[Any], age: int, uncounted: bool = False) -> A
     """The first array among `values`, also in lists and tuples, changed since a node of that age
     saved them, if any.
 
-    With `uncounted`, also by what counts no version.
+    With `uncounted`, also by changes that do not raise the version.
     """
     for value in leaves_in(list(values)):
         change = changes.get(id(owner(value))) if type(value) in XP else None

@@ -17,8 +17,8 @@ OPS: dict[str, OpDef] = {}
 
 
 class _Ops:
-    """`F`: operations by name, as `find` gives them. Raises AttributeError if no operation has that
-    name."""
+    """`F`: operations by name, as `find` returns them. Raises AttributeError if no operation has
+    that name."""
 
     def __init__(self, find: Callable[[OpDef], Function]) -> None:
         self._find = find

@@ -1,5 +1,5 @@
-"""Computing without casts to fewer digits: what a layer's formulas give, whatever dtypes it rounds
-to on the way."""
+"""Computing without casts to fewer digits: the results of a layer's formulas, whatever dtypes it
+rounds to on the way."""
 
 from __future__ import annotations
 

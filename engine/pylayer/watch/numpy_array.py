@@ -565,7 +565,7 @@ class Flat:
 
 
 def in_place(operate: Callable[[Any, Any], Any], into: Callable[[Any, Any], Any]) -> Any:
-    """``x ∘= y``: of a number a new one, and of a Tensor what it makes of it.
+    """``x ∘= y``: a new number for a number, and a Tensor's own result for a Tensor.
 
     A result of the same form is computed, and then written.
     """

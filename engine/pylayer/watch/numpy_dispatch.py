@@ -2,9 +2,9 @@
 as a leak.
 
 NumPy itself computes each operation first, on its own arrays. Its exceptions are raised. A result
-in the memory of its arguments is a view of them. Anything else, and what it writes into its
-arguments, is what the rule's result has to be, in shape, dtype and value, or the rule is not
-believed. Without a rule the values leave the recording: that is the only place where they do so.
+in the memory of its arguments is a view of them. The rule must reproduce everything else, and what
+NumPy writes into its arguments, in shape, dtype and value; otherwise its result is not used.
+Without a rule the values leave the recording: that is the only place where they do so.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ class Unruled(Exception):  # noqa: N818 - no error: the values leave the recordi
 
 
 def unruled(*args: Any) -> Any:
-    """The rule of what has none."""
+    """The rule for calls without a rule of their own."""
     raise Unruled
 
 
@@ -200,7 +200,8 @@ def view_of(value: Any, arrays: Sequence[RecordedArray]) -> Any:
 
 
 def settled(result: Any, expected: Any, session: Session, arrays: Sequence[RecordedArray]) -> Any:
-    """A rule's result as NumPy code gets it. Raises Unruled if it is not what NumPy's own is."""
+    """A rule's result as NumPy code gets it. Raises Unruled if it differs from NumPy's own
+    result."""
     if isinstance(expected, (list, tuple)):
         if not isinstance(result, (list, tuple)):
             raise Unruled

@@ -228,7 +228,7 @@ recordings: list[Session] = []
 """Active recordings of all threads: names are replaced for all of them at once, until the last
 ends."""
 standing_in: dict[tuple[int, Any], tuple[Any, Any, Any, Any]] = {}
-"""Holder, key, what is there outside of recordings, and what now, by the identity of the holder and
+"""Holder, key, the value outside of recordings and the value now, by the identity of the holder and
 the key."""
 
 
@@ -236,8 +236,7 @@ the key."""
 def recording_numpy(code: Code, exact: bool = True) -> Iterator[Session]:
     """Record the NumPy code of a call made in the block, in this thread, which gives the session.
 
-    Args:
-        code: what is called.
+    Args: code: the called objects.
         exact: nothing changes the values that operations give, so a rule whose result differs from
             NumPy's is not used.
     """
