@@ -497,7 +497,7 @@ def fwd_difference(ours: Sequence[Array], theirs: Sequence[Array]) -> str:
 
 
 def leave_out_note(error: BaseException) -> None:
-    """Take the note on its own frames, which JAX adds, off an error."""
+    """Remove from an error the note that JAX adds about its own frames."""
     notes = [n for n in getattr(error, "__notes__", ()) if "JAX has removed its internal" not in n]
     if notes != getattr(error, "__notes__", notes):
         error.__notes__ = notes

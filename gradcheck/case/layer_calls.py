@@ -19,7 +19,7 @@ from gradcheck.backends.base import Backend, flat_tensors, package_of
 class Way(IntEnum):
     """How the forward of a layer was called, outside of any other layer.
 
-    The most telling about its backward is last.
+    The way that tells most about its backward is last.
     """
 
     IDLE = 1

@@ -78,8 +78,8 @@ def function_with_pull(backend: Backend, forward: Any, pull: ArrayPull) -> Calla
     Args:
         forward: as of `function_of_arrays`.
         pull: ``pull(arguments, what forward returned, output_gradients, keywords)`` returns the
-            gradients as a backward does, or an error in the place of one that there is not, which
-            is raised if it is needed.
+            gradients as a backward does. An exception in the place of a missing gradient is raised
+            if that gradient is needed.
     """
     if backend.paddle is None:
         raise TypeError(

@@ -163,7 +163,7 @@ class Evidence:
             self.cotangents[name] = np.stack([wide(point.outputs.split(u)[k]) for u, _ in claims])
 
     def claimed(self, number: int) -> Array:
-        """The gradients of an input that backward gives."""
+        """Backward's gradients of an input."""
         return np.stack([gradients[number] for _, gradients in self.claims])
 
     def diagnoses(self, families: Sequence[FormulaFamily]) -> list[Diagnosis]:

@@ -240,7 +240,7 @@ class Repair:
 
 @contextmanager
 def edited(place: ast.expr, expression: ast.expr) -> Iterator[None]:
-    """A block in which an expression of a tree is another."""
+    """A block in which another expression takes the place of one in a tree."""
     for node in ast.walk(expression):
         if isinstance(node, (ast.expr, ast.keyword)):
             ast.copy_location(node, place)

@@ -46,7 +46,8 @@ class Report(BaseModel):
         default_factory=lambda: __version__, description="The version of gradcheck."
     )
     suite: str = Field(
-        default="", description="Version and digest of the bundled suite, of which scenarios ran."
+        default="",
+        description="Version and digest of the bundled suite, if any of its scenarios ran.",
     )
     python: str = Field(
         default_factory=platform.python_version, description="The version of Python."

@@ -38,7 +38,7 @@ class KnownFailure(BaseModel):
         return cls(status=status)
 
     def new_in(self, result: Result) -> list[str]:
-        """Return what is wrong in a later result of this status, and is not known."""
+        """Return the mistakes of a later result of this status that are not known yet."""
         if self.codes is None or self.wrong is None:
             return []
         new = [code for code in broken_codes(result.checked) if code not in self.codes]

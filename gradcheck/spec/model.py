@@ -158,7 +158,7 @@ class Format(BaseModel):
 
     @classmethod
     def unknown_key(cls, key: str) -> Violation:
-        """The mistake that a key is not of the format."""
+        """The mistake of a key that the format does not have."""
         help = f"the keys of {cls.noun} are {listing(cls.keys(), 'and')}"
         return Violation((key,), f"unknown key {quote(key)} in {cls.noun}", help, at_key=True)
 

@@ -169,7 +169,7 @@ CHANGES = {
     "nan_to_num": 3,
     "sinc": 4,
 }
-"""How often Paddle changes the Tensor, where that is not once: it counts as many versions.
+"""How often Paddle changes the Tensor, and thus raises its version, where that is not once.
 Observed.
 """
 
@@ -251,7 +251,7 @@ def integer_operator(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def exchanged(function: Callable[..., Any]) -> Callable[..., Any]:
-    """``other ∘ x`` of ``x ∘ other``."""
+    """The reflected operation: ``other ∘ x``, given ``x ∘ other``."""
     return lambda x, other: function(other, x)
 
 

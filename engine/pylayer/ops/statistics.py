@@ -111,8 +111,8 @@ def nanmedian(x: Tensor, axis: Any = None, keepdim: bool = False, mode: str = "a
 # --------------------------------------------------------------------------- the most frequent
 @op()
 def mode_positions(xp: ModuleType, x: Array) -> Array:
-    """The last position, along the last axis, of the most frequent element, of several the
-    smallest.
+    """The last position, along the last axis, of the most frequent element, or of the smallest if
+    there are several.
     """
     counts = (x[..., :, None] == x[..., None, :]).sum(-1)
     frequent = counts == counts.max(-1, keepdims=True)
