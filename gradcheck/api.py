@@ -131,7 +131,7 @@ OTHERS_OPTIONS = {
 
 
 def refuse_unknown(options: Mapping[str, Any]) -> None:
-    """Raise TypeError for an option that there is not, with what to use in its place."""
+    """Raise TypeError for an unknown option, with what to use in its place."""
     for name in options:
         if name in OTHERS_OPTIONS:
             raise TypeError(f"there is no option {name!r}: {OTHERS_OPTIONS[name]}")
@@ -157,7 +157,8 @@ def require_keywords(kwargs: Any, backward: Any) -> Mapping[str, Any]:
 def declared_world(
     world: Any, outputs: Any, random: Any, order: int, inputs: Sequence[Any]
 ) -> WorldOf | None:
-    """Return what makes the declaration of a world of what its inputs stand for; None without one.
+    """Return a function from the placement of the inputs to the declaration of a world; None
+    without a world.
 
     Raises:
         TypeError: an option is of the wrong type, or needs a world that is not given.
@@ -273,9 +274,8 @@ def check(
 
     Returns:
         Its `verdict` is PASS, FAIL, KINK or INCONCLUSIVE; its truth is whether that is PASS or
-        KINK. `wrong` lists the wrong entries, `diagnosis` the causes. Of several points and dtypes
-        it is the worst found, and `where` says at which. Printed it is the panel of the command
-        line.
+        KINK. `wrong` lists the wrong entries, `diagnosis` the causes. For several points and dtypes
+        it is the worst one, and `where` says at which. Printed it is the panel of the command line.
 
     Raises:
         TypeError: no input needs a gradient, or an option is of the wrong type; or the layer, or an
@@ -422,11 +422,11 @@ class Explored:
     """The result of `explore`: it is true if some example had a verdict and none was wrong."""
 
     tried: int
-    """How many examples there were."""
+    """The number of examples."""
     checked: int
-    """How many of them had a verdict."""
+    """The number of examples that had a verdict."""
     counts: Mapping[Status, int]
-    """How many of them had each outcome."""
+    """The number of examples with each outcome."""
     reasons: Mapping[str, str]
     """Why examples had no verdict, each reason with the first example that it was given for."""
     inputs: Mapping[str, np.ndarray[Any, Any]] | None

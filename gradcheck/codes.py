@@ -25,9 +25,7 @@ def is_contract(code: str) -> bool:
 
 
 def says_what_is_wrong(code: str) -> bool:
-    """Whether a code says that something is wrong, where that of a cause says why: a contract, a
-    second derivative.
-    """
+    """Whether a code says what is wrong (a contract, a second derivative), and not why."""
     return is_contract(code) or code == "GC140"
 
 
@@ -455,7 +453,7 @@ CODES: dict[str, Code] = {
         "wrong: dist.all_reduce(x, sync_op=False)      right: task = ...; task.wait()",
     ),
 }  # fmt: skip
-"""By code, in order."""
+"""The diagnoses by code, in order."""
 
 
 def explained(code: str) -> list[str]:

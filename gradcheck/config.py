@@ -68,7 +68,7 @@ _EXPECTED = {
     "jobs": f'"auto" or a number from 1 to {MOST_JOBS:,}',
     "timeout": f"a number of seconds above 0, at most {MOST_SECONDS:,}",
 }
-"""Key → what its value must be. These are all keys that there are."""
+"""Key → the required form of its value. These are all keys that there are."""
 
 
 class Project(NamedTuple):
@@ -78,7 +78,7 @@ class Project(NamedTuple):
     file: Path | None = None
     """The pyproject.toml, absolute and without links in its folder; None if none says anything."""
     table: Mapping[str, Any] = {}
-    """``[tool.gradcheck]`` as it stands there."""
+    """``[tool.gradcheck]`` as it is in the file."""
 
 
 def load_project(start: Path | None = None) -> Project:

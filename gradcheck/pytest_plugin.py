@@ -141,7 +141,7 @@ class CaseItem(pytest.Item):
             self.add_marker(tags_of(self.config).marker(tag))
 
     def runtest(self) -> None:
-        """Run it, and tell pytest what came of it.
+        """Run it, and report its outcome to pytest.
 
         Raises:
             ScenarioFailed: it is not as expected.
@@ -187,15 +187,15 @@ class Tags:
     """Tags as markers for ``-m``: labels, never instructions.
 
     pytest and its plugins do something with the markers that they register: ``skip`` hides a test.
-    A tag of such a name gets ``tag_`` before it. What only the ini file lists are labels of the
-    user's, and tags may have their names.
+    A tag of such a name gets ``tag_`` before it. Markers that only the ini file lists are the
+    user's labels, and tags may have their names.
     """
 
     def __init__(self, config: pytest.Config, listed: int) -> None:
         self.config = config
         self.listed = listed
-        """How many lines of `markers` are the ini file's; those behind them are of plugins, and
-        `ours`.
+        """The number of lines of `markers` from the ini file; those after them are from plugins,
+        and `ours`.
         """
         self.ours: set[str] = set()
 
@@ -214,8 +214,8 @@ class Tags:
 
 
 def tags_of(config: pytest.Config) -> Tags:
-    """The tags of the run. A plugin that was loaded too late to read the ini file alone takes no
-    marker as a tag.
+    """The tags of the run. If the plugin alone was loaded too late to read the ini file, no marker
+    counts as a tag.
     """
     return config.stash.setdefault(_tags, Tags(config, 0))
 

@@ -137,9 +137,9 @@ class StepScan(_JacobianEntry):
     steps: Annotated[tuple[Positive, ...], Field(min_length=1)]
     """The step sizes h by which the element of the input was moved, the smallest first."""
     differences: tuple[float, ...]
-    """Per step, (f(x + h) − f(x − h)) / 2h."""
+    """(f(x + h) − f(x − h)) / 2h for each step."""
     rounding: tuple[ErrorSize, ...]
-    """Per step, how far rounding alone may put that difference off."""
+    """The error that rounding alone may cause in each difference."""
     chosen: Positive
     """The step from which the value was extrapolated."""
     value: float
@@ -223,8 +223,8 @@ class GradientSummary(_Record):
     scan: StepScan | None = None
     """The differences of the most wrong entry that is listed, where it could be scanned."""
     wrong_counts: dict[str, tuple[Count, Count]] = {}
-    """Per input: elements found wrong, elements in all. An input with 0 wrong is right; one that is
-    not listed was not checked.
+    """Elements found wrong and elements in all, per input. An input with 0 wrong is right; one that
+    is not listed was not checked.
     """
     exhaustive: bool = True
     """Whether the counts are exact; if not, they are lower bounds."""

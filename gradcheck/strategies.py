@@ -35,7 +35,7 @@ def inputs_from(
         options: values of the call's own keywords.
 
     Raises:
-        TypeError: an input stands where an option belongs, or the other way round, or there are no
+        TypeError: an input is in the place of an option, or the other way round; there are no
             inputs, or one is not a text.
         ValueError: a text does not describe an input.
     """

@@ -1,8 +1,8 @@
 """The names of Paddle 3.3.1, stand-ins for those that the engine lacks, and ``import paddle`` in
 this process.
 
-Stand-ins can be imported, and a use of one says its name; of any error, `missing_name` says which
-name it was about.
+Stand-ins can be imported; using one raises an error with its name, and `missing_name` reads the
+name from any error.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _release() -> tuple[dict[str, frozenset[str]], frozenset[str]]:
 
 
 def release_names() -> dict[str, frozenset[str]]:
-    """By module or class of Paddle 3.3.1, its names; not every module is there."""
+    """The names in each module or class of Paddle 3.3.1; not every module is there."""
     return _release()[0]
 
 
@@ -71,7 +71,7 @@ def defined(source: str) -> dict[str, Any]:
     """Names of the engine in one of its modules, imports included; for a package, names defined
     inside.
 
-    Modules are left out.
+    Modules are not included.
     """
     module = import_module(f"pylayer.{source}")
     found = {
@@ -106,7 +106,7 @@ REEXPORTING = (
     "static",
     "tensor",
 )
-"""The packages that hand on what is defined in modules inside: ``paddle.tensor.math.add`` is
+"""The packages that re-export the names of modules inside: ``paddle.tensor.math.add`` is
 ``paddle.tensor.add``."""
 OTHERS_INSIDE = tuple(
     f"paddle.{name}."
@@ -142,7 +142,8 @@ def contains_tensor(value: Any) -> bool:
 
 
 class UnsupportedLengthError(UnsupportedError, TypeError):
-    """No length: a TypeError, too, which ``list`` passes over, as it needs none."""
+    """The error of a stand-in's length: a TypeError, too, which ``list`` ignores, as it needs no
+    length."""
 
 
 STANDS_FOR = "_paddle_name"
@@ -153,7 +154,7 @@ class StandIn(ModuleType, Unsupported):
     """A module, class or function of Paddle that the engine lacks; so are the names in it.
 
     It does no harm at import: called, subclassed, used as a decorator, compared, iterated or
-    computed with, it gives itself. No object of a user's is an instance of one.
+    computed with, it gives itself. No object of the user is an instance of one.
 
     Raises:
         UnsupportedError: it is called while `refusal` is in force, or a value is needed. It
@@ -194,7 +195,8 @@ class StandIn(ModuleType, Unsupported):
         return self.unsupported() if refusal.in_force or contains_tensor([args, kwargs]) else self
 
     def __eq__(self, other: object) -> Any:
-        """Itself, as the others; but False beside Python's own types, which annotations compare."""
+        """Itself, as the others; but False next to Python's own types, which annotations
+        compare."""
         is_pythons = getattr(other, "__module__", "") in ("builtins", "typing")
         return False if is_pythons else self(other)
 
@@ -241,8 +243,7 @@ class Refusal:
     """How calls of stand-ins are handled, in all threads."""
 
     in_force = False
-    """Whether none may be called: a result would lack what the call does, and nothing would say
-    so."""
+    """Whether calls are refused: a result would silently lack the effect of the call."""
 
 
 refusal = Refusal()
@@ -255,8 +256,8 @@ stand_in = functools.cache(StandIn)
 def named(path: str) -> Any:
     """Resolve a dotted name below a module which the facade lacks.
 
-    It is the object of that name in the nearest package above that hands on what is defined inside
-    it; else a stand-in.
+    It is the object of that name in the nearest package above that re-exports its contents;
+    otherwise a stand-in.
     """
     package, _, name = path.rpartition(".")
     while "." in package and package.removeprefix("paddle.") not in REEXPORTING:
@@ -300,7 +301,7 @@ def install_paddle() -> None:
     what it lacks.
 
     Modules are shared, so a class is the same however it was imported. An installed Paddle stays as
-    it is; it is only not found until `uninstall_paddle`. Calling this again does nothing.
+    it is, but is not found until `uninstall_paddle`. Calling this again does nothing.
 
     Raises:
         RuntimeError: another ``paddle`` was imported before.
@@ -377,8 +378,8 @@ def missing_name(error: BaseException) -> str:
 
 
 def in_release(owner: str, name: str) -> str:
-    """The dotted name if the release has it, else empty; also of a module that is not in the list
-    as a whole."""
+    """The dotted name if the release has it, otherwise empty; also for a module that the list has
+    only in part."""
     return f"{owner}.{name}" if name in release_names().get(owner, ()) else ""
 
 

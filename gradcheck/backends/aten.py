@@ -1,8 +1,8 @@
 """torch's operations by the engine's: a table.
 
 Each row has aten's name of an operation, the engine's name of what gives the result, and how the
-engine computes it: a function of the arguments in the order of aten's schema. What has no row is
-recorded with torch's own derivative. A test holds every row against torch's autograd.
+engine computes it: a function of the arguments in the order of aten's schema. An operation without
+a row is recorded with torch's own derivative. A test holds every row against torch's autograd.
 """
 
 from __future__ import annotations
@@ -426,7 +426,7 @@ ATEN_ROWS: dict[str, tuple[str, Play]] = {
         lambda x, y, reduction=1: reduce_loss((x - y) * (x - y), reduction),
     ),
 }
-"""By aten's name, or by name and overload."""
+"""The operations, by aten's name, or by name and overload."""
 
 
 def counterpart_of(name: str, overload: str) -> Counterpart | None:

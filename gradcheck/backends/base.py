@@ -34,13 +34,13 @@ Spot = tuple[CodeType, int]
 
 
 class WorldRanks(Protocol):
-    """The ranks of a world. What a rank raises comes through, the first of them."""
+    """The ranks of a world. The first exception of a rank is raised."""
 
     def each(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
         """Results of a method of each rank's object for its arguments."""
 
     def apart(self, function: Callable[[], Any]) -> Any:
-        """Call a function that belongs to no rank: no user's code is behind what it computes."""
+        """Call a function that belongs to no rank: it runs no user code."""
 
     def close(self) -> None:
         """End the processes that were started for them."""
@@ -61,7 +61,7 @@ RecordableCall = tuple[list[Tensor], Callable[[], list[Tensor]]]
 
 
 class Recordable(Computed, Protocol):
-    """One whose call can be recorded as well."""
+    """A function whose call can be recorded as well."""
 
     def recordable_call(self, arrays: Sequence[Array], /) -> RecordableCall | None:
         """The call at some arrays; None if there is none."""
@@ -108,7 +108,7 @@ class LibraryNames(NamedTuple):
 
 
 class PlayedLayer(Protocol):
-    """A layer whose operations are played on the engine, as what repairs its backward sees it."""
+    """A layer whose operations are played on the engine, as the repair of its backward needs it."""
 
     layer: Any
     """The user's layer."""
@@ -144,8 +144,8 @@ class PlayedLayer(Protocol):
 class Backend(Protocol):
     """A framework, as everything else in this package sees it.
 
-    Implementations derive from it; what has a body here says nothing of what it computes. Those of
-    Paddle's API derive from `gradcheck.backends.paddle_api.PaddleApi`.
+    Implementations derive from it; the methods with a body here are for backends that do not record
+    what they compute. Those of Paddle's API derive from `gradcheck.backends.paddle_api.PaddleApi`.
     """
 
     name: str
@@ -157,16 +157,16 @@ class Backend(Protocol):
 
     tensor_type: Any
     layer_type: Any
-    """The class of what has a backward written by hand."""
+    """The framework's class of functions with a hand-written backward."""
     module_type: Any
-    """The class, or the classes, of what holds parameters."""
+    """The class, or the classes, of modules that hold parameters."""
     packages: tuple[str, ...] = ()
     """The top-level packages whose code and layers are not the user's."""
     words: FrameworkWords
     documents: str = ""
     """The framework whose documents say what a backward must return, if any is known."""
     lacks_kernel: re.Pattern[str] = re.compile("(?!)")
-    """How it says that it has no operation of a dtype of 16 bits."""
+    """The framework's message for an operation that it lacks in a dtype of 16 bits."""
     submodules: str = ""
     """The attribute of a module that holds the modules in it, by name."""
 
@@ -199,7 +199,7 @@ class Backend(Protocol):
         """Whether a gradient flows to a Tensor."""
 
     def is_parameter(self, tensor: Tensor) -> bool:
-        """Whether a Tensor that a function reads beside its inputs gets a gradient."""
+        """Whether a Tensor that a function reads besides its inputs gets a gradient."""
         return bool(tensor.is_leaf) and self.needs_gradient(tensor)
 
     def claims(self, output: Tensor) -> bool:
@@ -219,7 +219,7 @@ class Backend(Protocol):
         return True
 
     def played_layer(self, layer: Any) -> PlayedLayer | None:
-        """A layer as what repairs its backward sees it; None if it cannot be played."""
+        """A layer as the repair of its backward needs it; None if it cannot be played."""
         return None
 
     def may_change(self, context: Any, returned: Tensors) -> Tensors:
@@ -262,7 +262,7 @@ class Backend(Protocol):
         """
 
     def share(self, leaf: Tensor, other: Tensor) -> None:
-        """Have a leaf stand for the values of another Tensor, in that one's memory and dtype."""
+        """Let a leaf take the values of another Tensor, in that one's memory and dtype."""
 
     def reached(self, call: Callable[[], Any]) -> tuple[Any, Tensors]:
         """A call's result, and the leaves that need a gradient and that it computes with, if
@@ -293,19 +293,19 @@ class Backend(Protocol):
         backward runs."""
 
     def session(self) -> AbstractContextManager[None]:
-        """A block around all evaluations of a check, for what is better prepared once."""
+        """A block around all evaluations of a check, for preparations that are better made once."""
         return nullcontext()
 
     def lacks(self, error: BaseException) -> str:
-        """The name of the framework's that the backend does not have, if that is what an error was
-        raised for; else empty."""
+        """The framework's name that the backend lacks, if that is the reason for an error;
+        otherwise empty."""
         return ""
 
     def array(self, tensor: Tensor, /) -> Array:
         """The values of a Tensor as an array of the backend: no copy where it needs none."""
 
     def leaf(self, array: Array, stop_gradient: bool) -> Tensor:
-        """A leaf Tensor in the memory of an array, where the backend can share it; else with a
+        """A leaf Tensor in the memory of an array, where the backend can share it; otherwise with a
         copy."""
         return self.tensor(array, None, stop_gradient=stop_gradient)
 
@@ -441,8 +441,8 @@ def kind_of(name: str) -> str:
 
 
 def version_of(name: str) -> str:
-    """The version of a backend: the one in its name, or else that of what is installed here; empty
-    if none is."""
+    """The version of a backend: the one in its name, otherwise that of what is installed here;
+    empty if none is."""
     return name.partition("@")[2] or installed_version(*backend_row(name).distributions)
 
 

@@ -33,7 +33,7 @@ from pylayer.watch import LayerObserver, layer_observers, watched
 
 
 class Observing:
-    """A block in which an observer learns of layers, and stand-ins are refused.
+    """A block in which an observer is told of layers, and stand-ins are refused.
 
     It is a class as every evaluation has one, and a generator takes twice the calls.
     """

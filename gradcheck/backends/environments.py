@@ -34,8 +34,7 @@ from gradcheck.support.suggest import hint
 from gradcheck.support.user_error import UserError
 
 DISTRIBUTIONS = {"paddle": ("paddlepaddle", "setuptools")}
-"""The backends that have releases to install: the package, and what it imports beside what it asks
-for.
+"""The backends that have releases to install: the package, and imports that it does not declare.
 
 Paddle imports setuptools, which a new environment has no longer (Python 3.12, uv).
 """
@@ -60,8 +59,8 @@ PYTHON = "{}.{}".format(*sys.version_info)
 COMPLETE = "gradcheck-environment"
 """The file that an environment has once everything is installed."""
 LOOK = 30.0
-"""Seconds that an interpreter has to say what is installed there: a question of file names, seen to
-take 0.1."""
+"""Seconds that an interpreter may take to list what is installed there: it reads file names, which
+took 0.1."""
 
 _QUESTION = """
 import importlib.metadata as m, importlib.util as u, json, platform, sys
@@ -145,7 +144,7 @@ def looked_at(backend: str, interpreter: str) -> BackendPlace:
 
 
 def same_version(one: str, other: str) -> bool:
-    """Whether two versions are the same; what stands behind a ``+`` does not count."""
+    """Whether two versions are the same; the part after a ``+`` does not count."""
     try:
         return Version(one).public == Version(other).public
     except InvalidVersion:

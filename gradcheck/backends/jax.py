@@ -46,7 +46,7 @@ from pylayer.tensor.tensor import Tensor as Shadow
 from pylayer.watch import LayerObserver, watchers
 
 BWD_RULE = re.compile(r"[Cc]ustom VJP bwd rule|custom_vjp.*bwd|bwd rule for function", re.DOTALL)
-"""How JAX begins to say that it does not take what a bwd returned."""
+"""The start of JAX's message when it rejects the result of a bwd."""
 JAX_WORDS = FrameworkWords(
     framework="JAX",
     layer="custom_vjp",
@@ -156,14 +156,14 @@ class JaxBackend(Backend):
         self.functions: dict[Any, PureFunction] = {}
         """Functions for JAX, by what they are made of: JAX knows them by identity."""
         self.programs: dict[Any, JaxProgram] = {}
-        """By function, shapes and dtypes."""
+        """The recorded programs, by function, shapes and dtypes."""
         self.not_played: set[Any] = set()
         """The keys of programs that the engine does not compute, or not as JAX does."""
         self.compiled: dict[Any, Any] = {}
         self.inspected: set[Any] = set()
         """The calls whose results were compared with those of JAX itself, by the same keys."""
         self.differing: dict[Any, str] = {}
-        """By the same keys, how the results of a fwd differ from those of its primal."""
+        """How the results of a fwd differ from those of its primal, by the same keys."""
 
     # ----------------------------------------------------------------- Tensors
     def names(self) -> dict[str, Any]:
@@ -198,7 +198,7 @@ class JaxBackend(Backend):
         return is_differentiable(output)
 
     def is_parameter(self, tensor: Any) -> bool:
-        """JAX differentiates by arguments alone."""
+        """JAX differentiates only with respect to arguments."""
         return False
 
     def version(self, tensor: Any) -> int:
@@ -320,7 +320,7 @@ class JaxBackend(Backend):
 
     def is_faithful(self, call: JaxCall, results: Sequence[JaxTensor]) -> bool:
         """Whether the results of a call on the engine are those of JAX, compared once for each
-        shape. What is compiled for it is used again for the gradients.
+        shape. The compiled program is used again for the gradients.
         """
         key = call.function, avals_of(call.values)
         positions = tuple(k for k, t in enumerate(call.inputs) if t.needs_gradient)
@@ -440,7 +440,8 @@ class OnEngine:
     def __init__(self, backend: JaxBackend, function: Recordable) -> None:
         self.backend, self.function = backend, function
         self.programs: dict[Any, tuple[JaxProgram, Any]] = {}
-        """By half, shapes and dtypes; each with the tree of its results, some of which are None."""
+        """The programs by half (forward or vjp), shapes and dtypes, each with the tree of its
+        results, some of which are None."""
 
     def program(self, half: str, *given: Any) -> tuple[JaxProgram, Any]:
         """The program of a half at arguments of these shapes, and the tree of its results."""
@@ -496,7 +497,7 @@ def fwd_difference(ours: Sequence[Array], theirs: Sequence[Array]) -> str:
 
 
 def leave_out_note(error: BaseException) -> None:
-    """Take the note on its own frames, which JAX adds, off an error."""
+    """Remove from an error the note that JAX adds about its own frames."""
     notes = [n for n in getattr(error, "__notes__", ()) if "JAX has removed its internal" not in n]
     if notes != getattr(error, "__notes__", notes):
         error.__notes__ = notes

@@ -29,7 +29,7 @@ def require(is_covered: Any) -> None:
 
 
 def without_parameters(function: Callable[..., Any]) -> PrimitiveRow:
-    """The row of a function of the operands alone."""
+    """The row of a function that takes only the operands."""
     return lambda *operands, **_: function(*operands)
 
 
@@ -118,7 +118,7 @@ def iota(*, dtype: Any, shape: Sequence[int], dimension: int, **_: Any) -> Any:
 
 # --------------------------------------------------------------------------- products
 def dot_general(x: Tensor, y: Tensor, *, dimension_numbers: Any, **_: Any) -> Any:
-    """A matrix product, if it is the engine's; else an einsum."""
+    """A matrix product, if it is the engine's; otherwise an einsum."""
     (of_x, of_y), (batch_x, batch_y) = dimension_numbers
     dims = x.array.ndim, y.array.ndim
     count = len(batch_x)
@@ -246,7 +246,7 @@ SAME_NAME = [
     "exp", "expm1", "imag", "lgamma", "log", "log1p", "real", "rsqrt", "sin", "sinh", "sqrt", "tan",
     "tanh",
 ]  # fmt: skip
-"""Primitives of floating operands that the engine knows by the same name."""
+"""Primitives of floating operands that the engine has under the same name."""
 
 PRIMITIVES: dict[str, PrimitiveRow] = {
     **{name: of_floats(getattr(paddle, name)) for name in SAME_NAME},
@@ -319,7 +319,7 @@ PRIMITIVES: dict[str, PrimitiveRow] = {
     "sub": without_parameters(lambda x, y: x - y),
     "transpose": lambda x, permutation, **_: paddle.transpose(x, list(permutation)),
 }
-"""By the names of primitives.
+"""The engine's operations, by the primitive's name.
 
 stop_gradient is the identity: it says what JAX's own differentiation takes for the derivative, and
 the function does not change by it.

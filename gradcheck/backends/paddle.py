@@ -76,7 +76,7 @@ class PaddleBackend(PaddleApi):
         return found
 
     def without_gradient(self, leaf: Tensor) -> tuple[Tensor, Tensor] | None:
-        """Have a leaf's gradient be zeros. Returns the gradient and a Tensor of the memory that it
+        """Set a leaf's gradient to zeros. Returns the gradient and a Tensor of the memory that it
         had, to be given back: whoever holds the one has the other, and Paddle would write into it.
         None if the leaf has none."""
         gradient = leaf.grad
@@ -123,7 +123,7 @@ class PaddleBackend(PaddleApi):
 
     @contextmanager
     def observing(self, observer: LayerObserver) -> Iterator[None]:
-        """See what Paddle calls: ``apply`` makes a context whose backward calls the layer's."""
+        """Watch Paddle's calls: ``apply`` makes a context whose backward calls the layer's."""
         found = getattr(self.paddle.autograd.py_layer, "PyLayerBackward", None)
         context, nn = cast(Any, found), self.paddle.static.nn
         if not isinstance(found, type):  # the engine, in the place of a release
@@ -191,7 +191,7 @@ def extent(tensor: Tensor) -> tuple[int, int]:
 
 @contextmanager
 def refusing_within(module: Any, name: str, refused: list[str]) -> Iterator[None]:
-    """Have a function of a module raise when it is called within itself, and note that in
+    """Make a function of a module raise when it is called within itself, and note that in
     `refused`."""
     function, running = getattr(module, name), list[str]()
 

@@ -12,8 +12,8 @@ REFUSED = re.compile(
     r"^(?:\(InvalidArgument\) )?GradNodePyLayer_(\S+?)(?: : |'s backward function,? )(.*)",
     re.DOTALL,
 )
-"""How both the engine and Paddle begin to say that they do not take what a PyLayer's backward
-returned."""
+"""The start of the engine's and Paddle's message when they reject the result of a PyLayer's
+backward."""
 APPLIED = r"applied at (?:[^):]*(?:arguments|of_arrays)\.py|[^):]*[/\\][\w.]+:[A-Za-z_][\w.]*):\d+"
 """The place of a call that is this package's own, or of a scenario that ``gradcheck check`` makes
 up."""

@@ -53,8 +53,8 @@ class RankOfProcess(Rank):
         """The last error of a call."""
 
     def meant(self, error: BaseException) -> BaseException:
-        """An error, or the one of a call of which Paddle has kept the text alone, as of all that a
-        backward raises."""
+        """An error, or that of a call of which Paddle has kept only the text, as it does of
+        everything that a backward raises."""
         return self.failed if self.failed is not None and str(self.failed) in str(error) else error
 
     def issue(self, call: Call) -> None:
@@ -114,7 +114,7 @@ class RanksOfProcesses(WorldRanks):
     """The ranks of a world, each a process with what `work` makes for it.
 
     Raises:
-        Exception: what a rank raised.
+        Exception: the exception of a rank.
         CommunicationError: their calls do not fit together.
         RuntimeError: a rank died.
     """
@@ -274,7 +274,7 @@ def begin(here: RankOfProcess, degrees: Mapping[str, int], work: Callable[[int],
 def attempt(here: RankOfProcess, function: Callable[[], Any]) -> tuple[str, Any, Any]:
     """The answer to a call, its result or error as far as that can be sent; and the result itself.
 
-    An object that is the rank's alone stays here.
+    An object that belongs only to the rank stays here.
     """
     here.failed = None
     try:
@@ -320,7 +320,7 @@ LAYOUT = (
 
 
 def speak(paddle: ModuleType) -> None:
-    """Have Paddle's names for communication mean the rank's, wherever they were imported."""
+    """Replace Paddle's communication functions by the rank's, wherever they were imported."""
     distributed = paddle.distributed
     stream, of_groups = distributed.communication.stream, distributed.communication.group
     places = (distributed, of_groups, distributed.parallel, distributed.collective)
@@ -363,7 +363,7 @@ def without_its_word(get_reduce_op: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def input_first(exchange: Callable[..., Any]) -> Callable[..., Any]:
-    """An exchange as before 3.0: what is sent comes first, then what is received."""
+    """An exchange as before 3.0: sent Tensors come first, then received ones."""
 
     def exchanged(*given: Any, **named: Any) -> Any:
         return exchange(*given[1::-1], *given[2:], **named)
@@ -372,7 +372,7 @@ def input_first(exchange: Callable[..., Any]) -> Callable[..., Any]:
 
 
 Kernels = dict[str, Callable[..., Any]]
-"""By the name of the operator."""
+"""Python functions in place of kernels, by the operator's name."""
 
 
 def kernels(paddle: ModuleType) -> Kernels:
@@ -471,8 +471,8 @@ def joined_over_ranks(paddle: ModuleType) -> Any:
 
 
 def cross_entropy_over_ranks(paddle: ModuleType) -> Any:
-    """A layer that gives the softmax of logits whose classes are spread over ranks, and the loss of
-    each row.
+    """A layer that returns the softmax of logits whose classes are spread over ranks, and the loss
+    of each row.
 
     The rank at place k of the group has the classes from k times its number of them on; a row whose
     label is to be ignored has the loss 0. The softmax has no gradient, as in Paddle.

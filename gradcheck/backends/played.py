@@ -1,4 +1,4 @@
-"""A framework's operations played on the bundled engine, beside the framework.
+"""A framework's operations, repeated on the bundled engine while the framework runs.
 
 The engine is the one book of rules: derivatives, kinks, candidate mistakes, rounding. A framework
 reports each operation that runs, with *shadows*, the engine's Tensors, in place of its own

@@ -28,7 +28,7 @@ class Half:
     original: Callable[..., Any] | None = None
     """The user's function, if `compute` belongs to its reference run on the engine."""
     was_watched: bool = False
-    """Whether it is known what it hands to NumPy code."""
+    """Whether the arrays that it hands to NumPy code are known."""
     makes_casts: bool | None = None
     """Whether casts are left out in it; None until a plain reference run needs to know."""
     refuses_recorded_numpy: bool = False
@@ -39,7 +39,7 @@ class Recomputation:
     """A function computed again, perturbed or recorded.
 
     A perturbation changes the result of every operation on the way. Casts to fewer digits are left
-    out, but for `own` runs: those are as the user runs the function.
+    out, except in `own` runs, which are as the user runs the function.
 
     Args:
         function: on the engine.
@@ -114,7 +114,7 @@ class Recomputation:
 
     # ----------------------------------------------------------------- forward or vjp
     def run(self, half: Half, perturbation: Perturbation | None, own: bool, *given: Any) -> Any:
-        """The values that one half gives."""
+        """The values that one half returns."""
         if perturbation is None:
             if half.original is not None and (own or not self.leaves_casts_out(half, *given)):
                 return half.original(*given)
@@ -149,7 +149,7 @@ class Recomputation:
     ) -> Any:
         """One watched run, NumPy code recorded if `in_numpy`.
 
-        It is left as it is where recording it raises what it does not raise otherwise.
+        It stays as it is if recording it raises an error that a plain run does not.
         """
         in_numpy = in_numpy and not half.refuses_recorded_numpy
         self.leaks.clear()

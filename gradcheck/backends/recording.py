@@ -46,7 +46,7 @@ NARROW = {
     "float32": "float64",
     "complex64": "complex128",
 }
-"""The dtypes in which nothing is pulled back, and what is taken for them."""
+"""The dtypes in which nothing is pulled back, and their substitutes."""
 Perturbation = Callable[[str, Array, int], None]
 """Changes the fresh output of an operation in place, given its name, the output, and that one's
 number on the tape, or -1 where nothing is recorded."""
@@ -233,7 +233,7 @@ class Decision(NamedTuple):
     """Arrays and numbers that it read, by the names in `arguments`."""
     edges: list[int]
     at: int
-    """How many values there were before it."""
+    """The number of values recorded before it."""
     spot: Spot | None
 
 
@@ -243,8 +243,7 @@ class Recording(Observer):
     Values are numbered: the inputs first, then the outputs of each operation. They are noted on the
     host.
 
-    Args:
-        lines: whether to note where in the user's code operations stand.
+    Args: lines: whether to note the line of the user's code for each operation.
         perturbation: changes the output of each operation.
         backwards: whether the call takes gradients, of which everything is recorded.
     """
@@ -268,7 +267,7 @@ class Recording(Observer):
         """The values, by number."""
         self.steps: list[Step] = []
         self.chosen: dict[int, Array] = {}
-        """By number, the outputs of operations that are choices; see `chooses`."""
+        """The outputs of operations that are choices, by number; see `chooses`."""
         self.decisions: list[Decision] = []
         self.layers: list[type] = []
         """The PyLayers whose forward was recorded in place of their backward."""
@@ -276,7 +275,7 @@ class Recording(Observer):
         self.ends: Sequence[int] = ()
         """The numbers of the outputs, -1 where one does not depend on the inputs."""
         self.taken_out: list[tuple[int, str]] = []
-        """How many values there were, and what took one out."""
+        """The number of values recorded until then, and the name of the code that took one out."""
         self.leaks: Sequence[str] = ()
         """Places that took values out of the graph; the values may be part of an output."""
         self.uses_numpy = False
@@ -289,7 +288,7 @@ class Recording(Observer):
                 self.numbers[tensor.node, 0] = number
 
     def end(self, outputs: Sequence[Tensor]) -> None:
-        """Note what the call returned."""
+        """Note the results of the call."""
         self.outputs = [to_numpy(tensor.array) for tensor in outputs]
         self.ends = [self.number_of(parent_of(tensor)) for tensor in outputs]
         # A value that is taken out after the last operation cannot be part of the result.

@@ -1,4 +1,4 @@
-"""PyTorch as a backend: its autograd Functions, held against what their forward computes."""
+"""PyTorch as a backend: its autograd Functions, compared with what their forward computes."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ REFUSED_BY_TORCH = re.compile(
     r"|(\S+?)Backward.*?(expected Variable or None \(got .*?\))",
     re.DOTALL,
 )
-"""How torch says that it does not take what the backward of a Function returned."""
+"""torch's message when it rejects the result of a Function's backward."""
 ONCE = "trying to differentiate twice a function that was marked with @once_differentiable"
 """Torch's message where such a backward's gradients are differentiated."""
 NEEDS_BACKWARD = "incompatible with .grad()"
@@ -268,7 +268,7 @@ CONTEXTS = Patch(
 
 
 class ObservingContexts(ObserverBlock):
-    """See what torch calls: ``apply`` makes a context, whose own ``apply`` is the backward."""
+    """Watch torch's calls: ``apply`` makes a context, whose own ``apply`` is the backward."""
 
     def __enter__(self) -> None:
         CONTEXTS.__enter__()

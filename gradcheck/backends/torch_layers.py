@@ -1,4 +1,4 @@
-"""Functions of torch as what derives and repairs a backward sees them.
+"""Functions of torch as derivation and repair need them.
 
 The forward runs on torch, and each of its operations is played on the engine's Tensors that it is
 given: on a tape for the right gradients, in a trace for their text. A backward, an edited one too,
@@ -38,7 +38,8 @@ class TracedShadows(Shadows):
     def __init__(self) -> None:
         super().__init__()
         self.known: dict[Any, tuple[Any, Shadow]] = {}
-        """By how tensors see which storage; with the tensor, so that no other gets its address."""
+        """Shadows by the storage and the view of it that a tensor has; with the tensor, so that no
+        other gets its address."""
 
     def get(self, tensor: Any) -> Shadow:
         """The shadow of a tensor; a new one is a constant's."""
@@ -54,7 +55,7 @@ class TracedShadows(Shadows):
         self.known[storage_of(tensor), Memory.view(tensor)] = tensor, shadow
 
     def memory(self, tensor: Any) -> Memory:
-        """Raises Unplayed: what is written in place has no text."""
+        """Raises Unplayed: an operation in place has no text."""
         raise Unplayed("forward writes in place")
 
 

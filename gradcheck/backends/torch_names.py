@@ -1,7 +1,7 @@
 """How a derived backward is written in torch's names: a table.
 
-Each row has an operation of the engine and its text; see `gradcheck.deriving.dialects`. What has no
-row is the function of torch of that name.
+Each row has an operation of the engine and its text; see `gradcheck.deriving.dialects`. A name
+without a row is torch's function of that name.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ A dispatch mode below autograd sees every aten operation of this thread, in forw
 under `no_grad` and inside of custom Functions alike. It is in force while the user's code runs and
 an observer of the engine is there, or casts are left out; plain runs have none. Results are changed
 in place, through the memory that NumPy shares with torch. While a call is recorded, *shadows* (see
-`gradcheck.backends.played`) stand for all tensors that depend on the inputs, also where several
+`gradcheck.backends.played`) represent all tensors that depend on the inputs, also where several
 tensors share memory and code writes into it.
 
 Values that leave torch (``.item()``, ``.numpy()``), and operations outside of aten that are not
@@ -230,7 +230,7 @@ class Memory:
         """Kept, so that no other gets its address."""
         self.count = self.storage.nbytes() // tensor.element_size()
         self.views: dict[tuple[Any, ...], Shadow] = {}
-        """By how tensors see it."""
+        """The shadows, by the view of the storage that tensors have."""
         self.flat: Shadow | None = None
         """All of its elements, once it was written into or seen in another way."""
         self.writer = ""
@@ -260,7 +260,7 @@ class Memory:
         return self.views.get(view)
 
     def write(self, tensor: Any, shadow: Shadow) -> None:
-        """Have what was written into a tensor be seen by all that see the storage."""
+        """Show what was written into a tensor to all tensors of its storage."""
         view = self.view(tensor)
         if self.views.keys() <= {view} and self.count == tensor.numel():
             self.flat = None  # it sees everything, and nothing else does
@@ -326,7 +326,7 @@ class Shadows:
         return shadow_of(array_of(tensor)) if shadow is None else shadow
 
     def put(self, tensor: Any, shadow: Shadow) -> None:
-        """Have a shadow stand for a fresh tensor, or a view."""
+        """Let a shadow represent a fresh tensor, or a view."""
         memory = self.memory(tensor)
         memory.views[memory.view(tensor)] = shadow
 
@@ -388,7 +388,7 @@ class Played:
 
 # ------------------------------ a run that is watched
 class OperationMode(TorchDispatchMode):  # type: ignore[misc]
-    """One run, of which every operation is seen.
+    """One run, in which every operation is observed.
 
     Args:
         observer: its perturbation changes every result.
@@ -431,7 +431,8 @@ class OperationMode(TorchDispatchMode):  # type: ignore[misc]
     def played(
         self, operation: Operation, args: Sequence[Any], kwargs: dict[str, Any]
     ) -> Played | None:
-        """The operation, if a shadow stands for an argument; None for one on constants alone."""
+        """The operation, if a shadow represents an argument; None for one that has only
+        constants."""
         if self.shadows is None:
             return None
         values, shadows = operation.in_order(args, kwargs), dict[int, Shadow]()
@@ -459,7 +460,7 @@ class OperationMode(TorchDispatchMode):  # type: ignore[misc]
                 result.copy_(tensor_of(host))
 
     def keep(self, run: Played, results: Sequence[Any], made: Sequence[Shadow]) -> None:
-        """Keep the shadows of results; of what is written into and not returned there is none."""
+        """Keep the shadows of results; a tensor that is written into and not returned has none."""
         assert self.shadows is not None
         returned = set(map(id, results))
         for tensor in run.written:
@@ -504,13 +505,13 @@ UNSEEN = nullcontext()
 
 
 def users_code() -> AbstractContextManager[object]:
-    """A block around the user's code: what it computes is seen, if the run is watched."""
+    """A block around the user's code: its operations are reported, if the run is observed."""
     return UNSEEN if in_force.mode is None else in_force.mode
 
 
 @contextmanager
 def seen_by(mode: OperationMode) -> Iterator[None]:
-    """A block in which the user's code of this thread is seen by a mode."""
+    """A block in which a mode observes the user's code of this thread."""
     before, in_force.mode = in_force.mode, mode
     try:
         with METHODS:
@@ -520,7 +521,7 @@ def seen_by(mode: OperationMode) -> Iterator[None]:
 
 
 def noting_method(name: str, method: Any) -> Any:
-    """A method of tensors that notes what it takes out of the run of this thread."""
+    """A method of tensors that notes the values that it takes out of the run of this thread."""
 
     @functools.wraps(method)
     def noted(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -537,7 +538,7 @@ METHODS = Patch(
 
 
 class ReachingMode(TorchDispatchMode):  # type: ignore[misc]
-    """A run of which the leaves with a gradient that it computes with are noted."""
+    """A run that notes the leaves with a gradient that it computes with."""
 
     _should_skip_dynamo = OperationMode._should_skip_dynamo
 
@@ -556,9 +557,9 @@ class ReachingMode(TorchDispatchMode):  # type: ignore[misc]
 
 
 class SeenFunction:
-    """A function of torch whose operations are seen by the observer of the engine in force.
+    """A function of torch whose operations are reported to the engine's current observer.
 
-    A run that nobody observes, and of which no cast is left out, is plain.
+    A run without an observer, and without casts to leave out, is plain.
     """
 
     def __init__(self, function: Recordable) -> None:
@@ -603,6 +604,8 @@ class SeenFunction:
         def shadows_of_outputs() -> list[Shadow]:
             for leaf, shadow in zip(leaves, shadows, strict=True):
                 if is_floating_tensor(leaf):
+                    if Memory.view(leaf) in book.memory(leaf).views:
+                        leak("two inputs in the same memory")
                     book.put(leaf, shadow)
             outputs = self.seen("forward", call, shadows=book)
             return list(map(book.shadow, outputs))

@@ -36,7 +36,7 @@ def private(module: str, name: str) -> Any:
 
 TorchDispatchMode: Any = private("torch.utils._python_dispatch", "TorchDispatchMode")
 BackwardCFunction: Any = private("torch.autograd.function", "BackwardCFunction")
-"""The base class of the contexts of Functions, which know the Function as ``_forward_cls``."""
+"""The base class of the contexts of Functions, which have the Function as ``_forward_cls``."""
 WeakTensors: Any = private("torch.utils.weak", "WeakTensorKeyDictionary")
 """A dictionary by tensors, which it does not keep alive."""
 DEFAULT_SETUP: Any = torch.autograd.Function.setup_context

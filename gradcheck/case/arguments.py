@@ -33,7 +33,7 @@ WorldOf = Callable[[Mapping[str, Placement]], Declared]
 
 
 def backend_of(function: Any, inputs: Sequence[Any], *, is_named: bool = False) -> Backend:
-    """The framework of a call: an installed one that is imported, else the bundled engine.
+    """The framework of a call: an installed one that is imported, otherwise the bundled engine.
 
     The types of the inputs and of the function decide first (Tensors, a class of layers, a module);
     then the modules, classes and functions that the function's code refers to.
@@ -87,8 +87,8 @@ def tensor_function(
 
     Args:
         keywords: further arguments by name; arrays among them are inputs as well.
-        world: makes what is declared of the ranks that it runs on, of what the inputs stand for;
-            None for no ranks.
+        world: returns the declaration of the ranks, given the placement of the inputs; None without
+            ranks.
         anew: imports the function for a rank, from modules of that rank; None where all ranks share
             one.
 

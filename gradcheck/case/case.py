@@ -32,7 +32,7 @@ class Case(BaseModel):
     order: Literal[1, 2] = 1
     """2: the derivative of the gradient as well, wherever backward is to match the derivative."""
     effort: Literal["least", "usual", "full"] = "usual"
-    """How much is spent on naming what is wrong about a gradient."""
+    """The effort for naming what is wrong with a gradient."""
     timeout: float = TIMEOUT
     """Wall-clock limit in seconds."""
     reruns: int = 0
@@ -42,7 +42,7 @@ class Case(BaseModel):
     memory: int = MEMORY
     """Limit in bytes of what the case may allocate."""
     recorded: bool = False
-    """Whether the result says what the backend does in place of what is expected."""
+    """Whether the result describes what the backend does instead of what is expected."""
 
     @property
     def name(self) -> str:
@@ -73,8 +73,7 @@ class Case(BaseModel):
         return self.model_copy(update={"scenario": self.scenario.model_copy(update=kept)})
 
     def result(self, status: Status, message: str, **fields: Any) -> Result:
-        """A result of this case, for those who cannot or need not run it; `fields` are further ones
-        of Result."""
+        """A result of this case without running it; `fields` are further fields of Result."""
         scenario = self.scenario
         return Result(
             name=self.name,

@@ -109,7 +109,8 @@ class Translation:
     def __init__(self, original: Backend, other: Backend) -> None:
         self.original, self.other = original, other
         self.known = dict(counterparts(original.paddle, other.paddle))
-        """By the id of the original. `kept` keeps those alive, so that no other object gets the id.
+        """The counterparts, by the id of the original. `kept` keeps the originals alive, so that no
+        other object gets the id.
         """
         self.kept: list[Any] = []
         self.unfilled: list[tuple[FunctionType, FunctionType]] = []
@@ -143,7 +144,7 @@ class Translation:
         return self.known[id(value)]
 
     def made(self, value: Any) -> Any:
-        """The counterpart of a value that `of` does not know yet."""
+        """The counterpart of a value that `of` has not seen yet."""
         if isinstance(value, self.original.paddle.Tensor):
             array, is_stopped = self.original.array(value), value.stop_gradient
             return self.other.tensor(array, None, stop_gradient=is_stopped)
@@ -172,7 +173,7 @@ class Translation:
         return made
 
     def items(self, values: Mapping[Any, Any]) -> dict[Any, Any]:
-        """The counterparts of what has names."""
+        """The counterparts of objects that have names."""
         return {name: self.of(item) for name, item in values.items()}
 
     def bound(self, value: Any) -> Any:
@@ -220,8 +221,8 @@ class Translation:
         return made
 
     def class_(self, value: type) -> type:
-        """A class with the counterparts of its bases and its own attributes, but for what Paddle's
-        metaclass adds."""
+        """A class with the counterparts of its bases and its own attributes, except those that
+        Paddle's metaclass adds."""
         own = {
             name: item
             for name, item in vars(value).items()
@@ -268,7 +269,8 @@ def is_paddles_own(value: Any) -> bool:
 
 @functools.cache
 def counterparts(original: ModuleType, other: ModuleType) -> dict[int, Any]:
-    """By the id of what a library offers, what the other offers under the same dotted name."""
+    """The objects of `other`, by the id of the object that `original` has under the same dotted
+    name."""
     found = {id(original): other}
     for name, theirs in vars(other).items():
         ours = getattr(original, name, None) if not name.startswith("_") else None

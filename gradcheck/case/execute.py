@@ -58,8 +58,8 @@ if TYPE_CHECKING:
 
 
 TIME_TO_NAME = 0.75
-"""Share of a case's time after which a wrong gradient is reported as far as it is known: the rest
-is for the report."""
+"""Share of a case's time after which a wrong gradient is reported with what is known by then; the
+rest is for the report."""
 
 
 def execute(case: Case) -> Result:
@@ -217,8 +217,7 @@ class Run:
     def run_and_check(self, layer: ScenarioLayer) -> tuple[list[Finding], GradientSummary | None]:
         """The documented run and, where the scenario asks for it, the gradient check.
 
-        Gradients that the backend refuses in the first are what the second finds: a broken
-        contract.
+        If the backend refuses gradients in the first, the second reports them as a broken contract.
         """
         is_checked = self.expect.gradient != "unchecked"
         found: list[Finding] = []
@@ -315,7 +314,8 @@ class Run:
         ]
 
     def counted_calls(self) -> dict[str, tuple[int, int]]:
-        """How often the functions ran of which the scenario says how often, and what it says."""
+        """How often functions ran and how often they should have, for those that the scenario
+        counts."""
         counters = {"forward": self.calls.forwards, "backward": self.calls.backwards}
         return {
             name: (self.calls.count(counters[name]), expected)

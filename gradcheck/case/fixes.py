@@ -30,7 +30,7 @@ MOST_LAYERS = 8
 def fix_of(function: TensorFunction, passes: FunctionPasses) -> Fix | None:
     """The edit of a backward that makes the gradient of a function right; None if none is found.
 
-    Nothing that the layers raise comes through: the verdict stands.
+    Exceptions of the layers are not passed on: the verdict stands.
     """
     if function.layers_by_name:  # ranks run in a world alone
         return None
@@ -49,7 +49,7 @@ def fix_of(function: TensorFunction, passes: FunctionPasses) -> Fix | None:
 
 def calls_on_engine(function: TensorFunction) -> Iterator[tuple[Any, AppliedCall]]:
     """The layers that a call applies, each with the call of the engine's layer that it is, or that
-    stands for it."""
+    replaces it."""
     known = forward_calls(function)[:MOST_LAYERS]
     if function.backend.name == "numpy":
         yield from ((call[0], call) for call in known)

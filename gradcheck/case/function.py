@@ -104,9 +104,9 @@ class FirstCall:
     """Their values before the call, including leaves that the call reads besides its arguments."""
     outputs: list[Array]
     claimed: list[bool]
-    """Per output, whether the function claims a gradient for it."""
+    """Whether the function claims a gradient for each output."""
     needed: list[bool]
-    """Per input, whether it takes a gradient."""
+    """Whether each input takes a gradient."""
     unchecked: str
     """The reason why nothing can be checked; otherwise empty."""
 
@@ -125,7 +125,7 @@ class TensorFunction:
     """
 
     closes_over = True
-    """Whether leaves that the call reads beside its inputs can be moved as these are."""
+    """Whether leaves that the call reads besides its inputs can be perturbed like inputs."""
     layers_by_name = False
     """Whether layers of the same name are one."""
     expects_backward = True
@@ -148,13 +148,13 @@ class TensorFunction:
         self.calls = self.new_calls()
         """The layers of the evaluations at these arrays."""
         self.closed_over: dict[str, Tensor] = {}
-        """Leaves that the call reads beside its inputs, and that need a gradient: they are among
-        the inputs, once they are known."""
+        """Leaves that need a gradient and that the call reads besides its inputs: once known, they
+        are inputs too."""
         self.knows_leaves = not self.closes_over
         self.held: Sequence[Tensor] = ()
-        """These, and others whose gradients a release may add to."""
+        """The leaves, and others whose gradients a release may add to."""
         self.originals: dict[str, Tensor] = {}
-        """By the same names, Tensors of the memory that they had."""
+        """The Tensors that first held their memory, by the same names."""
         self.twin: TensorFunction | None = None
         """The call on a backend that can record it, if this one cannot."""
         self.marks: Sequence[str] = ()
@@ -223,7 +223,7 @@ class TensorFunction:
             raise
 
     def outputs(self, returned: Any) -> list[Tensor]:
-        """The Tensors among what the call returned."""
+        """The Tensors in the result of the call."""
         return tensors_in(self.backend, returned)
 
     def checked_outputs(self, tensors: dict[str, Tensor]) -> list[Tensor]:
@@ -296,7 +296,7 @@ class TensorFunction:
 
     # ----------------------------------------------------------------- leaves beside the inputs
     def know_leaves(self) -> None:
-        """Have the leaves that the call reads among the inputs, if they are not yet."""
+        """Add the leaves that the call reads to the inputs, if they are not there yet."""
         if not self.knows_leaves:
             _ = self.first_call
 
@@ -322,7 +322,7 @@ class TensorFunction:
         return found
 
     def close_over(self, leaves: Mapping[str, Tensor]) -> None:
-        """Have `leaves` among the inputs."""
+        """Add `leaves` to the inputs."""
         self.held = [*(leaves if self.backend.records else self.leaves_named()).values()]
         self.knows_leaves = True
         for name, leaf in leaves.items():
@@ -340,7 +340,7 @@ class TensorFunction:
             self.backend.share(leaf, self.originals[name])
 
     def close(self) -> None:
-        """End what was started for it: it is not called any more."""
+        """End the processes started for it: it is not called any more."""
         self.restore()
 
     # ----------------------------------------------------------------- arrays
@@ -530,7 +530,7 @@ class GradientFunction:
 
     function: TensorFunction
     active: list[bool]
-    """Per output, whether it has a cotangent."""
+    """Whether each output has a cotangent."""
 
     def split(self, arrays: Sequence[Array]) -> tuple[Sequence[Array], InputGradients]:
         """The inputs, and the cotangents of all outputs."""

@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 
 Mode = Literal["auto", "probe", "full"]
 Effort = Literal["least", "usual", "full"]
-"""How much is spent on naming what is wrong: `least` looks for no fix."""
+"""The effort for naming what is wrong: `least` does not search for a fix."""
 
 LEAST_BUDGET = 300
 """Evaluations and vjps that naming may take in any case: some hundredths of a second."""
@@ -169,7 +169,7 @@ def name_wrong(
 def approximation(probe: Probe, most: float) -> list[Diagnosis]:
     """The diagnosis of a gradient that is off by more than rounding, by less than a share `most`.
 
-    It says by how much, and what lets it pass.
+    It says by how much, and which option accepts it.
     """
     found = probe.comparison
     if found is None or found.wrong is None:
@@ -191,7 +191,7 @@ def approximation(probe: Probe, most: float) -> list[Diagnosis]:
 
 @contextmanager
 def marked_as_unfinished(details: dict[str, Any]) -> Iterator[None]:
-    """Note it if naming what is wrong ends early. The verdict stands, whatever happens."""
+    """Note if the search for the cause ends early. The verdict stands, whatever happens."""
     try:
         yield
     except OutOfTimeError:
@@ -487,8 +487,8 @@ def worst(
 ) -> GradientSummary:
     """The worst summary, with where it was found; the search ends with the first FAIL.
 
-    That a backward agrees with the derivative although it is declared to differ counts only if it
-    does at every point.
+    A backward that is declared to differ fails only if it agrees with the derivative at every
+    point.
     """
     found, places = list[GradientSummary](), list[str]()
     for where, function in points:

@@ -15,7 +15,7 @@ from gradcheck.support.foreign import text_of, type_name
 LONGEST_RECORDED = 80
 """Characters of an exception's text that are recorded."""
 _SUMMARY = "Error Message Summary:"
-"""Stands in Paddle's messages behind a trace whose addresses differ from run to run."""
+"""The heading after a trace in Paddle's messages; the trace's addresses differ from run to run."""
 _VARYING = re.compile(r"0x[0-9a-fA-F]+|/\S+|\n+|-{5,}|\d{6,}")
 """Parts of a message that another run need not have."""
 

@@ -19,7 +19,7 @@ from gradcheck.backends.base import Backend, flat_tensors, package_of
 class Way(IntEnum):
     """How the forward of a layer was called, outside of any other layer.
 
-    The name that says most about its backward is last.
+    The way that tells most about its backward is last.
     """
 
     IDLE = 1
@@ -50,7 +50,8 @@ class LayerCalls:
         self.forwards = Counter[Any]()
         self.backwards = Counter[Any]()
         self.ways: dict[Any, Way] = {}
-        """By key, of the evaluations whose forwards are watched."""
+        """How layers are called in the evaluations whose forwards are watched, by the layers'
+        keys."""
         self.wrap: Callable[[Any], None] | None = None
         """Wraps a layer that is applied while forwards are watched: contexts are not kept
         otherwise."""
@@ -115,8 +116,7 @@ class LayerCalls:
     def watching_forwards(self, only_applied: bool = False) -> Iterator[None]:
         """A block in which `ways` gets each call of a forward outside of another layer's.
 
-        Args:
-            only_applied: of the layers that are applied alone; see `wrapped_methods`.
+        Args: only_applied: whether to watch only layers that are applied; see `wrapped_methods`.
         """
         wraps: dict[str, Wrap] = {"forward": self.watched_forward}
         try:
@@ -159,7 +159,7 @@ class LayerCalls:
         return watched
 
     def add_way(self, key: Any, way: Way) -> None:
-        """Add one way in which a layer was called: that which says most is kept."""
+        """Add one way in which a layer was called; the most telling one is kept."""
         if key is not None:
             self.ways[key] = max(way, self.ways.get(key, way))
 
@@ -170,7 +170,7 @@ class LayerCalls:
         return [(key, key in ran, self.ways.get(key)) for key in {*ran, *self.ways}]
 
     def add_rows(self, rows: Iterable[tuple[str, bool, Way | None]]) -> None:
-        """Add what a rank in another process knows."""
+        """Add the calls that a rank in another process has seen."""
         for key, ran, way in rows:
             if ran:
                 self.backwards[key] += 1

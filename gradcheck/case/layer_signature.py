@@ -132,7 +132,7 @@ class LayerSignature(NamedTuple):
     def call_of(self, inputs: Collection[str], keywords: Mapping[str, Any]) -> str:
         """Return the call of the inputs, by the names of the arguments where they have such names.
 
-        Inputs none of which is called as an argument are passed in order.
+        If no input has the name of an argument, they are passed in order.
         """
         return f"{self.callee}({written_arguments(self.arguments_of(inputs), keywords)})"
 

@@ -13,7 +13,7 @@ LAYER_REFERENCE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Z
 
 
 def is_file(spec: str) -> bool:
-    """Whether a scenario stands in a file: one that ``gradcheck check`` makes up is called as its
+    """Whether a scenario comes from a file: one that ``gradcheck check`` makes is named after its
     layer."""
     return LAYER_REFERENCE.fullmatch(Path(spec).name) is None
 

@@ -105,10 +105,10 @@ class Subject:
         self.foreign: list[Any] = []
         """Layers of other frameworks."""
         self.checked: Any = None
-        """The key of the layer that is itself what is checked."""
+        """The key of the layer, if the checked object is itself a layer."""
         is_function = isinstance(subject, FunctionType)
         self.is_of_library = is_function and self.home in self.calls.libraries
-        """Whether what is checked is an operation or a layer of the library itself."""
+        """Whether an operation or a layer of the library itself is checked."""
         with suppress(Exception):  # a user's object may raise at any access
             self.follow(subject)
 
@@ -142,8 +142,8 @@ class Subject:
     def missing(self) -> Iterator[tuple[Any, str]]:
         """The keys of the layers whose backward must run and did not, with the reasons.
 
-        Such are what is checked itself, a forward that was called directly, and, if no backward ran
-        at all, every layer that was applied or is named.
+        These are the checked object itself, a forward that was called directly, and, if no backward
+        ran at all, every layer that was applied or is named.
         """
         ways = self.calls.ways
         direct = [key for key, way in ways.items() if way is Way.DIRECT]
@@ -178,7 +178,7 @@ class Subject:
         return definer(layer, "apply") is not definer(self.calls.base, "apply")
 
     def inherits_direct(self, layer: type) -> bool:
-        """Whether a class has the forward of one whose forward was called directly."""
+        """Whether a class shares its forward with one whose forward was called directly."""
         return self.calls.ways.get(self.calls.key(definer(layer, "forward"))) is Way.DIRECT
 
     def name_of(self, key: Any) -> str:

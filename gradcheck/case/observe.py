@@ -74,7 +74,7 @@ class TensorArgument:
 
     is_list: bool
     needed: list[bool]
-    """Per Tensor, whether it needs a gradient."""
+    """Whether each Tensor needs a gradient."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class LayerContracts:
         self.array, self.overlap = backend.array, backend.overlap
         self.backend = backend
         self.forward_calls: dict[int, ForwardCall] = {}
-        """By the id of the context."""
+        """The calls of forward, by the id of their context."""
         self.changed_by_forward: list[str] = []
         """The arguments that a forward changed without returning them."""
         self.changed_by_backward: list[str] = []
@@ -187,7 +187,7 @@ class LayerContracts:
         return watched
 
     def note_gradients(self, returned: Any, call: ForwardCall | None) -> None:
-        """Note what is not as it should be about what a backward returned."""
+        """Note what is wrong with the gradients that a backward returned."""
         gradients = self.tensors_in(returned)
         self.aliased = self.aliased or [
             name

@@ -78,8 +78,8 @@ def function_with_pull(backend: Backend, forward: Any, pull: ArrayPull) -> Calla
     Args:
         forward: as of `function_of_arrays`.
         pull: ``pull(arguments, what forward returned, output_gradients, keywords)`` returns the
-            gradients as a backward does, or an error in the place of one that there is not, which
-            is raised if it is needed.
+            gradients as a backward does. An exception in the place of a missing gradient is raised
+            if that gradient is needed.
     """
     if backend.paddle is None:
         raise TypeError(
@@ -138,7 +138,7 @@ def layer_of_arrays(value: Any) -> Any:
 
 
 def without_backward(message: str) -> str:
-    """A hint if an error or a verdict is that of NumPy code which got Tensors; else empty."""
+    """A hint if an error or a verdict is that of NumPy code which got Tensors; otherwise empty."""
     if "__array_ufunc__" not in message and "returned a ndarray" not in message:
         return ""
     return (

@@ -1,7 +1,7 @@
 """The objects that code can reach, by naming or holding them, and the packages they are from.
 
-`references` gives all that an object refers to, `reads` only what calling it names. A question
-about user code is one traversal along either.
+`references` returns all that an object refers to, `reads` only the objects that a call of it names.
+A question about user code is one traversal along either.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Reference = tuple[Any, Any]
 """The name, or number, of an object where it is referred to, and the object."""
 
 CLOSED = sys.stdlib_module_names | FRAMEWORK_PACKAGES | {"numpy", "gradcheck"}
-"""Packages of which no function refers to what a user has made, wherever they are installed."""
+"""Packages whose functions never refer to the user's objects, wherever they are installed."""
 PARTS_OF_WRAPPERS: dict[type, tuple[str, ...]] = {
     functools.partial: ("func", "args", "keywords"),
     MethodType: ("__func__", "__self__"),
@@ -65,8 +65,8 @@ def frameworks_of(values: Iterable[Any]) -> set[str]:
 
 @functools.cache
 def is_open(package: str, home: str) -> bool:
-    """Whether the code of a package may know of what the user has made: it is not `CLOSED`, and it
-    is `home` or not installed."""
+    """Whether the code of a package may refer to the user's objects: it is not `CLOSED`, and it is
+    `home` or not installed."""
     file = getattr(sys.modules.get(package), "__file__", None) or ""
     is_installed = "site-packages" in Path(file).parts
     return package not in CLOSED and (package == home or not is_installed)

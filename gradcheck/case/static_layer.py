@@ -47,11 +47,11 @@ class Program(NamedTuple):
 
     program: Any
     feeds: list[str]
-    """The names of what is fed."""
+    """The names of fed values."""
     fetches: list[Any]
     """The Variables that are fetched, None for a missing gradient."""
     claimed: list[bool]
-    """Per output, whether it claims a gradient."""
+    """Whether each output claims a gradient."""
 
 
 class StaticLayer(ScenarioLayer):
@@ -144,7 +144,7 @@ class StaticLayer(ScenarioLayer):
         return [*feeds, *(second.name for second in seconds)], found, claimed
 
     def outputs(self, returned: Any) -> list[Any]:
-        """The Variables among what the call returned."""
+        """The Variables in the result of the call."""
         return flat_tensors(returned, lambda value: hasattr(value, "stop_gradient"))
 
     @cached_property
@@ -177,7 +177,7 @@ class StaticLayer(ScenarioLayer):
     def recomputation(
         self, part: Callable[[TensorFunction], Recordable], takes_gradients: bool = False
     ) -> Recomputation | None:
-        """From the reference run alone: an Executor's run is not recorded."""
+        """Only from the reference run: an Executor's run is not recorded."""
         return super().recomputation(part, takes_gradients) if self.twin else None
 
     def forward(self, arrays: Sequence[Array]) -> list[Array]:

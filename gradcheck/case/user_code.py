@@ -158,18 +158,18 @@ GRADIENT_MODULE = "pylayer.tape.autograd"
 
 @functools.lru_cache(maxsize=8)
 def compiled(source: str, path: str, line: int, mode: str) -> CodeType:
-    """The code of a text that stands in the file `path` from `line` on; the ranks of a world run
-    the same."""
+    """The compiled code of a text that is in the file `path` from `line` on; all ranks of a world
+    run the same object."""
     return compile("\n" * (line - 1) + source, path, mode)
 
 
 def run_source(source: str, path: str, first_line: int, namespace: Namespace) -> None:
-    """Run `source`, which stands in the file `path` from `first_line` on, in `namespace`."""
+    """Run `source`, which is in the file `path` from `first_line` on, in `namespace`."""
     exec(compiled(source, path, first_line, "exec"), namespace)
 
 
 def compile_expression(expression: str, path: str, line: int) -> CodeType:
-    """An expression that stands in the file `path` at `line`, ready for ``eval``."""
+    """An expression that is in the file `path` at `line`, compiled for ``eval``."""
     return compiled(expression.strip(), path, line, "eval")
 
 

@@ -85,8 +85,8 @@ def left_by(
 ) -> Iterator[tuple[str, Any]]:
     """Names of a program and the Tensors and arrays they hold, as ``y``, ``x.grad``, ``outs[1]``.
 
-    `before` are the names that the program was given; what these still hold is not its own, nor
-    what has an underscore in front. Lists and tuples are looked into once.
+    `before` are the names that the program was given; their unchanged values do not count, nor do
+    names with an underscore in front. Lists and tuples are looked into once.
     """
     tensor_type, variable_type = backend.paddle.Tensor, backend.paddle.static.Variable
     for name, value in namespace.items():

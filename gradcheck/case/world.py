@@ -172,7 +172,7 @@ class OnRank:
         return [list(map(self.backend.array, self.outputs)), claimed]
 
     def backward(self, cotangents: Cotangents) -> list[Any]:
-        """The gradients of the inputs, None for none; then what was wrong about waiting."""
+        """The gradients of the inputs, None for none; then the mistakes in waiting."""
         backend = self.backend
         starts = starts_for(backend, list(map(backend.array, self.outputs)), cotangents)
         needed = [not t.stop_gradient for t in self.leaves]
@@ -184,7 +184,7 @@ class OnRank:
         return sorted(current().begun)
 
     def layer_rows(self) -> list[tuple[str, bool, Way | None]]:
-        """The layers that this rank alone knows of; see `LayerCalls.rows`."""
+        """The layers that only this rank has seen; see `LayerCalls.rows`."""
         return self.calls.rows() if self.calls else []
 
 

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def communicating() -> Iterator[None]:
-    """A block that raises what goes wrong between ranks as a broken contract."""
+    """A block that raises an error between ranks as a broken contract."""
     try:
         yield
     except (MismatchError, DeadlockError) as error:
@@ -175,7 +175,8 @@ class WorldCall:
 
     @contextmanager
     def own_errors(self) -> Iterator[None]:
-        """A block that raises what a backward of the world raised, of which Paddle keeps a text."""
+        """A block that raises the error of a backward of the world, of which Paddle keeps only a
+        text."""
         self.raised = None
         try:
             yield
@@ -281,7 +282,7 @@ class WorldCall:
     def disagreement(self, name: str, ranks: Sequence[Array]) -> str:
         """Describe how a rank differs from the first, beyond the order of sums.
 
-        Empty for nowhere. What changes results changes those of each rank by itself: then they are
+        Empty for nowhere. A perturbation changes the results of each rank separately: then they are
         not compared.
         """
         for rank, array in enumerate(ranks if watchers.get() is NOBODY else ()):
@@ -300,7 +301,7 @@ class WorldCall:
         arrays: Iterable[Array | None],
         again: Callable[[Collection[str]], Iterable[Array | None]],
     ) -> None:
-        """Note the calls whose result is read before it is waited for: then numbers are missing.
+        """Note the calls whose result is read before it is waited for: it then has NaNs.
 
         Args:
             again: gives the arrays where some calls are spared.
@@ -356,7 +357,7 @@ class WorldCall:
 
 
 def count_missing(arrays: Iterable[Array | None]) -> int:
-    """How many numbers are missing in arrays."""
+    """The number of NaNs in arrays."""
     return sum(
         int(np.isnan(a).sum()) for a in arrays if a is not None and a.dtype.kind not in "iub"
     )
@@ -451,7 +452,7 @@ class FunctionOfWorld(TensorFunction):
         return self.calls
 
     def run_elsewhere(self) -> bool:
-        """Not in a world: its ranks keep the graph of their latest call alone."""
+        """Not in a world: its ranks keep only the graph of their latest call."""
         return False
 
     def close(self) -> None:
@@ -505,7 +506,7 @@ class FunctionOfWorld(TensorFunction):
 def is_right(problem: Problem, call: WorldCall) -> bool:
     """Whether a gradient check passes, and ranks agree.
 
-    Most do not, which two gradients beside the tape's tell.
+    Most do not, which two gradients next to the tape's show.
     """
     with np.errstate(all="ignore"):
         with suppress(Exception):
@@ -533,7 +534,7 @@ class WorldLayer(FunctionOfWorld, ScenarioLayer):
     def load_call(self, case: Case) -> tuple[Call, list[NamespaceCall]]:
         """The call of the world.
 
-        For ranks that are processes, the calls of the user's code are known there alone.
+        For ranks that are processes, only those processes know the calls of the user's code.
         """
         scenario, world = self.scenario, self.scenario.world_at(case.parameters)
         assert world is not None

@@ -48,8 +48,8 @@ OWN: Mapping[str, Pull] = {
     "all_to_all": lambda flow: flow.given[flow.k],
     "broadcast_ranks": lambda flow: flow.given[0],
 }
-"""By collective: each rank keeps what belongs to its own output; of a reduce-scatter, zeros for the
-rest."""
+"""The gradient, by collective, if each rank keeps what belongs to its own output; of a
+reduce-scatter, with zeros for the rest."""
 SENT_BACK = {"reduce_scatter": "gathered from", "all_to_all": "sent back to"}
 """The right treatment of a collective's cotangents, if it is not a sum over the ranks."""
 SUMMED = "the gradient is summed over the ranks, where each has its own"
@@ -150,8 +150,8 @@ def with_wrong_vjps(graph: Tape, cotangents: Sequence[Array | None], trial: Tria
 def at_collectives(graph: Tape) -> Iterator[Trial]:
     """Mistakes at the collectives of one line and of one input together.
 
-    Then come those at all of a name, as who errs does so more than once; then at each by itself, as
-    one line of a helper may serve several.
+    Then come those at all collectives of a name, as a mistake is often repeated; then at each by
+    itself, as one line of a helper may serve several.
     """
     lines = [line for line in graph.lines if line[0].name in OWN]
     by_name: dict[str, list[Step]] = {name: [] for name in OWN}

@@ -45,7 +45,8 @@ class Values:
         return cls(graph.recording.arrays, flows, turns)
 
     def run_after(self, number: int, what: str) -> str:
-        """The run of a line from which two values of one name are, if they are from one run."""
+        """The runs by which a line made `what` later or earlier than a value, in words; empty
+        unless it made both."""
         numbers, place = self.turns.get(number, ((), 0))
         others = [k for k, n in enumerate(numbers) if what == f"#{n}"]
         if not others:
@@ -71,7 +72,7 @@ class Edge:
     """One input of one operation, and what flows through it, in double precision."""
 
     OUTPUT, INCOMING, WHOLE, COMPOSED, VALUE = -1, -2, -3, -4, -5
-    """Positions of what is not an input of an operation.
+    """Positions of edges that are not an input of an operation.
 
     OUTPUT: its output. INCOMING: what comes in for an output of the call. WHOLE: the gradient of an
     input of the call, without a factor that the operation reads, or in place of which the gradient
@@ -154,7 +155,8 @@ class Edge:
 
     @property
     def summed(self) -> int:
-        """How many elements a sum, a mean or a broadcast adds up to one here; 1 if none are."""
+        """The number of elements that a sum, a mean or a broadcast adds up to one here; 1 if it
+        adds none."""
         shapes = [self.right.shape, *map(np.shape, self.given)]
         sizes = [max(int(np.prod(shape)), 1) for shape in shapes]
         return max(sizes) // min(sizes)
@@ -198,7 +200,7 @@ def edges_of(
 
     The outputs of the call come first, whatever the steps. Last come the gradients of the inputs,
     each with every factor that broadcasts to it. `pending` holds what flows to the outputs, and in
-    the end to the inputs. `is_wide`: the edges know the cotangents of all values.
+    the end to the inputs. `is_wide`: the edges have the cotangents of all values.
     """
     recording, arrays = graph.recording, graph.recording.arrays
     values = Values.of(graph, cotangents, is_wide)
@@ -371,8 +373,8 @@ DERIVATIVES: dict[str, Callable[[Array], Any]] = {
 }
 
 AS_A_WHOLE = 0.7
-"""By how much another derivative of a function as a whole is less far-fetched than one of an
-operation inside of it."""
+"""Another derivative of a whole function costs this much less than one of an operation inside it:
+it is less far-fetched."""
 
 FORGETS = "forgets to multiply by {other}"
 DERIVATIVE_ALONE = "does not multiply by the gradient that flows into {op}"
@@ -384,7 +386,7 @@ MONOMIALS = {
     ("divide", 1): (-1, -2, 1),
     ("subtract", 1): (-1, 0, 0),
 }
-"""By operation and position, see `Edge.monomial`."""
+"""The exponents in `Edge.monomial`, by operation and position."""
 
 
 def derivative_alone(edge: Edge) -> Iterator[Candidate]:

@@ -1,6 +1,6 @@
 """Which entries of the Jacobian are wrong: by rows if there is a tape, otherwise by columns.
 
-Rows come from the tape and vjps alone, columns from differences.
+Rows come only from the tape and vjps, columns from differences.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ MOST_JACOBIAN_ENTRIES = 2**25
 """Entries of a Jacobian that mode ``full`` computes at most."""
 FAR_OFF = 2.0**-20
 """An entry that is off by this share of the largest of its row is listed as it is, as its element
-is known to be wrong: rounding is as much only where 32 bits of the row cancel. What is a smaller
-share of the element's error is measured."""
+is known to be wrong: rounding is as much only where 32 bits of the row cancel. An entry that is a
+smaller share of the element's error is measured."""
 TAPED = 2.0**-48
 """The rounding of an entry of the tape that is a product of few numbers, relative to itself."""
 
@@ -52,11 +52,11 @@ class WrongEntries:
 
     entries: Sequence[Entry] = ()
     wrong: dict[int, Array] = field(default_factory=dict)
-    """By input, a mask of the elements known to be wrong; all False for an input that is right."""
+    """A mask of the elements known to be wrong, by input; all False for an input that is right."""
     exhaustive: bool = True
-    """Whether there are no more."""
+    """Whether the list is complete."""
     jacobians: dict[int, tuple[Array, Array]] = field(default_factory=dict)
-    """By input, the Jacobian or its diagonal, and its bounds, as far as differences gave it."""
+    """The Jacobian or its diagonal, and its bounds, by input, as far as differences gave it."""
 
     @classmethod
     def of(cls, probe: Probe) -> WrongEntries:
@@ -256,7 +256,7 @@ def input_by_columns(
 ) -> tuple[tuple[Array, Array] | None, list[Entry]]:
     """The Jacobian of one input or its diagonal, if the budget allows, and the wrong entries.
 
-    `alone` is a probe of this input alone.
+    `alone` is a probe of only this input.
     """
     point, x, known = prober.point, prober.point.x[number], None
     claimed = None

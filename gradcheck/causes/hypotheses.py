@@ -1,6 +1,6 @@
 """The likely cause of a wrong gradient: what the tape explains, otherwise a formula.
 
-A formula gives the right gradient by what backward gives: a factor, a term, another order, another
+A formula gets the right gradient from that of backward: a factor, a term, another order, another
 input's gradient. The first one that holds, element by element and for two random cotangents, is the
 cause: the simplest come first.
 """
@@ -94,7 +94,8 @@ def likely_causes(
 
 
 def with_their_inputs(found: Sequence[Diagnosis], wrong: Sequence[str]) -> Iterator[Diagnosis]:
-    """The causes; one that does not explain all wrong inputs says which, and what is left."""
+    """The causes; one that does not explain all wrong inputs says which it explains, and which
+    remain."""
     explained = {name for cause in found for name in cause.inputs}
     left = ", ".join(name for name in wrong if name not in explained)
     rest = f"; the gradient of {left} is wrong as well" if left else ""
@@ -110,7 +111,7 @@ def right_gradients(
     jacobians: Mapping[int, tuple[Array, Array]],
     cotangents: Sequence[Array],
 ) -> dict[int, tuple[Array, Array]]:
-    """By moved input, the right gradients for some cotangents and their bounds, where known."""
+    """The right gradients for some cotangents and their bounds, where known, by moved input."""
     found = {}
     if comparison is not None:
         taped = zip(*map(point.by_tape, cotangents), strict=True)
@@ -153,7 +154,7 @@ class Evidence:
         self.bounds = bounds + ROUNDING * abs(truth).max(axis=axes, keepdims=True, initial=0.0)
         self.analytic = self.claimed(number)
         self.outputs: dict[str, Array] = {}
-        """By name: ``out`` if there is only one, or ``out[1]``."""
+        """The outputs by name: ``out`` if there is only one, otherwise ``out[1]``."""
         self.cotangents: dict[str, Array] = {}
         active = point.outputs.active
         for k in active:
@@ -162,7 +163,7 @@ class Evidence:
             self.cotangents[name] = np.stack([wide(point.outputs.split(u)[k]) for u, _ in claims])
 
     def claimed(self, number: int) -> Array:
-        """The gradients of an input that backward gives."""
+        """Backward's gradients of an input."""
         return np.stack([gradients[number] for _, gradients in self.claims])
 
     def diagnoses(self, families: Sequence[FormulaFamily]) -> list[Diagnosis]:
@@ -186,7 +187,7 @@ class Evidence:
         return bool((abs(values - self.truth) <= self.bounds).all())
 
     def factor(self, values: Array, added: Array | float = 0.0) -> float:
-        """The simplest factor by which the largest of `values`, with what is added, is right.
+        """The simplest factor by which the largest of `values`, with the added term, is right.
 
         0 if there is none.
         """
@@ -269,7 +270,7 @@ def parts(s: Evidence) -> Iterator[Formula]:
 
 # --------------------------------------------------------------------------- rearranged
 def swapped(s: Evidence) -> Iterator[Formula]:
-    """That of another wrong input."""
+    """The gradient of another wrong input."""
     for k, (name, x) in enumerate(s.inputs.items()):
         if k in s.wrong and k != s.number and x.shape == s.x.shape:
             text = f"numeric = the gradient that backward gives for {name}"

@@ -95,7 +95,8 @@ class Mistake:
     places: frozenset[Any]
     """Everywhere it is made, see `Edge.place`."""
     when: str = ""
-    """In which runs of its line it is made, as in a loop, if it is not in one alone."""
+    """The runs of its line in which the mistake is made, if the line runs more than once, as in a
+    loop."""
 
     @classmethod
     def at(cls, edge: Edge, candidate: Candidate, along: Array, right: Array) -> Mistake:
@@ -152,7 +153,7 @@ class Cause(NamedTuple):
     cost: float
     explains: frozenset[int] = frozenset()
     spoils: int = 0
-    """How many inputs it would change whose gradient is right."""
+    """The number of inputs with a right gradient that it would change."""
     residual: float = 0.0
     """How far it is off, relative to the largest error."""
 
@@ -169,7 +170,7 @@ class Cause(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """Some wrong inputs, and what a mistake that explains all of them agrees with."""
+    """Some wrong inputs, and the values that a mistake that explains all of them must reproduce."""
 
     inputs: Sequence[int]
     errors: Array
@@ -206,7 +207,7 @@ class Claimed:
         self.error = error[0]
         largest = float(abs(error).max(initial=0))
         self.bound = rounding + EXACT_TO * largest or SMALLEST["float64"]
-        """How far apart may be what reproduces the claim."""
+        """The distance from backward's gradient at which a cause still reproduces it."""
         drawn = np.maximum(abs(error[:independent]) / self.bound, 1.0)
         self.wrong = drawn.size >= LEAST_NUMBERS and LEAST_DIGITS <= np.log10(drawn).sum() < np.inf
         if not self.wrong:  # rounding is not measured where both agree to many digits
@@ -288,8 +289,8 @@ class CauseSearch:
         """The mistakes that reproduce the claim for some of the wrong inputs.
 
         First those that explain all wrong inputs at once, also if they are made each time that a
-        line is run. What is left is explained input by input, also by pairs of mistakes. The search
-        ends where the walks that it may take are used up.
+        line is run. The remaining inputs are explained one by one, also by pairs of mistakes. The
+        search ends where the walks that it may take are used up.
         """
         graph, wrong = self.graph, self.wrong
         size = sum(array.size for array in graph.recording.arrays)
@@ -320,8 +321,7 @@ class CauseSearch:
         return [cause for cause in found if not (cause.spoils and cause.explains <= scaled)]
 
     def is_affine(self) -> bool:
-        """Whether what backward gives is affine in the cotangent, as it is with every mistake that
-        is made on the tape."""
+        """Whether backward is affine in the cotangent, as it is with every mistake on the tape."""
         (u, of_u), (v, of_v), *_ = self.claims
         both, zero = self.point.vjp(u + v), self.point.vjp(0 * u)
         screen = max(SCREEN, SCREEN_UNITS * self.graph.coarsest)
@@ -400,7 +400,7 @@ class CauseSearch:
     def projected(
         self, groups: Sequence[Group], ruled: set[Step], is_wide: bool = False
     ) -> list[list[Mistake]]:
-        """Per group, the shares of all edges, and all candidates of operations in `ruled`; or the
+        """The shares of all edges, and all candidates of operations in `ruled`, per group; or the
         wider ones."""
         graph, cotangents = self.graph, self.cotangents[0]
         found = [list[Mistake]() for _ in groups]
@@ -471,8 +471,8 @@ class CauseSearch:
         return found
 
     def residuals(self, cause: Cause) -> dict[int, float]:
-        """By input, how far a cause is from the claim in bounds, for the cotangents until it fits
-        no wrong input."""
+        """The distance of a cause from backward's gradient, in error bounds, by input, for the
+        cotangents until it fits no wrong input."""
         worst = dict.fromkeys(self.claimed, 0.0)
         for draw, cotangents in enumerate(self.cotangents):
             gradients = mistaken_gradients(self.graph, cotangents, cause)

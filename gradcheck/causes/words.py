@@ -183,8 +183,7 @@ RULES = {
     Edge.INCOMING: "its gradient is wrong",
     Edge.WHOLE: "here",
 }
-"""The text below the line of a mistake, by position; for an input it says that the rule is
-wrong."""
+"""The text below the line of a mistake, by position; for an input: that the rule is wrong."""
 
 
 def sentence(mistake: Mistake, factor: float, called: str) -> tuple[str, str, str]:
@@ -231,7 +230,8 @@ def factor_text(value: float, simple: int = SIMPLE) -> str:
 
 
 def in_step_with(fix: Fix, wrong: Sequence[str], diagnosis: Sequence[Diagnosis]) -> list[Diagnosis]:
-    """The diagnoses beside an edit of backward that makes the gradients of `wrong` inputs right.
+    """The diagnoses to report with an edit of backward that makes the gradients of `wrong` inputs
+    right.
 
     A cause that explains all of these says what the edit means in forward, and a broken contract
     what the gradients are off by. Otherwise one slip had several causes, or none: the edit is the

@@ -1,2 +1,2 @@
-"""From a problem to a verdict: what backward claims, held against the tape and against
+"""From a problem to a verdict: what backward claims, compared with the tape and with
 differences."""

@@ -1,5 +1,5 @@
-"""Rules that a backward must keep beside being the derivative: each broken one is a code with what
-was seen.
+"""Rules that a backward must keep besides being the derivative. Each broken one is a code with the
+evidence.
 
 The last is that a gradient is computed well: in the dtypes that the layer itself computes in, casts
 and all, it may
@@ -65,7 +65,7 @@ DRAWS = 3
 
 @dataclass
 class Contracts:
-    """The rules, held against one problem at one point."""
+    """The rules, checked on one problem at one point."""
 
     at: Point
     random: np.random.Generator
@@ -174,7 +174,7 @@ class Contracts:
         return diagnosis_if(bool(names), "GC110", text, names)
 
     def rounding(self, cotangent: Array) -> list[float]:
-        """Per moved input, how far an entry of the gradient may be off by rounding at most.
+        """The largest error that rounding can cause in an entry of the gradient, per moved input.
 
         A backward that cannot be observed may round terms as large as the outputs over the inputs,
         to the dtype of inputs or outputs or to float32: if a gradient cancels, only that rounding
@@ -233,7 +233,7 @@ class Contracts:
 def diagnosis_if(
     broken: bool, code: str, text: str, names: tuple[str, ...] = ()
 ) -> list[Diagnosis]:
-    """One diagnosis if a contract is broken, else none."""
+    """One diagnosis if a contract is broken, otherwise none."""
     return [Diagnosis.of(code, text, names)] if broken else []
 
 
@@ -342,8 +342,7 @@ def opaque_bound(x: Array, terms: Array, gradient: Array, epsilon: float) -> flo
 
 
 def lost_digits(point: Point, entries: Sequence[Entry], name: str) -> str:
-    """How many decimal digits are lost in the worst of some entries, of how many that a dtype
-    has."""
+    """The decimal digits lost in the worst of some entries, out of those that the dtype has."""
     errors = [abs(e.analytic - e.numeric) / abs(e.numeric) for e in entries if e.numeric]
     casts = sorted(cast for cast in point.runs.left_out if EPSILON[cast] > EPSILON[name])
     text = digits(max([e for e in errors if e == e], default=1.0), name)
@@ -351,7 +350,7 @@ def lost_digits(point: Point, entries: Sequence[Entry], name: str) -> str:
 
 
 def digits(error: float, name: str) -> str:
-    """How many decimal digits a relative error leaves, of how many that a dtype has."""
+    """The decimal digits that a relative error leaves, out of those that the dtype has."""
     known = round(-np.log10(EPSILON[name]))
     lost = min(max(round(known + np.log10(error)), 1), known) if error else 1
     return f"right, but {lost} of {known} digits are lost in {name}"

@@ -1,4 +1,4 @@
-"""Backwards that are declared not to be the derivative: where they are not what they should be."""
+"""Backwards that are declared not to be the derivative: where they break the declaration."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def gradients(
 def sloping_element(problem: Problem, random: np.random.Generator) -> tuple[Index | None, bool]:
     """The first element of the output with a slope other than 1, and whether any is in steps.
 
-    The outputs at two small moves, one 64 times the other, are held against those at the point. In
+    The outputs at two small moves, one 64 times the other, are compared with those at the point. In
     steps they do not change, or jump by as much for both; along a slope they change in proportion.
     A function of steps may be the identity elsewhere, like a threshold that lets large values
     through; there the cotangent is rightly passed on.

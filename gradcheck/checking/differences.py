@@ -140,7 +140,7 @@ class Line:
 # ----------------------------------------------------- the derivative
 @dataclass(frozen=True)
 class Interval:
-    """Per row, a value and its error bound; one of inf knows nothing."""
+    """A value and its error bound, per row; a bound of inf means that nothing is known."""
 
     value: Array
     bar: Array
@@ -156,8 +156,8 @@ class Derivative:
     kinked: Array
     """Rows whose slopes on both sides differ, or that jump at the point."""
     nearby: Array
-    """The largest slope at any step, as far as it stands out of the noise: what a stationary point
-    is small beside."""
+    """The largest slope at any step, as far as it is above the noise: at a stationary point slopes
+    are small compared with it."""
     largest: Array
     """The largest change of the row at any step."""
     noise: Array
@@ -203,8 +203,8 @@ def derivative_of(line: Line, noise: Array) -> Derivative:
 
 
 def extrapolated(values: Array, ratio: float, bars: Array) -> tuple[Array, Array]:
-    """Values at steps without the part that grows by a `ratio` from each to the next, and what bars
-    are left."""
+    """Values at steps without the part that grows by a `ratio` from each to the next, and the
+    remaining error bounds."""
     bars = (ratio * bars[:-1] + bars[1:]) / (ratio - 1)
     return (ratio * values[:-1] - values[1:]) / (ratio - 1), bars
 

@@ -18,7 +18,7 @@ DOMAINS: Mapping[str, tuple[float, float]] = {
     "acosh": (1.1, 3.0),
     "logit": (0.1, 0.9),
 }
-"""By operation, a range in which it and its derivative are finite."""
+"""A range in which an operation and its derivative are finite, by operation."""
 
 
 def advice(problem: Problem) -> str:

@@ -1,4 +1,5 @@
-"""At which elements operations (max, relu, sort …) have kinks, and which gradients are right there.
+"""The elements at which operations (max, relu, sort …) have kinks, and the gradients that are right
+there.
 
 The table KINKED says at which. A gradient is one of many at a kink (an element of Clarke's
 subdifferential, 1983) only if along every direction it is between the derivatives at points as near
@@ -75,7 +76,7 @@ MOST_NAMED = 3
 """Places that a sentence names."""
 NEAR_STEP = -15
 NEAR = RATIO**NEAR_STEP
-"""How far off the points are, relative to the inputs' scale: rounding (2^-52) does not lead across
+"""The distance of the points, relative to the inputs' scale: rounding (2^-52) does not lead across
 a kink, curvature of the inputs' scale changes a slope by this share (2^-30) alone."""
 AT_ZERO = (2.0**-300, 2.0**-120, 2.0**-60)
 """Distances for elements that are exactly 0, which have no scale: the first that the outputs
@@ -178,7 +179,7 @@ def at_kinks(prober: Prober, found: CheckOutcome, masks: Masks) -> CheckOutcome:
 
 
 def wrong_beside(prober: Prober, masks: Masks) -> CheckOutcome | None:
-    """FAIL if backward is wrong at a point beside, on either side."""
+    """FAIL if backward is wrong at a nearby point on either side."""
     direction = prober.point.direction(prober.random, masks)
     for sign in (1.0, -1.0):
         try:
@@ -218,7 +219,7 @@ class Outside:
 
     entries: NumpyArray
     shares: NumpyArray
-    """Per direction and group."""
+    """The share of each group, per direction."""
 
     @property
     def any(self) -> bool:
@@ -236,30 +237,30 @@ class Slopes:
     group by group for sums of these."""
 
     rows: NumpyArray
-    """Per point and number of the inputs; NaN where unknown. Points 2k and 2k + 1 lie ahead and
-    behind along move k."""
+    """A slope per point and number of the inputs; NaN where unknown. Points 2k and 2k + 1 lie ahead
+    and behind along move k."""
     moves: NumpyArray
     groups: NumpyArray
-    """Per number its group; −1 for those that do not move."""
+    """The group of each number; −1 for those that do not move."""
     tolerance: NumpyArray
-    """Per number: what curvature and rounding change."""
+    """The change that curvature and rounding cause, per number."""
     further: bool = False
     """Whether the points are as many as are ever taken: then what was not seen may lie beyond by as
     much as the pieces that were are apart."""
 
     @cached_property
     def count(self) -> int:
-        """How many groups there are."""
+        """The number of groups."""
         return int(self.groups.max(initial=-1)) + 1
 
     @cached_property
     def missing(self) -> NumpyArray:
-        """The numbers of which no slope is known."""
+        """The numbers whose slopes are unknown."""
         return np.asarray(np.isnan(self.rows).all(axis=0))
 
     @cached_property
     def ends(self) -> tuple[NumpyArray, NumpyArray]:
-        """Per number, the least and the largest slope."""
+        """The least and the largest slope, per number."""
         return extremes_of(self.rows)
 
     @cached_property
@@ -275,7 +276,7 @@ class Slopes:
 
     @cached_property
     def shared(self) -> NumpyArray:
-        """The slopes along each of the first directions over each group alone, per point."""
+        """The slopes along each of the first directions, restricted to each group, per point."""
         return np.array(
             [
                 [self.grouped(row * move) for row in self.rows]
@@ -292,7 +293,7 @@ class Slopes:
 
     @cached_property
     def complete(self) -> NumpyArray:
-        """Per group, whether the slopes ahead and behind are the whole range."""
+        """Whether the slopes ahead and behind are the whole range, per group."""
         low, high = extremes_of(self.shared, axis=1)
         known = [k for k in range(len(self.shared)) if 2 * k + 1 < len(self.rows)]
         ahead, behind = (np.array([self.shared[k, 2 * k + side] for k in known]) for side in (0, 1))
@@ -397,7 +398,8 @@ class Nearby:
         return left == 0 or left == self.count_kinked(NEAR)
 
     def count_kinked(self, at_zero: float) -> int:
-        """How many elements feed an operation at its kink once those that are 0 have moved."""
+        """The number of elements that feed an operation at its kink once those that are 0 have
+        moved."""
         x = points_beside(self.point, self.as_arrays(self.directions[0]), at_zero, 0.0)[0]
         tape = self.point.recorded(self.point.at(x))
         kinked = np.zeros(self.free.shape, bool)
@@ -595,7 +597,7 @@ def points_beside(
 
 # -------------------------------------------- which elements are tied
 def groups_of(point: Point, free: NumpyArray) -> tuple[NumpyArray, NumpyArray, NumpyArray]:
-    """Per number the group that it belongs to, −1 for those that do not move; whether it feeds
+    """The group that each number belongs to, −1 for those that do not move; whether it feeds
     several rows of one operation, or is in a group with one that does; and a sign: in the direction
     of these signs the elements of a group's rows grow.
 
@@ -671,7 +673,7 @@ def element_of(nearby: Nearby, number: int) -> str:
 
 
 def sides_of(slopes: Slopes, nearby: Nearby, number: int) -> str:
-    """The slopes on both sides of an element if there is one on each, else the least and the
+    """The slopes on both sides of an element if there is one on each, otherwise the least and the
     largest nearby."""
     steps = np.stack([sign * move[number] for move in nearby.moves for sign in (1, -1)])
     low, high = slopes.ends
@@ -746,7 +748,8 @@ def slopes_of_sides(
     point: Point, number: int, index: int, cotangent: Array
 ) -> dict[str, tuple[float, float]]:
     """The slopes of the weighted outputs on both sides along one element: ±inf where they grow
-    without bound, else those at the smallest step, and how far they are from those at the next."""
+    without bound, otherwise those at the smallest step, and how far they are from those at the
+    next."""
     size = float(point.scales[number].reshape(-1)[index])
     line = point.line(point.along_element(number, index, size), cotangent)
     line.extend(SMALL_STEPS)
@@ -770,7 +773,7 @@ class Kink(NamedTuple):
     name: str
     """The name of the operation."""
     inputs: list[Array]
-    """Per input of the call, which of its elements those depend on."""
+    """For each input of the call: the elements of it that those depend on."""
     weights: list[Array]
     labelled: list[Array]
     """Per input, what flows back to it from random numbers at these elements, and from these times
@@ -963,7 +966,7 @@ def row_labels(name: str, values: Sequence[Any], axis: Any) -> NumpyArray:
 
 
 def window_labels(a: Arguments) -> NumpyArray:
-    """Per element, the label of the window in which it is tied; 0 where there are several such
+    """The label of the window in which each element is tied; 0 where there are several such
     windows, or none."""
     near, places = ties_of_windows(a)
     x, counts = a.values[0], near.shape[: a.values[0].ndim]
@@ -978,7 +981,7 @@ ALONG_AXIS = {"argsort"}
 
 
 def elements_at_kinks(graph: Tape, step: Any) -> tuple[Sequence[Any], NumpyArray]:
-    """Per argument of an operation or decision, which of its elements are at a kink, and labels of
+    """The elements that are at a kink, for each argument of an operation or decision, and labels of
     its rows."""
     arrays, units = graph.recording.arrays, []
     if isinstance(step, Step):
@@ -1009,8 +1012,8 @@ def elements_at_kinks(graph: Tape, step: Any) -> tuple[Sequence[Any], NumpyArray
 
 
 def kinked_by_tape(point: Point, cotangent: Array | None = None) -> list[Array] | None:
-    """Per moved input the elements that feed an operation at its kink, as the tape tells; None if
-    none do.
+    """The elements that feed an operation at its kink according to the tape, per moved input; None
+    if none do.
 
     Args:
         cotangent: one without zeros, if the tape's gradient for one is wanted anyway.

@@ -90,7 +90,7 @@ def array_and_element(arrays: Sequence[Array], position: int) -> tuple[int, int]
 
 
 def only(number: int, value: Array, arrays: Sequence[Array]) -> list[Array | None]:
-    """A direction, or masks, over `arrays` of which one alone takes part."""
+    """A direction, or masks, over `arrays`, only one of which takes part."""
     return [value if k == number else None for k in range(len(arrays))]
 
 
@@ -120,7 +120,7 @@ def directional_derivative(gradients: Sequence[Array], direction: Direction) -> 
 
 # ----------------------------------------------- a check at its point
 class OutOfTimeError(BaseException):
-    """The deadline of a check is over: what catches the errors of a layer lets it through."""
+    """The deadline of a check is over: handlers for a layer's errors do not catch it."""
 
 
 @dataclass
@@ -139,7 +139,7 @@ class Spent:
         return self.evaluations + self.vjps
 
     def on(self, evaluations: int = 0, vjps: int = 0) -> None:
-        """Count what is about to be run. Raises OutOfTimeError once the deadline is over."""
+        """Count a run that is about to start. Raises OutOfTimeError once the deadline is over."""
         if time.monotonic() > self.deadline:
             raise OutOfTimeError
         self.evaluations += evaluations
@@ -212,7 +212,7 @@ class FlatOutputs:
         return self.held(even_weights(self.vector.size, random))
 
     def held(self, cotangent: Array) -> Array:
-        """A flat cotangent as the outputs' dtypes can hold it: what backward is given."""
+        """A flat cotangent rounded to the outputs' dtypes, as backward gets it."""
         parts = self.split(cotangent)
         return flat_real([part for part in parts if part is not None])
 
@@ -256,7 +256,7 @@ class Point:
         self.given = coarsest(self.those_moved(problem.inputs))
         """The epsilon of the coarsest input that is moved, as it was given."""
         self.may_round = may_round or self.given > EPS
-        """Whether what nothing sees may round to float32."""
+        """Whether unobserved code may round to float32."""
         self.runs = problem.runs
         """The function as it is where casts cannot be left out, as nothing sees them or the layer
         does not work without."""
@@ -320,7 +320,7 @@ class Point:
 
     @property
     def casts_left_out(self) -> bool:
-        """Whether what was run so far had casts to fewer digits, which were left out."""
+        """Whether the runs so far had casts to fewer digits, which were left out."""
         return bool(self.runs.left_out)
 
     @property
@@ -393,7 +393,7 @@ class Point:
         return found
 
     def free_elements(self, masks: Sequence[Array | None] | None = None) -> list[Array]:
-        """Per moved input, which elements in its mask, or of all, are moved."""
+        """The elements that are moved, per moved input: all, or those in its mask."""
         given = self.everywhere if masks is None else masks
         pairs = zip(given, self.infinite, strict=True)
         return [held & False if mask is None else mask & ~held for mask, held in pairs]
@@ -623,8 +623,8 @@ class Point:
         return Measured(compute, self.epsilon, random, plain, self.problem.nondet)
 
     def recorded_again(self, inputs: Sequence[Array], change: Change, own: bool) -> Recording:
-        """The call at these inputs, every result on the way changed. Raises what the call raises,
-        which did not raise before."""
+        """The call at these inputs, every result on the way changed. Raises the exception of the
+        call, which did not raise before."""
         self.spent.on(evaluations=1)
         again = self.runs.recording(inputs, change, own)
         assert again is not None

@@ -62,7 +62,7 @@ PERTURBATION_SIZES = {
     EPSILON["float16"]: 2.0**-6,
     EPSILON["bfloat16"]: 2.0**-4,
 }
-"""By the epsilon of the coarsest dtype of a computation, how large perturbations are: far above
+"""The size of perturbations, by the epsilon of the coarsest dtype of a computation: far above
 epsilon, so that rounding does not show beside them, and far below 1, so that a result responds in
 proportion."""
 LOST = {epsilon: size ** (1 / 3) for epsilon, size in PERTURBATION_SIZES.items()}
@@ -137,7 +137,7 @@ def finite(arrays: Iterable[Array | None]) -> bool:
 
 
 def distance(a: Array, b: Array) -> Array:
-    """|a − b|; 0 where both are equal, infinities included; inf where one alone is not finite."""
+    """|a − b|; 0 where both are equal, infinities included; inf where only one is not finite."""
     with np.errstate(invalid="ignore"):
         apart = abs(a - b) if a.dtype.kind != "b" else 1.0 * (a != b)
     return np.where(a == b, 0.0, np.where(np.isnan(apart), np.inf, apart))
@@ -269,8 +269,8 @@ class Measured:
         return [np.maximum(b, change) for b, change in zip(before, changes, strict=True)]
 
     def bounds(self, absolute: bool = False) -> list[Array]:
-        """Per array and entry, η: what rounding makes of it at most; inf where no digit is known,
-        unless η is wanted as an `absolute` error."""
+        """η per array and entry: the largest error that rounding can cause; inf where no digit is
+        known, unless η is wanted as an `absolute` error."""
         rows = zip(self.plain, self.responses, self.finer, self.lost(), strict=True)
         return [self.bound(p, r, f, lost, absolute) for p, r, f, lost in rows]
 
@@ -301,15 +301,15 @@ class Measured:
         return bound + FEW * self.epsilon * (size + SMALLEST["float64"])
 
     def lost(self) -> list[Array]:
-        """Per array, the entries that respond out of proportion."""
+        """The entries that respond out of proportion, per array."""
         return [
             r > LOST[self.epsilon] * abs(p) for p, r in zip(self.plain, self.responses, strict=True)
         ]
 
 
 def median_response(response: Array, size: Array) -> Array:
-    """Per row the median of the relative responses, those of lost entries left out; 0 where all
-    are."""
+    """The median of the relative responses per row, without those of lost entries; 0 where all are
+    lost."""
     relative = response / np.where(size > 0, size, 1.0)
     rows = np.where(response <= UNKNOWN * size, relative, np.inf).reshape(-1, size.shape[-1])
     rows.sort(axis=-1)

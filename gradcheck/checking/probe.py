@@ -70,8 +70,8 @@ MOST_DRAWS = 8
 """Perturbed runs at most until a disagreement counts. In fewer than one check of 1e15 all of an
 entry's are small by chance."""
 MOST_PROBES = 3
-"""Probes over all steps that are taken where the first ones do not tell: along some directions
-nothing is seen."""
+"""Probes over all steps that are made if the first ones are not conclusive: along some directions
+nothing is visible."""
 OTHERS, SLOPE_STEP = 2, RATIO ** BRIEF[-1]
 """Directions along which the outputs' sizes are seen, by one step each: of 1,000 outputs none is
 then small by chance by more than a factor of 10 (along one direction, of 1,000)."""
@@ -90,9 +90,10 @@ STANDS_OUT = 1e6
 """An output counts in a projection as if its derivative were at least this many of its error
 bounds: all those lost in noise together widen the bound by one millionth of their number."""
 NEAREST = RATIO ** USUAL[0]
-"""At which the sides of a kink are seen that the differences do not resolve."""
+"""The step at which both sides of a kink are seen where the differences do not resolve it."""
 SAME_PIECE = 1e-5
-"""By how much the slopes of one smooth piece may differ over this step, relative to the larger."""
+"""The largest difference between the slopes of one smooth piece over this step, relative to the
+larger."""
 SMALLEST_SIZE = math.sqrt(SMALLEST["float64"])
 """Least size of an output in a projection: cotangents must leave room for the derivatives."""
 
@@ -115,8 +116,8 @@ class DifferenceEstimate:
     value: float
     bar: float
     scale: float
-    """How large a derivative nearby is: |uᵀJ d| within a thousandth of the inputs' scale. Beside it
-    a stationary point is seen to be one."""
+    """How large a derivative nearby is: |uᵀJ d| within a thousandth of the inputs' scale. Compared
+    with it, a stationary point is recognised as one."""
     gap: float = math.inf
     """How far apart both sides may be: the size of a kink that would not have shown."""
     allowed: float = 0.0
@@ -128,7 +129,7 @@ class DifferenceEstimate:
         return abs(derivative - self.value) <= self.bar + self.allowed + bar
 
     def excludes(self, derivative: float) -> bool:
-        """Whether it lies outside of the bar, and outside of what either side allows."""
+        """Whether it lies outside of the error bound, and outside of what either side allows."""
         return not abs(derivative - self.value) <= self.bar + self.gap + self.allowed
 
 
@@ -361,7 +362,7 @@ class Probe:
     claim: BackwardEstimate
     seen: DifferenceEstimate
     by_rows: bool
-    """Whether the derivative is that of every output, not that of their weighted sum alone."""
+    """Whether the derivative is that of every output, not only that of their weighted sum."""
     comparison: Comparison | None
     """The tape's comparison entry by entry, if it is independent evidence."""
     decision: Ruling
@@ -374,7 +375,7 @@ class Probe:
 
     @property
     def wrong(self) -> Sequence[Array] | None:
-        """Per moved input, the entries that the tape rejects; None if there are none."""
+        """The entries that the tape rejects, per moved input; None if there are none."""
         return None if self.comparison is None else self.comparison.wrong
 
     @property
@@ -424,8 +425,8 @@ class Prober:
     def look(
         self, masks: Masks | None = None, *, by_rows: bool = False, without: Array | None = None
     ) -> Probe:
-        """A brief probe; where that does not tell, probes over all steps, until one does or two say
-        the same: FAIL by the differences is not believed once. The arguments are those of
+        """A brief probe; if that is not conclusive, probes over all steps, until one is or two
+        agree: a single FAIL by the differences does not count. The arguments are those of
         `probe`."""
         first = self.probe(masks, whole=self.point.searches, by_rows=by_rows, without=without)
         if first.conclusive and not (first.kinked and self.point.tape is None):
@@ -486,8 +487,8 @@ class Prober:
         )
 
     def noise(self, line: Line, whole: bool) -> Array:
-        """The rounding error of every row; that of every output is measured along one direction
-        alone."""
+        """The rounding error of every row; that of every output is measured along only one
+        direction."""
         point, rows = self.point, self.noises.get(whole) if line.weights is None else None
         if rows is not None:
             return rows
@@ -621,7 +622,7 @@ class Prober:
 # ------------------------------------------------------ what is found
 @dataclass
 class CheckOutcome:
-    """A verdict, and what it hangs on."""
+    """A verdict, and the facts that it depends on."""
 
     verdict: Status
     why: str = ""

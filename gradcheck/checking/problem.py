@@ -77,7 +77,7 @@ FixSearch = Callable[[], Fix | None]
 
 
 def no_fix() -> Fix | None:
-    """No fix, where none is sought."""
+    """Return no fix, for checks that do not search for one."""
     return None
 
 
@@ -135,7 +135,7 @@ class Problem:
         return element(*self.located(name, index))
 
     def axis(self, name: str, number: int) -> str:
-        """An axis of an input or output, as the layer knows it."""
+        """An axis of an input or output, as the layer names it."""
         ranked = name in self.ranked
         return "the ranks" if ranked and not number else f"axis {number - ranked}"
 

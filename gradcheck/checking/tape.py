@@ -107,9 +107,9 @@ class Tape:
 
     @cached_property
     def composed(self) -> dict[Step, list[Step]]:
-        """By its last operation, the operations of each function of one value that several of them
-        compute, two of which are not linear, such as 1 / (1 + exp(−x)). Nothing else reads what
-        they compute on the way."""
+        """Functions of one value that several operations compute, such as 1 / (1 + exp(−x)): from
+        the last operation to all of them. At least two of them are not linear. Nothing else reads
+        what they compute on the way."""
         arrays, origin = self.recording.arrays, dict[int, int]()
         members, readers = dict[int, Step](), dict[int, set[int]]()
         for step in self.recording.steps:
@@ -168,8 +168,8 @@ class Tape:
         return starts
 
     def walk(self, pending: dict[int, Array]) -> Iterator[Passed]:
-        """The operations that cotangents reach, the last one first. What the caller changes in
-        `pulled` flows on.
+        """The operations that cotangents reach, the last one first. Changes that the caller makes
+        in `pulled` flow on.
 
         `pending` are the cotangents of any values, by number; in the end, those of the inputs.
         """
@@ -210,7 +210,7 @@ class Tape:
 
 
 def linear(step: Step) -> bool:
-    """Whether an operation is linear in its one operand, up to what is added."""
+    """Whether an operation is linear in its one operand, up to a constant."""
     scales = step.name == "multiply" or (step.name == "divide" and step.edges[0] >= 0)
     return (scales and sum(e >= 0 for e in step.edges) == 1) or step.name in {
         *MOVES,

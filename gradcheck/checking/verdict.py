@@ -43,11 +43,11 @@ class Check:
     seed: int
     rtol: float
     certify: bool
-    """Whether what one projection cannot show is looked at as well."""
+    """Whether errors that a single projection cannot show are searched for as well."""
     precision: Precision
     may_round: bool = False
-    """Whether unrecorded code may round to float32, to find out whether that is all that is
-    wrong."""
+    """Whether unrecorded code may round to float32, to find out whether rounding is the only
+    mistake."""
     worst: float = 0.0
     certified: bool = False
     point: Point = field(init=False)
@@ -138,7 +138,7 @@ class Check:
         )
 
     def failed(self, probe: Probe) -> CheckOutcome:
-        """FAIL for what a probe shows, if the function has a derivative, whose slopes along two
+        """FAIL for the evidence of a probe, if the function has a derivative: its slopes along two
         directions add up to that along their sum. Where pieces meet, as in a median of equal
         numbers, the function may be smooth along every line, and they do not."""
         if self.point.tape is None:
@@ -192,7 +192,7 @@ class Check:
         return CheckOutcome(Status.PASS, marks=marks, probe=probe)
 
     def without_tape(self, probe: Probe, masks: Masks | None) -> CheckOutcome:
-        """A second direction and cotangent, and what is looked at by itself."""
+        """A second direction and cotangent, and the parts that are probed separately."""
         second = self.prober.look(masks)
         if second.decision is Ruling.FAIL and not second.kinked:
             return self.failed(second)
@@ -280,7 +280,7 @@ class Check:
         )
 
     def pieces_meet(self) -> CheckOutcome:
-        """Undecided where pieces meet and no tape tells which."""
+        """Undecided where pieces meet and no tape shows which."""
         if self.point.searches:
             return undecided(VerdictReason.SEARCH)
         recorded = self.point.recorded(self.point.inputs) is not None

@@ -1,5 +1,5 @@
-"""The command line. Commands are loaded when they are used, so that each pays for its own imports
-alone.
+"""The command line. Commands are loaded when they are used, so that each pays only for its own
+imports.
 """
 
 from __future__ import annotations
@@ -101,8 +101,7 @@ class LazyGroup(click.Group):
             formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
 
     def invoke(self, context: click.Context) -> Any:
-        """Run the command; what it cannot do as asked for, and what the system refuses it, is no
-        bug.
+        """Run the command; wrong requests and refusals of the system are not reported as bugs.
 
         Raises Refused: there was such a thing.
         """
@@ -117,7 +116,7 @@ class LazyGroup(click.Group):
             raise refused from error
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
-        """Run the command line. What goes wrong ends in a message and an exit code, never in a
+        """Run the command line. Every error ends in a message and an exit code, never in a
         traceback.
         """
         standalone = kwargs.pop("standalone_mode", True)
@@ -147,7 +146,7 @@ class LazyGroup(click.Group):
 
 
 def unknown_command(name: str) -> str:
-    """Return what to say of a command that there is not."""
+    """Return the message for an unknown command."""
     if name in OTHER_COMMANDS:
         return f"There is no command {name!r}: {OTHER_COMMANDS[name]}."
     near = nearest(name, COMMANDS)

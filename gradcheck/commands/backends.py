@@ -55,8 +55,8 @@ def backends(context: click.Context) -> None:
 @backends.command()
 @click.argument("names", nargs=-1, required=True, metavar="BACKEND@VERSION...")
 def add(names: tuple[str, ...]) -> None:
-    """Make the environment of a release, such as paddle@3.0.0, with uv if it is there, else with
-    venv and pip.
+    """Make the environment of a release, such as paddle@3.0.0, with uv if it is there, otherwise
+    with venv and pip.
     """
     require_releases(names)
     for name in names:
@@ -118,7 +118,7 @@ def require_releases(names: Iterable[str]) -> None:
 
 
 def problem_of(place: BackendPlace) -> str:
-    """Return what goes wrong with a first case on a backend; empty if nothing does."""
+    """Return the error of a first case on a backend; empty if it passes."""
     from gradcheck.run.in_case import warm_up_case
     from gradcheck.run.runner import Runner, RunnerError
 

@@ -50,7 +50,7 @@ def stop_for_bug(report: str) -> NoReturn:
 
 
 def keep(report: str) -> str:
-    """Keep a report in ``.gradcheck``, or else among the temporary files.
+    """Keep a report in ``.gradcheck``, otherwise among the temporary files.
 
     Returns:
         Where it is; where no file can be had, the report itself.

@@ -153,7 +153,7 @@ def signature_in(reference: str, target: Any, backend: Backend) -> LayerSignatur
 def import_layer(reference: str, named: str = "") -> tuple[Any, Backend]:
     """Import a layer, and return it with its backend: naming it is permission to run its module.
 
-    `named` is a backend or framework that the user names, if any. What the module prints goes to
+    `named` is a backend or framework that the user names, if any. Output of the module goes to
     stderr. Raises UserError: there is no such layer, its module cannot be imported, or neither its
     code nor the user says of which framework it is, or that has no backend.
     """

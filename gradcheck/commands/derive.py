@@ -184,7 +184,7 @@ def refuse(derived: Derived) -> int:
 
 
 def checked_at(derived: Derived) -> str:
-    """A comment that says at what the code was checked."""
+    """A comment with the sizes at which the code was checked."""
     sizes = dict.fromkeys(place.rpartition(" in ")[0] for place in derived.checked_at)
     return f"# PASS at {'; '.join(sizes)}, in float64 and float32"
 

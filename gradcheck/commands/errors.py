@@ -87,7 +87,7 @@ def meant_option(error: click.NoSuchOption) -> str:
 
 
 LEAST_ALIKE = 0.8
-"""How alike two options are, as difflib tells, of which one is the other with a slip of the pen."""
+"""How alike two options are, as difflib measures it, if one may be a misspelling of the other."""
 
 
 # ------------------------------------------------------------------------- what the system refuses
@@ -97,13 +97,13 @@ REFUSALS = NO_ROOM | {
     errno.EACCES, errno.EPERM, errno.EROFS, errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR,
     errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN,
 }  # fmt: skip
-"""Errors that do not come of what we ask for, but of what is there: rights, room, limits."""
+"""Errors that the system causes, not our request: permissions, disk space, limits."""
 LONGEST_FILE_NAME = 200
 """Characters of a file's name that a message shows: what the system refuses may be its length."""
 
 
 class Refused(click.ClickException):
-    """The system refuses what a command needs, or it is not as the user asks for it."""
+    """The system refuses something that a command needs, or a file is not as the user says."""
 
     def __init__(self, message: str, status: int = USAGE) -> None:
         super().__init__(message)
@@ -147,8 +147,8 @@ def prepare_streams() -> None:
     """See that all three standard streams are open, and that stdout shows any character, as itself
     or as its escape.
 
-    The number of one that is closed would go to the next file that is opened, and what is printed
-    would go into it.
+    The number of a closed one would go to the next file that is opened, and output would go into
+    it.
 
     Raises:
         Refused: stdout is closed.
@@ -168,7 +168,7 @@ def prepare_streams() -> None:
 
 
 def drop_unwritten() -> None:
-    """Give up what a stream could not write, so that Python does not try once more at its end."""
+    """Drop the text that a stream could not write, so that Python does not try again at exit."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()

@@ -247,7 +247,7 @@ def show_case(asked: ExploreOptions, case: Case) -> int:
 
 
 def progress(search: Search) -> str:
-    """Return where a search stands, in one line."""
+    """Return the progress of a search, in one line."""
     failing = "no failure so far"
     if search.smallest is not None:
         failing = f"a failure with {count(search.smallest.numbers, 'number')}"

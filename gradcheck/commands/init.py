@@ -19,7 +19,7 @@ from gradcheck.support.user_error import UserError
 
 SCHEMA_FILE = "gradcheck.schema.json"
 MODELINE = f"# yaml-language-server: $schema=./{SCHEMA_FILE}\n"
-"""Tells editors what a spec file may hold."""
+"""Tells editors the schema of the file."""
 
 
 @click.command()
@@ -68,8 +68,8 @@ def init(github: bool, framework: str | None) -> None:
 WHEEL = "./gradcheck-*.whl"
 """A wheel that the project holds."""
 PIP_FIRST = {"torch": "torch --index-url https://download.pytorch.org/whl/cpu && pip install "}
-"""PyTorch's index has builds for a CPU; those of PyPI, which pip takes where it does not reach that
-one, need gigabytes of CUDA."""
+"""PyTorch's index has builds for a CPU; the builds on PyPI, pip's default, need gigabytes of
+CUDA."""
 
 
 def with_extra(source: str, extra: str) -> str:
@@ -80,11 +80,11 @@ def with_extra(source: str, extra: str) -> str:
 
 
 def source_of_gradcheck() -> str:
-    """Return what pip installs gradcheck from on another machine.
+    """Return the source from which pip installs gradcheck on another machine.
 
     It is the git address from which it was installed here (PEP 610), otherwise a wheel in the
-    project. Never a name on the package index: nobody owns it before the first release, and who
-    takes it would run code in the users' CI.
+    project. Never a name on the package index: nobody owns it before the first release, and whoever
+    takes it would run code in users' CI.
     """
     from importlib.metadata import distribution  # takes as long as all else here
 
@@ -96,7 +96,7 @@ def source_of_gradcheck() -> str:
 
 
 def write(path: Path, text: str) -> None:
-    """Write a file that is not there yet, and say what was done."""
+    """Write a file unless it exists, and report which."""
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         with path.open("x", encoding="utf-8") as file:

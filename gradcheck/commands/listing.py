@@ -42,10 +42,10 @@ def list_all(
     uncovered: bool,
     as_json: bool,
 ) -> None:
-    """List scenarios: id, title, tags, and where each stands; or rules, codes or backends.
+    """List scenarios: id, title, tags, and where each is; or rules, codes or backends.
 
-    Without a PATH, the scenarios of the project: of the files that [tool.gradcheck] names, or else
-    of all *.grad.yaml files below its root. An ID that the project has not may be one of
+    Without a PATH, the scenarios of the project: of the files that [tool.gradcheck] names,
+    otherwise of all *.grad.yaml files below its root. An ID that the project has not may be one of
     gradcheck's own. `list rules` has the rules of the documents with the number of bundled
     scenarios that assert each; with --uncovered the exit status is 1 if there is anything to print.
     """
@@ -70,7 +70,7 @@ def list_all(
 
 @dataclass(frozen=True)
 class ListedRow:
-    """Something that is listed: its name, the rest of its line, and what programs get."""
+    """A listed item: its name, the rest of its line, and its JSON object."""
 
     name: str
     text: str
@@ -90,7 +90,7 @@ def scenario_rows(
 
 
 def row_of(scenario: Scenario) -> ListedRow:
-    """Return what is listed of a scenario."""
+    """Return the listed items of a scenario."""
     path = shown_path(scenario.path)
     tags = f"  [{', '.join(scenario.tags)}]" if scenario.tags else ""
     data = {
@@ -106,7 +106,7 @@ def row_of(scenario: Scenario) -> ListedRow:
 
 
 def rule_rows() -> list[ListedRow]:
-    """Return what is listed of each rule."""
+    """Return the listed items of each rule."""
     scenarios, rows = bundled_scenarios(), []
     for rule, document in iterate_rules(load_catalogue()):
         number = len(scenarios_citing(rule, scenarios))
@@ -128,7 +128,7 @@ def uncovered_rows() -> list[ListedRow]:
 
 
 def code_rows() -> list[ListedRow]:
-    """Return what is listed of each diagnosis code."""
+    """Return the listed items of each diagnosis code."""
     return [
         ListedRow(code, row.title, {"code": code, "title": row.title})
         for code, row in CODES.items()
@@ -136,7 +136,7 @@ def code_rows() -> list[ListedRow]:
 
 
 def backend_rows() -> list[ListedRow]:
-    """Return what is listed of each backend."""
+    """Return the listed items of each backend."""
     return [
         ListedRow(
             name, f"{version}  {safe(state)}", {"backend": name, "version": version, "state": state}
@@ -146,4 +146,4 @@ def backend_rows() -> list[ListedRow]:
 
 
 SUBJECTS = {"rules": rule_rows, "codes": code_rows, "backends": backend_rows}
-"""Words in place of paths and ids: what is listed instead of scenarios."""
+"""Words in place of paths and ids that select other lists than that of scenarios."""

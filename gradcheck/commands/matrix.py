@@ -44,7 +44,7 @@ from gradcheck.support.user_error import UserError
 
 
 class ProgressOnly(PlainScreen):
-    """A screen that shows progress alone: the results of the run go into the matrix."""
+    """A screen that shows only progress: the results of the run go into the matrix."""
 
     def show(self, result: Result) -> None:
         """Nothing."""

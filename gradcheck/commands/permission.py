@@ -22,10 +22,10 @@ REFUSALS_SHOWN = 20
 
 
 class Permission(NamedTuple):
-    """Permission to run code from specs and modules: who gives it, and for which code."""
+    """Permission to run code from specs and modules: its source, and the code that it covers."""
 
     for_all: bool
-    """By --allow-code, or by the environment."""
+    """Whether --allow-code or the environment gives it."""
     by_variable: bool
     project: Project
 

@@ -76,7 +76,8 @@ USUAL_SETTINGS = RunSettings()
 def make_executor(
     executor: str = "local", jobs: int = 1, limited: bool = True
 ) -> Runner | DaskExecutor:
-    """Return what runs the cases: processes here, or a cluster, for which `jobs` is a limit or not.
+    """Return the executor of the cases: processes here, or a cluster, for which `jobs` may be a
+    limit.
 
     Raises RunnerError: no cluster answers.
     """
@@ -158,7 +159,7 @@ def leave_at_once(number: int, frame: object) -> None:
 
 @contextmanager
 def stopped_by_signals(executor: Executor) -> Iterator[None]:
-    """Have the first signal end the run in order, and a second one the command at once."""
+    """Let the first signal end the run in order, and a second one the command at once."""
     before: dict[int, Any] = {}
 
     def stop(number: int, frame: object) -> None:
@@ -178,7 +179,7 @@ def stopped_by_signals(executor: Executor) -> Iterator[None]:
 
 # ------------------------------------------------------------------------------------------ showing
 def make_screen(options: ScreenOptions, again_options: str) -> PlainScreen | RichScreen:
-    """Return what shows the run: results on stdout, progress on stderr."""
+    """Return the screen of the run: results on stdout, progress on stderr."""
     is_terminal = sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
     colored = is_colored(options.color, is_terminal)
     shared: dict[str, Any] = {
@@ -256,7 +257,7 @@ class Problems:
 
     @contextmanager
     def noted(self, report: str) -> Iterator[None]:
-        """Print and note what goes wrong with a report, which costs none of the others."""
+        """Print and note the error of a report; the others are still written."""
         try:
             yield
         except (OSError, UserError) as error:
@@ -277,7 +278,7 @@ def write_reports(
 ) -> None:
     """Write reports, by format and path; on GitHub Actions also into its log.
 
-    `again` are the options with which one of the cases runs again as it ran here. Raises
+    `again` are the options that repeat one of the cases under the same conditions. Raises
     SystemExit: one could not be written.
     """
     on_github = bool(os.environ.get("GITHUB_ACTIONS"))

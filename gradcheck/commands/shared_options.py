@@ -1,4 +1,4 @@
-"""Options that several commands have: what a shell completes of them, and what their values mean.
+"""Options that several commands have: their completion in a shell, and the meaning of their values.
 
 Loads no model.
 """
@@ -23,7 +23,7 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 # ------------------------------------------------------------------------- what a shell completes
 def begun(words: Iterable[str], typed: str) -> list[CompletionItem]:
-    """Return the words that begin with what is typed."""
+    """Return the words that begin with the typed text."""
     return [CompletionItem(word) for word in words if word.startswith(typed)]
 
 

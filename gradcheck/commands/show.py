@@ -31,7 +31,7 @@ from gradcheck.support.suggest import nearest
 from gradcheck.support.user_error import UserError
 
 DIGITS = str.maketrans("OIL", "011")
-"""Letters in a code that stand for digits."""
+"""Letters in a code that were typed in place of digits."""
 LISTS = "`gradcheck list`, `gradcheck list rules` and `gradcheck list codes` show what there is"
 
 
@@ -171,7 +171,7 @@ def source(scenario: Scenario, spec: SpecFile) -> str:
 def without_intro(lines: Sequence[str], indentation: int) -> Sequence[str]:
     """Return lines without those at the end that introduce what follows them.
 
-    These are empty, or comments that stand further left than the keys at `indentation`.
+    These are empty, or comments that are further left than the keys at `indentation`.
     """
     end = len(lines)
     for line in reversed(lines):

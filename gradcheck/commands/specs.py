@@ -189,7 +189,7 @@ def read_bundled() -> list[SpecFile]:
 
 
 def with_releases(cases: Sequence[Case], as_version: str = "") -> list[Case]:
-    """Return cases that know what is recorded of their release, where they are of the suite.
+    """Return cases with the deviations recorded for their release, if they are in the suite.
 
     `as_version` is the release whose file is read, in place of that of the version that runs.
     Raises UserError: that release was not run.
@@ -228,10 +228,10 @@ def annotate(mistakes: Iterable[Diagnostic]) -> None:
 def find_specs(
     paths: Sequence[str], project: Project | None = None, *, bundled: bool = False
 ) -> tuple[list[Path], list[Diagnostic]]:
-    """Return the spec files that paths of the command line mean, and what is wrong with those.
+    """Return the spec files that paths of the command line mean, and the mistakes in them.
 
     Without paths, those of gradcheck (`bundled`) or of the current project: what its settings name,
-    or else all below its root. Raises ConfigError: the settings cannot be used.
+    otherwise all below its root. Raises ConfigError: the settings cannot be used.
     """
     if bundled and paths:
         raise UserError(

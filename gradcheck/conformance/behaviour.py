@@ -1,4 +1,4 @@
-"""The behaviour of a backend compared with what is expected of it, in one word."""
+"""A backend's behaviour compared with the expected one, in one word."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rule catalogue: what the bundled scenarios hold implementations to.
+"""The rule catalogue: the rules that the bundled scenarios check implementations against.
 
 A file of ``specs/rules/`` has the rules of one document, or those that no document has. A scenario
 cites a rule with a tag that is the rule's id, so ``gradcheck run --bundled -t RULE`` runs the
@@ -24,7 +24,7 @@ class _Strict(BaseModel):
 
 
 class Rule(_Strict):
-    """One statement of a document, or one that no document has."""
+    """One statement, of a document or of our own."""
 
     id: TagName
     class_: ExpectationClass = Field(alias="class")
@@ -119,9 +119,9 @@ def scenarios_citing(rule: Rule, scenarios: Iterable[Scenario]) -> list[Scenario
 
 
 def class_of(rule: Rule, scenario: Scenario) -> ExpectationClass:
-    """Return whose expectation it is that a scenario holds of a rule.
+    """Return the class of a scenario's expectation about a rule: whose statement it is.
 
-    The scenario's own class counts for the rules of pages alone: what no page says is the same for
-    all scenarios.
+    The scenario's own class counts only for the rules of pages: all others are the same for all
+    scenarios.
     """
     return (scenario.class_ or rule.class_) if rule.quote else rule.class_

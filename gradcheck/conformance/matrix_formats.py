@@ -52,7 +52,7 @@ def describe_note(note: Note, matrix: RuleMatrix) -> str:
 
 
 def select_legend(matrix: RuleMatrix) -> list[tuple[Behaviour, str]]:
-    """Return the words that the matrix has, and what they mean."""
+    """Return the words in the matrix, and their meanings."""
     used = {cell.behaviour for row in matrix.rows for cell in row.cells.values()}
     return [(behaviour, meaning) for behaviour, meaning in MEANING.items() if behaviour in used]
 

@@ -47,7 +47,7 @@ def _compare_end(documented: Result, observed: Observed, reason: str) -> Result:
 def _compare_run(
     case: Case, documented: Result, observed: Observed, reason: str, run: Callable[[Case], Result]
 ) -> Result:
-    """Run the case with what is pinned in place of what is documented."""
+    """Run the case with the recorded deviation in place of the documented behaviour."""
     pinned = run(case.expecting(observed))
     if pinned.status in AS_DOCUMENTED:
         return _expected_failure(documented, reason)
@@ -57,13 +57,14 @@ def _compare_run(
 
 
 def _expected_failure(documented: Result, reason: str) -> Result:
-    """Return XFAIL with the reason, and with what the run as documented said."""
+    """Return XFAIL with the reason, and with the outcome of the run as documented."""
     update = {"status": Status.XFAIL, "message": reason, "details": _details(documented)}
     return documented.model_copy(update=update)
 
 
 def _neither(documented: Result, last: Result, reason: str, expected: str) -> Result:
-    """Return the failure of a backend that does neither what is documented nor what is pinned."""
+    """Return the failure of a backend whose behaviour is neither the documented nor the recorded
+    one."""
     neither = f"does neither what is documented nor what was observed ({reason})"
     update = {
         "status": last.status if last.status in (Status.CRASH, Status.TIMEOUT) else Status.FAIL,

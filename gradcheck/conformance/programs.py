@@ -1,4 +1,4 @@
-"""Plain programs that show which sentences releases break: they need Paddle alone.
+"""Plain programs that show which sentences releases break: they need nothing but Paddle.
 
 ``specs/programs/RULE.py`` shows the rule of that name. Comments at its end have what it prints, by
 release: ``# 3.3.1: None``. ``tests/specs/test_programs.py`` runs them. The findings of

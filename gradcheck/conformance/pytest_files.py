@@ -1,8 +1,8 @@
 """The documents' scenarios as plain pytest files, which need Paddle and no gradcheck.
 
-A scenario at a point of its matrix is a test. What the release file records is ``xfail`` with its
-reason; what kills the process or does not end is not run. A gradient is held by central differences
-at the scenario's inputs.
+A scenario at a point of its matrix is a test. A recorded deviation is an ``xfail`` with its reason;
+one that kills the process or does not end is not run. A gradient is held by central differences at
+the scenario's inputs.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ NOT_EXPORTED = {"bfloat16", "float16"}
 def export_files(cases: Iterable[Case], release: ReleaseFile) -> dict[str, str]:
     """Return the test files of some cases, with the two that they share, by name.
 
-    `release` is what is recorded of the release that they will run on.
+    `release` is the record of the release that they will run on.
     """
     tests: dict[str, list[str]] = {}
     for case in cases:

@@ -60,10 +60,10 @@ def require_recordable(cases: Sequence[Case], path: str) -> None:
 
 
 def write_release_file(path: Path, cases: Sequence[Case], results: Sequence[Result]) -> None:
-    """Write what the backend of some cases did.
+    """Write the behaviour of the backend of some cases.
 
     Entries that the run confirmed stay as they are, and so do those of scenarios that it left out;
-    what is new has a reason that begins with `UNREAD`. The file's own `run` is the last one of the
+    new entries have a reason that begins with `UNREAD`. The file's own `run` is the last one of the
     whole suite.
 
     Raises UserError: the file cannot be written.
@@ -135,7 +135,7 @@ def entry_data(entry: BackendExpectation) -> dict[str, Any]:
 
 # --------------------------------------------------------------------------- text
 def run_of(case: Case) -> dict[str, str]:
-    """Return what a release file says of the run that a case is of."""
+    """Return the description of a case's run for a release file."""
     return {
         "date": str(date.today()),
         "python": python_of(case),

@@ -67,7 +67,8 @@ class ReleaseFile(Format):
         default={}, description="Scenario → what the release does instead, and why."
     )
     holds: Annotated[tuple[str, ...], LAX] = Field(
-        default=(), description="Scenarios that ran and hold. What is in neither list was not run."
+        default=(),
+        description="Scenarios that ran and hold. A scenario in neither list was not run.",
     )
 
     def has_run(self, scenario: str) -> bool:
@@ -110,7 +111,7 @@ def read_release(path: Path) -> ReleaseFile:
 
 
 def find_release(version: str, framework: str = "paddle") -> str:
-    """Return the release whose file is read for a version: its own, or else the newest.
+    """Return the release whose file is read for a version: its own, otherwise the newest.
 
     A develop build calls itself 0.0.0, and a release without a file was not run: both are compared
     with the newest recorded release of the framework. Empty if it has none yet.
@@ -133,7 +134,7 @@ def require_recorded(release: str, framework: str = "paddle") -> str:
 
 # --------------------------------------------------------------------------- cases
 def with_recorded_deviations(cases: Sequence[Case], as_version: str = "") -> list[Case]:
-    """Return cases whose bundled scenarios know what is recorded of their release.
+    """Return cases whose bundled scenarios have the deviations recorded for their release.
 
     `as_version` is the release whose file is read, in place of that of the version that runs.
     Raises UserError: that release was not run.

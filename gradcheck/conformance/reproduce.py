@@ -44,7 +44,7 @@ def write_program(case: Case) -> str:
     """Return the program of a scenario, for the parameters of the case.
 
     Raises:
-        NoProgramError: no deviation is known, or only one in words, or the gradient check alone
+        NoProgramError: no deviation is known, or only one in words, or only the gradient check
             shows it.
     """
     scenario = case.scenario
@@ -69,7 +69,7 @@ def write_program(case: Case) -> str:
 
 
 def known_deviations(scenario: Scenario) -> list[tuple[BackendExpectation, str]]:
-    """Return what is known that Paddle does otherwise, and the releases that do it, in words."""
+    """Return the known deviations of Paddle, and the releases that have them, in words."""
     entries = [
         (entry, entry.versions or "in every release")
         for entry in scenario.entries_of("paddle")
@@ -88,7 +88,8 @@ def known_deviations(scenario: Scenario) -> list[tuple[BackendExpectation, str]]
 
 
 def is_visible(documented: Expect, entry: BackendExpectation) -> bool:
-    """Whether what is observed differs from what is documented in more than a message's words."""
+    """Whether the observed behaviour differs from the documented one in more than a message's
+    words."""
     if classify_deviation(documented, entry) is not Behaviour.OTHER_ERROR:
         return True
     assert entry.observed is not None

@@ -317,7 +317,7 @@ def describe_backends(backends: Sequence[str], columns: Sequence[str]) -> str:
         return "every release"
 
     def run(numbered: tuple[int, str]) -> tuple[int, str]:
-        """Key that columns next to each other share if they are of one kind."""
+        """A key that neighbouring columns of one kind share."""
         position, backend = numbered
         return columns.index(backend) - position, kind_of(backend)
 

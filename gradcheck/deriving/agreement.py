@@ -26,8 +26,8 @@ from pylayer.watch import Observer, watched
 from pylayer.watch.numpy_recording import Code, recording_numpy
 
 AGREEMENT = 1e-9
-"""The share of the largest entry by which a gradient may be off: float64 leaves some 1e-13, and no
-slip of a formula is so small."""
+"""The share of the largest entry by which a gradient may be off: rounding in float64 leaves some
+1e-13, and no mistake in a formula is that small."""
 
 
 class Everything(Observer):

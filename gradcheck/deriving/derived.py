@@ -39,7 +39,7 @@ GradientCheck = Callable[..., Any]
 """`gradcheck.check`, which this room lies below."""
 
 CHECKED_SIZES = 2
-"""Sizes beside the given ones at which a derived backward is checked."""
+"""Sizes at which a derived backward is checked, besides the given ones."""
 MOST_EDITS_ALONE = 6_000
 """Edits that are tried where only a fix is wanted."""
 numbers = count(1)
@@ -56,7 +56,7 @@ class Derived:
     """The lines of its backward."""
     diff: str = ""
     """The change of the user's file: the one edit of a backward that repairs it, if there is one,
-    else the whole backward. Empty for a function, and where backward is right."""
+    otherwise the whole backward. Empty for a function, and where backward is right."""
     checked_at: tuple[str, ...] = ()
     """The shapes and dtypes at which gradcheck passed it: ``x=3x4, w=4 in float64``."""
     refused: str = ""
@@ -178,7 +178,7 @@ def derived_of(traced: Trace, check: GradientCheck, name: str, inputs_only: bool
 def traced_call(
     call: LayerCall, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> tuple[LayerCall, Trace]:
-    """A call with its trace: that of Tensors, or, if a function takes arrays alone, of these.
+    """A call with its trace, over Tensors, or over arrays if the function takes only arrays.
 
     Raises NotDerived: forward cannot be traced.
     """
@@ -239,8 +239,8 @@ def require_pass(made: Any, call: LayerCall, dtype: str, check: GradientCheck) -
 
 
 def guards_of(made: Any, call: LayerCall, check: GradientCheck) -> dict[str, Any]:
-    """The options for which a derived backward holds with the given value alone, because the
-    trace went where the option led it."""
+    """The options for which a derived backward holds only with the given value, because the trace
+    took the branch that the option selects."""
     given = call.named
     guards = {name: value for name, value in given.items() if isinstance(value, str)}
     for name, changed in call.with_other_options():

@@ -1,8 +1,7 @@
 """How operations are written: in Paddle's names, or in NumPy's.
 
-A rule's result is the text, with the values of its names put in. Of keywords, those are left out
-whose value is None or False. An operation without a rule is the call of the library's function of
-that name.
+A rule's result is the text, with the values of its names put in. Keywords whose value is None or
+False are left out. An operation without a rule is the call of the library's function of that name.
 """
 
 from __future__ import annotations
@@ -182,7 +181,7 @@ def library_rules(calls: str) -> dict[str, list[TextRule]]:
 
 # --------------------------------------------------------------------------- what rules ask
 def short(axis: Any, x: Traced) -> Any:
-    """An axis as people write it: one alone without a list, the last one as −1."""
+    """An axis as people write it: a single one without a list, the last one as −1."""
     if isinstance(axis, (list, tuple)) and len(axis) == 1:
         axis = axis[0]
     return -1 if type(axis) is int and axis == x.ndim - 1 > 0 else axis
@@ -259,9 +258,9 @@ def first_row(index: Any) -> Any:
 
 
 def is_once(index: Any) -> bool:
-    """Whether an index has no place twice: it is of numbers and slices, or one mask.
+    """Whether an index selects no place twice: it consists of numbers and slices, or of one mask.
 
-    Raises NotDerived: a mask, or a slice, is beside positions.
+    Raises NotDerived: a mask, or a slice, is next to positions.
     """
     found, parts = rows(index), index_parts(index)
     masks = [part for part in found if isinstance(part, Traced) and part.array.dtype.kind == "b"]
@@ -271,7 +270,8 @@ def is_once(index: Any) -> bool:
 
 
 def along_rows(index: Any) -> int | None:
-    """The axis of positions that are a list, beside whole axes alone; None of other indices."""
+    """The axis indexed by a list of positions, where all other axes are whole; None for other
+    indices."""
     found, parts = rows(index), index_parts(index)
     others = [part for part in parts if part is not found[0]]
     is_list = len(np.shape(getattr(found[0], "array", found[0]))) == 1

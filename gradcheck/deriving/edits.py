@@ -40,8 +40,9 @@ EDITS: list[tuple[int, tuple[type, ...], str]] = [
     (PUT_IN, (ast.expr,), "{e}.t() | {e}.swapaxes(-1, -2) | {part}"),
     (LAST, (ast.expr,), "{e} * ({part}) | {e} + {name} | {e} - {name} | {name} - {e}"),
 ]
-"""How plain an edit is, of which expressions or operators, and the new texts. Of a name in braces
-that stands for several texts, each is tried; `e` is the expression, in parentheses."""
+"""The cost of an edit (plain ones first), the expressions or operators that it replaces, and the
+new texts. If a name in braces stands for several texts, each of them is tried; `e` is the
+expression, in parentheses."""
 TEMPLATES = [
     (
         tier,

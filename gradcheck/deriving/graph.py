@@ -146,7 +146,7 @@ IN_OTHER_SHAPES = (
     *("getitem", "scattered_at", "concat", "stack", "split", "unbind", "einsum_explicit"),
     *("bmm", "fold", "unfold", "pad", "tile", "diagonal", "positions", "one_hot"),
 )
-"""Operations whose result has a size of an argument by chance alone."""
+"""Operations whose result has the size of an argument only by chance."""
 
 
 def sourced_sizes(node: Node) -> tuple[Any, ...]:

@@ -1,4 +1,4 @@
-"""Plain numbers that know where they come from: a size, an argument of forward, or arithmetic on
+"""Plain numbers that record where they come from: a size, an argument of forward, or arithmetic on
 these.
 
 A traced forward computes with them as with any number. The printed backward then says

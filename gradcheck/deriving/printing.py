@@ -1,7 +1,7 @@
 """The text of a backward: the values of a trace as Python's expressions, in the names of forward.
 
-A value that forward names is saved and read by that name; any other value is written out. What is
-used more than once, and what is long, gets a name. A backward is written twice: the first time
+A value that forward names is saved and read by that name; any other value is written out. A value
+that is used more than once, or is long, gets a name. A backward is written twice: the first time
 shows how often each value is used, and what is saved.
 """
 
@@ -143,7 +143,7 @@ class Printer:
         ]
 
     def gradient(self, name: str, node: Node | None) -> str:
-        """The expression of the gradient of an input: beside others, a variable."""
+        """The expression of the gradient of an input: a variable if there are several gradients."""
         given = self.trace.inputs[name]
         if node is None:
             zeros = [list(sourced_sizes(given))]
@@ -162,7 +162,7 @@ class Printer:
         return node in self.names or node.operation in ("cotangent", "input", "constant")
 
     def is_written(self, node: Node) -> bool:
-        """Whether a value is written out; one with a sign alone is no more than its operand."""
+        """Whether a value is written out; a leaf with its sign changed is not."""
         if node.operation == "neg" and self.is_leaf(node.arguments[0].traced):
             return False
         return not self.is_leaf(node) and node not in self.variables
@@ -203,7 +203,7 @@ class Printer:
 
     def known_numbers(self) -> dict[Any, str]:
         """The numbers, shapes and counts of elements that can be read in backward, by their keys:
-        the first of the values at hand that has them, else attributes of ctx."""
+        the first of the values at hand that has them, otherwise attributes of ctx."""
         attributes = self.trace.attributes.items()
         known = {keys_in(value): f"ctx.{name}" for name, value in attributes}
         for node, name in reversed(self.readable().items()):
@@ -392,7 +392,7 @@ class Filling(ast.NodeTransformer):
         return self.printer.value(self.scope[name.id]) if name.id in self.scope else name
 
     def visit_Call(self, call: ast.Call) -> ast.expr:
-        """A call: of a helper its result, of an operation that one."""
+        """A call of a helper or of an operation."""
         if not isinstance(call.func, ast.Name):
             self.generic_visit(call)
             call.keywords = [k for k in call.keywords if not is_left_out(k.value)]
@@ -427,7 +427,7 @@ def plain(value: Any) -> ast.expr:
 
 
 def is_left_out(value: ast.expr) -> bool:
-    """Whether a keyword of this value says nothing."""
+    """Whether a keyword with this value can be left out."""
     return isinstance(value, ast.Constant) and (value.value is None or value.value is False)
 
 

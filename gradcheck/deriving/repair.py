@@ -1,7 +1,7 @@
 """The one edit of a user's backward that makes it right.
 
-A candidate is called at one point against the traced gradients; one that agrees there is held
-against others: other values, other sizes, other options. gradcheck itself then decides.
+A candidate is called at one point against the traced gradients; one that agrees there is tried at
+others: other values, other sizes, other options. gradcheck itself then decides.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ from pylayer.watch.numpy_recording import Code
 
 OTHER_VALUES = 2
 OTHER_SIZES = 3
-"""Points, beside the given one, at which an edit has to agree."""
+"""Points at which an edit has to agree, besides the given one."""
 MOST_EDITS = 600
 """Edits that are tried: measured on tests/bench/derive.py, more find 1 % more."""
 SAME_VALUE = 1e-12
-"""The share by which a variable of backward may differ from the value that it is."""
+"""The share by which a variable of backward may differ from the value that it represents."""
 
 MOVED = "0.7 - 1.3 * ({0}) * ({0})"
 """Another value for an expression, which moves all of its entries: no scale, sign or mean taken
@@ -290,7 +290,7 @@ def reaches(changes: Array, wrong: Array) -> bool:
 
 @contextmanager
 def edited(place: ast.expr, expression: ast.expr) -> Iterator[None]:
-    """A block in which an expression of a tree is another."""
+    """A block in which another expression takes the place of one in a tree."""
     for node in ast.walk(expression):
         if isinstance(node, (ast.expr, ast.keyword)):
             ast.copy_location(node, place)

@@ -149,7 +149,7 @@ def is_led_by_ones(shape: Sequence[Any], x: Traced) -> bool:
 
 
 def swaps_last(axes: Sequence[int]) -> bool:
-    """Whether an order of axes swaps the last two alone."""
+    """Whether an order of axes swaps only the last two."""
     count = len(axes)
     return count > 1 and list(axes) == [*range(count - 2), count - 1, count - 2]
 

@@ -3,7 +3,7 @@ written.
 
 A pattern is an expression of operations: ``x - y`` is ``subtract(x, y)``, ``-x`` is ``neg(x)``.
 The names k and n match numbers, x, y and z Tensors, all others anything; ``*rest`` matches the
-arguments that are left. Factors and terms match in either order.
+remaining arguments. Factors and terms match in either order.
 """
 
 from __future__ import annotations

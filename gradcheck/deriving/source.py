@@ -1,4 +1,4 @@
-"""Source text: where a function is in its file, and changes of it that leave the rest alone."""
+"""Source text: where a function is in its file, and how to change it without touching the rest."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class SourceText:
     text: str
     first_line: int = 1
     encoding: str = ""
-    """That of the file; empty for code that is in no file."""
+    """The encoding of the file; empty for code that is not in a file."""
 
     @property
     def lines(self) -> list[str]:
@@ -122,8 +122,8 @@ def source_of_file(path: str) -> SourceText:
 
 
 def source_of_function(function: Any) -> tuple[SourceText, ast.Module]:
-    """The source around a function, and its tree: that of its file, or, in a file that is not
-    Python's, that of the function alone.
+    """The source around a function, and its tree: those of its file, or, in a file that is not
+    Python, of the function alone.
 
     Raises:
         NotDerived: it is not known.

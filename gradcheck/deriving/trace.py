@@ -53,7 +53,8 @@ class Trace:
 
     call: LayerCall
     arguments: dict[str, Any]
-    """By name, what forward got: Tensors of the trace, and plain numbers with their source."""
+    """The arguments that forward got, by name: Tensors of the trace, and plain numbers with their
+    source."""
     returned: list[Any]
     """The Tensors that forward returned."""
     locals: dict[str, Any]
@@ -82,7 +83,7 @@ class Trace:
 
     @property
     def gradient_slots(self) -> Sequence[str]:
-        """The arguments that backward returns a gradient for, in order: the Tensors alone; all of
+        """The arguments that backward returns a gradient for, in order: only the Tensors; all of
         them in a framework whose layers are played."""
         return [*(self.gradients if self.call.played is None else self.arguments)]
 
@@ -223,7 +224,8 @@ def traced_outputs(tracer: Tracer, returned: Any) -> list[Any]:
 
 
 def cotangent_names(call: LayerCall, outputs: Sequence[Any], local: Mapping[str, Any]) -> list[str]:
-    """The names of the cotangents: those in the user's backward, else ``d`` and the output's."""
+    """The names of the cotangents: those in the user's backward, otherwise ``d`` and the output's
+    name."""
     backward = vars(call.subject).get("backward") if call.is_layer else None
     if backward is not None:
         parameters = inspect.signature(call.subject.backward).parameters.values()

@@ -152,7 +152,7 @@ class Tracer:
             raise NotDerived("it stops a gradient, by detach or no_grad")
 
     def replaced(self, old: Any, new: Any) -> Any:
-        """Have a Tensor stand for the result of an operation in place."""
+        """Let a Tensor represent the result of an operation in place."""
         old.__dict__["traced"], old.array = new.traced, new.array
         return old
 

@@ -45,7 +45,7 @@ class WrittenBackward:
     result: str
     """The name that forward gives to what it returns; empty if it needs none."""
     guards: dict[str, Any] = field(default_factory=dict)
-    """The arguments of forward, and the values for which alone the backward is right."""
+    """Arguments of forward, with the only values for which the backward is right."""
 
 
 def print_backward(trace: Trace, inputs_only: bool = False) -> WrittenBackward:
@@ -101,7 +101,7 @@ def printed(trace: Trace, dialect: Dialect, inputs_only: bool) -> WrittenBackwar
 def written_twice(
     trace: Trace, dialect: Dialect, names: Mapping[Node, str], is_fixed: bool = False
 ) -> Printer:
-    """A printer that has written everything, and knew how often each value is used."""
+    """A printer that has written everything, with the uses of each value counted beforehand."""
     first = Printer(trace, dialect, names, is_fixed)
     first.write()
     second = Printer(trace, dialect, names, is_fixed, first)
@@ -122,7 +122,7 @@ class Written:
     changed: str
     """The whole text with the derived backward."""
     code: str
-    """The class alone."""
+    """The text of the class alone."""
 
 
 def write_layer(trace: Trace, layer: Any, backward: WrittenBackward) -> Written:
@@ -214,7 +214,7 @@ def statements_text(source: SourceText, statement: ast.stmt, statements: Sequenc
 
 
 def without_statement(source: SourceText, statement: Any) -> TextChange:
-    """The change that leaves out a statement, with its line if it is alone there."""
+    """The change that deletes a statement, with its line if nothing else is on it."""
     start, end = source.span(statement)
     line_start = source.offset(statement.lineno, 0)
     rest = re.match(r"[ \t]*(;[ \t]*|\r?\n|$)", source.text[end:])

@@ -1,5 +1,5 @@
-"""The search: Hypothesis draws examples and shrinks one that fails; what is left is made plain
-number by number.
+"""The search: Hypothesis draws examples and shrinks one that fails; then the remaining values are
+simplified number by number.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from gradcheck.spec.model import Input
 from gradcheck.support.display_paths import count
 
 SHRINKING = 0.4
-"""Share of the time that is left for shrinking when a failure is found late."""
+"""Share of the time reserved for shrinking when a failure is found late."""
 
 
 class FoundError(Exception):
@@ -53,7 +53,7 @@ class SearchSettings:
 
     seconds: float
     examples: int
-    """How many examples are tried before one fails."""
+    """The number of examples to try before one fails."""
     seed: int
     dtypes: Sequence[str] = ("float64", "float32")
     """The dtypes of floating inputs that name none."""
@@ -90,7 +90,7 @@ class Search:
 
     @property
     def checked(self) -> int:
-        """How many examples had a verdict."""
+        """The number of examples that had a verdict."""
         return sum(self.counts[status] for status in DECIDED)
 
     @property
@@ -114,8 +114,8 @@ class Search:
 
 
 def weight(example: Example) -> tuple[Any, ...]:
-    """Return what is smaller for a smaller example: few numbers, small sizes, nothing unusual, few
-    digits.
+    """Return the sort key of an example, smallest first: few numbers, small sizes, nothing unusual,
+    few digits.
     """
     recipe, kinds = example.recipe, list(KINDS_OF_VALUES)
     values = [np.asarray(one, np.complex128) for one in example.values.values()]

@@ -33,11 +33,11 @@ class Recipe:
     kinds: Mapping[str, str] = field(default_factory=dict)
     """For each input with free values, their kind: a key of `KINDS_OF_VALUES`."""
     layouts: Mapping[str, str] = field(default_factory=dict)
-    """By input with several axes."""
+    """The memory layout of each input that has several axes."""
     seed: int = 0
-    """Of the values."""
+    """The seed of the values."""
     aliases: Mapping[str, str] = field(default_factory=dict)
-    """By input, the one before it whose memory it shares."""
+    """For each input that shares memory: the earlier input that it shares it with."""
 
 
 @dataclass(frozen=True)
@@ -48,11 +48,11 @@ class Example:
     inputs: Inputs
     """With the sizes, the dtypes and the layouts of the example, and without its values."""
     values: Mapping[str, NumpyArray]
-    """By input, in float64, complex128, int64 or bool."""
+    """The values of each input, in float64, complex128, int64 or bool."""
 
     @property
     def numbers(self) -> int:
-        """How many numbers it has."""
+        """The count of its numbers."""
         return sum(
             self.values[name].size for name, spec in self.inputs.items() if not spec.alias_of
         )
@@ -119,7 +119,7 @@ def is_floating(spec: Input) -> bool:
 
 
 def is_free(spec: Input) -> bool:
-    """Whether an input says neither what its values are nor how they are drawn, but for a range."""
+    """Whether an input gives neither its values nor how they are drawn, except for a range."""
     return spec.values is None and spec.from_ is None and spec.init == "normal" and not spec.near
 
 

@@ -41,7 +41,7 @@ class CheckResult:
     where: str
     """The point or dtype, among several, at which this was found; empty on a PASS."""
     wrong_counts: Mapping[str, tuple[int, int]]
-    """By input: elements found wrong, elements in all. An input that is not known is missing."""
+    """Elements found wrong and elements in all, by input. An input that is not known is missing."""
     exhaustive: bool
     """Whether these counts are exact; if not, they are lower bounds."""
     patterns: tuple[str, ...]

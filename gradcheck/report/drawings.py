@@ -46,7 +46,7 @@ class HeatMap(NamedTuple):
 
     @property
     def top(self) -> int:
-        """Pixels that the labels of the columns take, which stand upright."""
+        """Pixels that the vertical labels of the columns take."""
         return max(map(len, self.columns)) * LETTER + LETTER
 
 

@@ -23,13 +23,13 @@ SHOWN = 10
 
 
 def as_github(report: Report) -> str:
-    """A workflow command for each failure, the largest error first.
+    """A workflow command for each cause, the largest error first.
 
-    Failures of one cause are one annotation, which names them. What is beyond `SHOWN` is counted in
-    a notice.
+    Failures of one cause are one annotation: of the first of them, as on the terminal, with the
+    names of the others. A notice counts the failures beyond `SHOWN` annotations.
     """
-    failures = [result for result in report.results if not result.status.green]
-    groups = by_cause(sorted(failures, key=error_of, reverse=True))
+    groups = by_cause(report.results)
+    groups.sort(key=lambda failures: max(map(error_of, failures)), reverse=True)
     lines = [annotation(first, report.again, others) for first, *others in groups[:SHOWN]]
     if left := sum(map(len, groups[SHOWN:])):
         lines.append(f"::notice title=gradcheck::and {left} more, in the log and in the summary")

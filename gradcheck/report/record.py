@@ -46,7 +46,8 @@ class Report(BaseModel):
         default_factory=lambda: __version__, description="The version of gradcheck."
     )
     suite: str = Field(
-        default="", description="Version and digest of the bundled suite, of which scenarios ran."
+        default="",
+        description="Version and digest of the bundled suite, if any of its scenarios ran.",
     )
     python: str = Field(
         default_factory=platform.python_version, description="The version of Python."
@@ -55,7 +56,7 @@ class Report(BaseModel):
         default_factory=platform.platform, description="The system, in Python's words."
     )
     versions: dict[str, str] = Field(
-        default_factory=lambda: versions(), description="Of packages that compute."
+        default_factory=lambda: versions(), description="The versions of packages that compute."
     )
     command: tuple[str, ...] = Field(default=(), description="The arguments of the command line.")
     again: str = Field(
@@ -112,7 +113,7 @@ def report_schema() -> dict[str, Any]:
 
 
 class _SchemaWithTexts(GenerateJsonSchema):
-    """Describes numbers with the texts that stand for those that JSON does not have."""
+    """Describes numbers, with texts for those that JSON does not have."""
 
     def float_schema(self, schema: FloatSchema) -> JsonSchemaValue:
         limits = super().float_schema(schema)

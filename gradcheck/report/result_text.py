@@ -181,7 +181,7 @@ def window(cause: Diagnosis, room: int) -> tuple[str, int, int]:
 
 
 def shown_source(file: str) -> str:
-    """A file of the user's code: its name alone if it is neither bundled nor below the folder."""
+    """A file of the user's code: only its name if it is neither bundled nor below the folder."""
     shown = shown_path(file)
     outside = shown.startswith(os.pardir + os.sep) or os.path.isabs(shown)
     return escape(os.path.basename(file)) if outside else shown
@@ -233,7 +233,8 @@ def failure_block(
 
 
 def further_lines(result: Result, said: Sequence[str]) -> list[str]:
-    """Further lines about a failure: why it is undecided, its output, whose bug it is."""
+    """Further lines about a failure: why it is undecided, its output, whether it is a bug in
+    gradcheck."""
     lines = [] if result.checked.why in ("", *said) else [result.checked.why]
     printed = result.output.strip("\n")
     if printed.strip():
@@ -245,7 +246,7 @@ def further_lines(result: Result, said: Sequence[str]) -> list[str]:
 
 
 def again(result: Result, options: str) -> str:
-    """The command that runs this case alone; it names the file unless that is bundled.
+    """The command that runs only this case; it names the file unless that is bundled.
 
     `options` are those that it needs, or the whole command if the case has no file.
     """

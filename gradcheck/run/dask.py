@@ -55,7 +55,7 @@ def run_case_here(text: str, version: str, execute: str = EXECUTE) -> str:
 
 @functools.cache
 def runner_here(execute: str) -> Runner:
-    """Return what runs the cases of this Dask worker."""
+    """Return the executor of the cases of this Dask worker."""
     runner = Runner(1, execute)
     atexit.register(runner.__exit__, None, None, None)
     return runner

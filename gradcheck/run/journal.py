@@ -47,7 +47,7 @@ class JournalContents:
     records: Sequence[Record] = ()
     """The last one for each case, in the order in which they were written."""
     skipped: int = 0
-    """How many lines are not records, such as one cut short when the machine stopped."""
+    """The number of lines that are not records, such as one cut short when the machine stopped."""
 
     def failures(self) -> dict[str, str]:
         """Return the names of the cases that failed, each with the file of its scenario."""
@@ -100,7 +100,7 @@ class Journal:
     """The open file. What cannot be written costs the record, not the run."""
 
     descriptor: int = field(default_factory=lambda: os.open(os.devnull, os.O_WRONLY))
-    """That of the null device if nothing is recorded."""
+    """The file descriptor; that of the null device if nothing is recorded."""
     problem: str = ""
     """Why nothing is recorded any more."""
 

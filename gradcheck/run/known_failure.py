@@ -1,6 +1,6 @@
 """A failure as a baseline holds it: enough to see that a later one is another mistake.
 
-A baseline must not hide a new mistake behind an old one, and must not fail where gradcheck alone
+A baseline must not hide a new mistake behind an old one, and must not fail only because gradcheck
 has become better. So it holds what is wrong, and never why: the status, the input gradients that
 are wrong, the outputs through which they are, and the codes of broken contracts. Wording, lines,
 factors, counts and the codes of causes (`codes.is_cause`) may all change: a cause explains a wrong
@@ -16,7 +16,7 @@ from gradcheck.result import MOST_LISTED, GradientSummary, Result, Status
 
 
 class KnownFailure(BaseModel):
-    """A known failure; `codes` and `wrong` are None if the status alone is known."""
+    """A known failure; `codes` and `wrong` are None if only the status is known."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -38,7 +38,7 @@ class KnownFailure(BaseModel):
         return cls(status=status)
 
     def new_in(self, result: Result) -> list[str]:
-        """Return what is wrong in a later result of this status, and is not known."""
+        """Return the mistakes of a later result of this status that are not known yet."""
         if self.codes is None or self.wrong is None:
             return []
         new = [code for code in broken_codes(result.checked) if code not in self.codes]

@@ -75,7 +75,7 @@ def with_usual_backends(backends: Iterable[str], specs: Iterable[SpecFile]) -> l
 
 
 def shard(cases: Iterable[Case], number: int, total: int) -> list[Case]:
-    """Return the cases of shard `number`, from 1 to `total`, which depends on their names alone."""
+    """Return the cases of shard `number`, from 1 to `total`, which depends only on their names."""
 
     def shard_of(case: Case) -> int:
         digest = hashlib.sha256(case.name.encode()).digest()

@@ -1,4 +1,4 @@
-"""The results of a run: compared across backends, held against a ``--baseline``."""
+"""The results of a run, compared across backends and with a ``--baseline``."""
 
 from __future__ import annotations
 

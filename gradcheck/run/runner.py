@@ -96,7 +96,7 @@ class Server:
         return line
 
     def run(self, case: Case) -> Outcome:
-        """Run a case in a fresh process, within its limits; nothing of its group is left.
+        """Run a case in a fresh process, within its limits; no process of its group survives.
 
         Raises ServerLostError: the server ended meanwhile.
         """
@@ -202,7 +202,7 @@ class Runner(Executor):
         self.threads = ThreadPoolExecutor(slots, thread_name_prefix="gradcheck")
         self.servers: list[Server] = []
         self.idle: dict[tuple[str, str], list[Server]] = {}
-        """By backend and interpreter."""
+        """Idle servers, by backend and interpreter."""
         self.lock = threading.Lock()
 
     def __enter__(self) -> Runner:

@@ -155,7 +155,8 @@ class CodeRules:
     def find_misspelt_class(
         self, section: str, name: str, scenario: Scenario
     ) -> Iterator[Violation]:
-        """Yield that the name of an exception or warning looks like a misspelt one of Python's.
+        """Yield a violation if the name of an exception or warning looks like a misspelt one of
+        Python's.
 
         Others may come from libraries.
         """
@@ -223,7 +224,8 @@ def _pattern_mistake(pattern: str, what: str) -> Violation | None:
 
 
 def _find_ambiguous_layer(code: PythonCode) -> Iterator[Violation]:
-    """Yield that the source of a layer leaves open which class to apply without ``call``."""
+    """Yield a violation if the source of a layer does not determine which class to apply without
+    ``call``."""
     assert isinstance(code.tree, ast.Module)
     layers = layer_classes(code.tree)
     if static_forward(code.tree) is not None or len(layers) == 1:
@@ -242,7 +244,7 @@ def _find_ambiguous_layer(code: PythonCode) -> Iterator[Violation]:
 
 
 def _find_keyword_mistakes(scenario: Scenario) -> Iterator[Violation]:
-    """Yield that ``kwargs`` cannot be passed, or that an input has the name of one."""
+    """Yield a violation if ``kwargs`` cannot be passed, or an input has the name of one."""
     if not scenario.kwargs:
         return
     if scenario.call is not None:

@@ -66,7 +66,7 @@ def map_leaves(name: str, value: Any, leaf: Callable[[str, Any], Any]) -> Any:
 
 
 MapLeaves = Callable[[str, Any, Callable[[str, Any], Any]], Any]
-"""`map_leaves`, or what knows more containers."""
+"""`map_leaves`, or a function that handles more containers."""
 
 
 def flat_names(name: str, value: Any, mapping: MapLeaves = map_leaves) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""YAML text to plain data that knows where everything is written.
+"""YAML text to plain data with the line and column of every value.
 
 Specs use a subset of YAML: no aliases, anchors, tags, merge keys, directives or duplicate keys.
 Plain scalars follow the core schema of YAML 1.2, without octal and hexadecimal numbers: ``1e-6`` is

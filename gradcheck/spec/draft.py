@@ -153,7 +153,7 @@ def spec_text(
 ) -> str:
     """Return a spec file with one scenario, with comments on what can be changed if `notes`.
 
-    `call_note` stands in place of a call that is not given.
+    `call_note` takes the place of a call that is not given.
     """
     lines = ["schema: gradcheck/v1", f"framework: {framework}", "scenarios:"]
     if framework == "paddle":  # as in a file that says nothing

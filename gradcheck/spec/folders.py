@@ -31,7 +31,7 @@ def find(
     ``*.grad.yaml`` below them.
 
     The diagnostics name the folders without any file, unless it is a `whole_project` that nobody
-    has named. A file that is missing is left for `read` to report.
+    has named. `read` reports a missing file.
     """
     files: dict[str, Path] = {}
     mistakes: list[Diagnostic] = []

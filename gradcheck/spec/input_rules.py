@@ -103,7 +103,7 @@ def _find_limit_mistakes(name: str, scenario: Scenario) -> Iterator[Violation]:
 
 
 def _find_wrong_limits(input: Input, path: DataPath, whole: Sequence[str]) -> Iterator[Violation]:
-    """Yield limits that are not in order, or beyond a dtype of `whole` numbers."""
+    """Yield violations for limits that are not in order, or beyond a dtype of `whole` numbers."""
     (low, high), at_key = input.limits, path[0] in ("low", "high")
     is_whole_drawn = input.drawn == "integers"
     if is_whole_drawn and (low % 1 or high % 1):

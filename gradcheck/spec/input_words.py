@@ -98,7 +98,7 @@ def input_of_word(name: str, word: str, letters: bool = False) -> Input:
 
 
 def _input(fields: dict[str, Any]) -> Input:
-    """Return an input of some fields of the model, and of the ``value`` of all elements."""
+    """Return an input made of some fields of the model; ``value`` is that of all elements."""
     dtype, shape, value = fields["dtype"], fields.get("shape", ()), fields.pop("value", None)
     is_whole = not holds_floats(dtype)
     if value is not None and not all(isinstance(size, int) for size in shape):

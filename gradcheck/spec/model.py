@@ -116,7 +116,7 @@ class Format(BaseModel):
     """Its name in messages."""
     example: ClassVar[str] = "{…}"
     excluded: ClassVar[Mapping[str, tuple[str, ...]]] = {}
-    """Key → keys beside which it is of no use."""
+    """Key → keys that make it useless."""
     needed: ClassVar[Mapping[str, str]] = {}
     """Key → the key without which it is of no use."""
 
@@ -159,7 +159,7 @@ class Format(BaseModel):
 
     @classmethod
     def unknown_key(cls, key: str) -> Violation:
-        """The mistake that a key is not of the format."""
+        """The mistake of a key that the format does not have."""
         help = f"the keys of {cls.noun} are {listing(cls.keys(), 'and')}"
         return Violation((key,), f"unknown key {quote(key)} in {cls.noun}", help, at_key=True)
 
@@ -383,7 +383,7 @@ class Input(Format):
         yield from self._unfit_shape()
 
     def _unfit_shape(self) -> Iterator[Violation]:
-        """Yield that the init is for other shapes."""
+        """Yield a violation if the init is for other shapes."""
         shape = self.known_shape
         if shape is None:
             return
@@ -413,8 +413,8 @@ Several = TypeAliasType(
 InputEntry = Annotated[
     Input, BeforeValidator(_written_out, json_schema_input_type=Input | Shape | Several)
 ]
-"""An input; a list of sizes is its shape alone. The reader makes an input of each in a list or dict
-of them.
+"""An input; a list of sizes gives only its shape. The reader makes an input of each in a list or
+dict of them.
 """
 
 
@@ -587,7 +587,7 @@ def _find_unknown_code(code: str) -> Iterator[Violation]:
 
 
 class Differs(Format):
-    """In which way a backward is not the derivative."""
+    """How a backward differs from the derivative."""
 
     noun = "differs"
     example = "{code: GC101}"
@@ -863,8 +863,8 @@ OPERATIONS = dict(
         Path(__file__).with_name("operations.txt").read_text(encoding="utf-8").splitlines(),
     )
 )
-"""By their names under ``paddle``, the same on every backend: the least and the most arguments, but
-for `name`.
+"""The least and the greatest number of arguments, without `name`, by the operation's name under
+``paddle``; the same on every backend.
 
 They compute Tensors from Tensors, sizes and numbers, and have no other effect. No other name in
 the module `paddle` can be reached. ``tests/engine/test_operations.py`` makes
@@ -1216,8 +1216,8 @@ class Scenario(_Keys):
         """The file line of `key` (``layer``, ``expect.raises``); for a block of code, that of its
         first line.
 
-        A key that the file does not give has the line of what it would stand in, in the end the
-        scenario's own.
+        A key that the file does not give has the line of the mapping that it would be in, otherwise
+        the line of the scenario.
         """
         while key:
             if key in self.positions:

@@ -50,7 +50,7 @@ class PythonCode:
         return words(self.tree)
 
     def check(self) -> None:
-        """Have Python compile it, unless the work for that could be endless.
+        """Compile it with Python, unless that could take forever.
 
         Raises:
             SyntaxError, ValueError, RecursionError, MemoryError, OverflowError, TooLargeError: it
@@ -70,7 +70,8 @@ def _depth(node: ast.AST) -> int:
 
 
 def _compiled_size(node: ast.AST) -> tuple[int, int]:
-    """How many nodes of code are compiled for `node`, and how many of them leave a block.
+    """The number of nodes of code that are compiled for `node`, and the number of those that leave
+    a block.
 
     Python compiles the body of a ``finally`` for the usual end of its ``try``, for an exception,
     and once more for each ``return``, ``break`` and ``continue`` in it: nested, 20 lines of code

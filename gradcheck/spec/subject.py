@@ -68,7 +68,8 @@ class _Subject:
         yield from self._nothing_asked()
 
     def _wrong_argument_count(self) -> Iterator[Violation]:
-        """Yield that a layer which is called with all inputs in order takes more, or fewer."""
+        """Yield a violation if a layer that is called with all inputs in order takes more, or
+        fewer."""
         layer, keywords = self.scenario.layer, self.scenario.kwargs
         count = len(variables(self.inputs))
         forward = self.forward_fn or self._forward_method()
@@ -136,7 +137,8 @@ class _Subject:
                 yield Violation(("inputs", name), message, help, at_key=True)
 
     def _nothing_asked(self) -> Iterator[Violation]:
-        """Yield that gradients are of Tensors without an element, or that nothing is expected."""
+        """Yield a violation if gradients are of Tensors without an element, or nothing is
+        expected."""
         names = sorted(self.scenario.differentiable)
         is_empty = [0 in (self.inputs[name].known_shape or ()) for name in names]
         if names and self.asks_for_gradients and all(is_empty):

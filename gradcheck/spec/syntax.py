@@ -51,7 +51,7 @@ WORDINGS = (
     Hint(UNFIT, "something behind the end of a value",
             "put all of it in quotes; inside single quotes write a quote as ''",
             r": *(['\"].*['\"]|\[.*\]|\{.*\}) *\0"),
-    Hint(UNFIT, "this line does not fit the block it stands in",
+    Hint(UNFIT, "this line does not fit the block it is in",
             "indent it like its neighbours: keys of one mapping and dashes of one list begin in "
             "the same column"),
     Hint("comment or line break|indentation indicators", "text behind '|' or '>'",
@@ -93,7 +93,7 @@ def report_syntax_error(error: yaml.MarkedYAMLError, text: SpecText) -> None:
 
 
 def find_code_without_block(lines: list[str], line: int) -> tuple[int, int] | None:
-    """Return where Python begins that stands below a key without a ``|``, if `line` is in it."""
+    """Return the first line of Python code below a key without a ``|``, if `line` is in it."""
     depth = indentation(lines[line - 1]) if line <= len(lines) else 0
     for above in range(min(line, len(lines)) - 1, 0, -1):
         text = lines[above - 1]

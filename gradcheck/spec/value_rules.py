@@ -139,7 +139,7 @@ def require_scalar(value: Any) -> Any:
 
 
 def find_empty(value: Sized) -> Iterator[Violation]:
-    """Yield that a list has no entries."""
+    """Yield a violation if a list has no entries."""
     if not value:
         yield Violation((), "{label} must not be empty", "add an entry, or remove the key")
 
@@ -169,7 +169,7 @@ def is_whole(value: Any, least: int) -> bool:
 
 # --------------------------------------------------------------------------- names
 def find_unusable_name(name: str) -> Iterator[Violation]:
-    """Yield that a name cannot be a variable of the program."""
+    """Yield a violation if a name cannot be a variable of the program."""
     name = variable(name)
     is_usable = name.isidentifier() and not keyword.iskeyword(name) and not name.startswith("__")
     if not is_usable or name in _TAKEN or unicodedata.normalize("NFKC", name) != name:
@@ -180,14 +180,14 @@ def find_unusable_name(name: str) -> Iterator[Violation]:
 
 
 def find_selection_word(tag: str) -> Iterator[Violation]:
-    """Yield that a tag is a word of a selection."""
+    """Yield a violation if a tag is a word of a selection."""
     if tag in ("and", "or", "not"):
         help = "choose another word: 'and', 'or' and 'not' join tags in a selection"
         yield Violation((), f"{quote(tag)} cannot be a tag", help)
 
 
 def find_unknown_rule(name: str) -> Iterator[Violation]:
-    """Yield that the catalogue does not have a rule."""
+    """Yield a violation if the catalogue does not have a rule."""
     if name not in rule_ids():
         otherwise = "`gradcheck list rules` lists them; words of your own are 'tags'"
         help = suggest(name, rule_ids(), otherwise)

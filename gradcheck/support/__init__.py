@@ -1,1 +1,1 @@
-"""Small helpers that every room may use, and that know nothing of gradients."""
+"""Small helpers for every package, none of which is about gradients."""

@@ -29,8 +29,9 @@ def read_limited(path: Path, most: int) -> bytes:
 def write_whole(path: Path, text: str) -> None:
     """Write `text` in UTF-8 to the file that `path` leads to, through links.
 
-    A plain file is made beside its place and then put there; where that cannot be, the one that is
-    there is written. What is not a plain file, such as ``/dev/stdout``, is written as it is.
+    A plain file is written next to its place and then moved there; where that is not possible, the
+    existing file is written. Anything that is not a plain file, such as ``/dev/stdout``, is written
+    directly.
 
     Raises:
         OSError: the system refuses it; a file that was there is as it was, unless it could not be

@@ -91,6 +91,15 @@ def test_failures_of_one_cause_are_one_annotation() -> None:
     assert "and 29 more with this cause: f1@numpy, f2@numpy, " in lines[0]
 
 
+def test_the_annotation_of_a_cause_is_of_its_first_failure_which_has_the_fix() -> None:
+    caused = next(one for one in RESULTS if one.name == "wrong@numpy").gradient
+    worse = caused.model_copy(update={"worst_error": 1e9})
+    both = (result("first", Status.FAIL, "m", gradient=caused), result("worse", Status.FAIL, "m", gradient=worse))
+    (line,) = rendered("github", Report(results=both)).splitlines()
+    assert "title=FAIL first@numpy::" in line
+    assert "and 1 more with this cause: worse@numpy" in line
+
+
 @pytest.mark.parametrize("format", ["sarif", "markdown", "github"])
 def test_failures_of_one_cause_are_told_once_and_counted(format: str) -> None:
     caused = next(one for one in RESULTS if one.name == "wrong@numpy").gradient

@@ -101,7 +101,7 @@ def test_mistakes_of_yaml_are_all_shown_up_to_the_first_that_stops_the_parser(mi
         ("a: [1, 2\nb: 3", "the brackets do not close here"),
         ("a: b: c", "1:5 a ':' that makes a key where none can stand"),
         ("a: `x`", "1:4 a value cannot begin with '`'"),
-        ("- a\nb: 1", "2:1 this line does not fit the block it stands in"),
+        ("- a\nb: 1", "2:1 this line does not fit the block it is in"),
         ("a: - b", "1:4 a list entry ('- …') where none can stand"),
         ("a: \x07b", "1:4 control character U+0007"),
         ("a: \u2028b", "1:4 control character U+2028"),
@@ -483,7 +483,7 @@ scenarios:
    source: {document: d}
   - {id: z, title: Z, source: {document: d}, script: x}
 """
-    assert mistakes(text) == ["7:4 this line does not fit the block it stands in"]
+    assert mistakes(text) == ["7:4 this line does not fit the block it is in"]
 
 
 def test_the_first_control_character_is_reported(mistakes):

@@ -148,7 +148,7 @@ def objects_of_root(calls: Sequence[Call]) -> Results:
 
 
 def nothing(calls: Sequence[Call]) -> Results:
-    """No result: a barrier only waits for every member."""
+    """Return nothing: a barrier only waits for every member."""
     return [[] for _ in calls]
 
 
@@ -169,7 +169,7 @@ COLLECTIVES: dict[str, Callable[[Sequence[Call]], Results]] = {
     "broadcast_object_list": objects_of_root,
     "scatter_object_list": lambda calls: [[one] for one in root_of(calls).given],
 }
-"""By the name of the call."""
+"""The collectives, by the name of the call."""
 
 OF_ONE_SHAPE = {
     "all_reduce",

@@ -77,7 +77,7 @@ class Rank:
         return equal(tensor.array, held.array)
 
     def unknown(self, held: Any) -> Any:
-        """Values that stand for undefined ones: NaN, where the dtype has it."""
+        """Values in place of undefined ones: NaN, where the dtype has it."""
         return (
             held.detach() * nan
             if held.dtype.name.startswith(("float", "bfloat", "complex"))

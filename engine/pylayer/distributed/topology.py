@@ -158,7 +158,8 @@ def init(
     strategy: DistributedStrategy | None = None,
     log_level: Any = None,
 ) -> None:
-    """Lay the world out by the degrees of a strategy; that of ``dp`` is what is left unless given.
+    """Lay the world out by the degrees of a strategy; ``dp`` takes the remaining ranks unless it is
+    given.
 
     Raises:
         ValueError: the degrees do not multiply to the number of ranks.

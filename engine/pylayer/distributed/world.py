@@ -42,9 +42,8 @@ class World:
     def run(self, function: Callable[[int], Any]) -> list[Any]:
         """Run the function on each rank, given its number, and return the results.
 
-        Raises:
-            Exception: what a rank raised, the first of them, with a note that names the ranks that
-                raised the same.
+        Raises: Exception: the first exception of a rank, with a note that names the ranks that
+            raised the same.
         """
         found: list[Any] = [None] * len(self.ranks)
         errors: dict[int, BaseException] = {}
@@ -91,7 +90,7 @@ class World:
                 self.ready.append(rank)
 
     def stop(self, errors: Mapping[int, BaseException]) -> None:
-        """Make every waiting rank raise: no rank is left that could answer."""
+        """Make every waiting rank raise: no other rank can answer any more."""
         calls = {rank.number: call for rank, call in self.waiting.items()}
         for number, error in stuck(calls, errors, len(self.ranks)).items():
             calls[number].error, calls[number].done = error, True
@@ -109,7 +108,7 @@ class LeftError(CommunicationError):
 def stuck(
     waiting: Mapping[int, Call], errors: Mapping[int, BaseException], size: int
 ) -> dict[int, CommunicationError]:
-    """Errors for the waiting ranks when no rank is left that could answer."""
+    """Errors for the waiting ranks when no other rank can answer any more."""
 
     def state(number: int) -> tuple[str, str, str]:
         if number in waiting:

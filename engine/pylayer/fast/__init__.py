@@ -1,10 +1,10 @@
 """Shorter ways to what the core defines: calls and nodes of usual operations, and in `walk` their
 backward.
 
-``PYLAYER_PLAIN=1`` in the environment leaves them out. What they give is what the definition gives,
-bit by bit: tests/engine/test_plain.py holds both against each other on random programs. Here are
-the calls of elementwise operations, of Tensors of one dtype, or of a Tensor and a number. Any other
-call goes to the general one.
+``PYLAYER_PLAIN=1`` in the environment leaves them out. Their results equal those of the definition,
+bit by bit: tests/engine/test_plain.py compares both on random programs. Here are the calls of
+elementwise operations, of Tensors of one dtype, or of a Tensor and a number. Any other call goes to
+the general one.
 
 A chain of 1000 small operations (`tests/bench/engines.py`) takes 2.0 times as long, forward and
 backward, as in hand-written NumPy (NumPy 2.4, Python 3.11; the least CPU time of 60 runs).
@@ -47,8 +47,8 @@ new = object.__new__
 watchers_here = watchers.get
 
 FLOAT64, FLOAT32 = np.dtype("float64"), np.dtype("float32")
-"""The usual dtypes. Asking for these objects takes a third of what asking for the kind of a dtype
-does."""
+"""The usual dtypes. Comparing with these objects takes a third of the time that reading the kind of
+a dtype takes."""
 
 
 def fast_unary(op: OpDef, general: Callable[..., Tensor]) -> Callable[..., Tensor]:
@@ -136,8 +136,8 @@ def fast_binary(op: OpDef, general: Callable[..., Tensor]) -> Callable[..., Tens
 
 
 def beside_number(op: OpDef, general: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """A call of an operation of two, one of them a number: beside a usual Tensor at once, else
-    `general`."""
+    """A call of an operation of two operands, one of them a number: done at once if the other is a
+    usual Tensor, otherwise by `general`."""
     kernels, grad_enabled, differentiable = op.kernels, grad_mode.get, op.differentiable
 
     def call(x: Any, y: Any) -> Tensor:
@@ -194,9 +194,9 @@ def puller(op: OpDef) -> Function:
     is none.
 
     Compiled once per operation, it saves 11 %, and 2 % by leaving out the calls of identities. A
-    last derivative takes the cotangent out of the list. If nobody else holds it, it then is a
-    temporary value, which NumPy overwrites where it is large: NumPy counts who holds an array,
-    views among them. Ten operations on 1,000,000 elements take 3 to 6 % less for it.
+    last derivative takes the cotangent out of the list. If nothing else refers to it, it is then a
+    temporary value, which NumPy overwrites if it is large: NumPy counts the references to an array,
+    views included. Ten operations on 1,000,000 elements take 3 to 6 % less for it.
     """
     vjps, lines = tuple(op.vjps), ["def pull(held, saved):"]
     names: dict[str, Any] = {"raw_ops": raw_ops}

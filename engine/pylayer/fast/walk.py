@@ -15,7 +15,8 @@ from pylayer.tape.versions import changes
 from pylayer.tensor.array import Array, as_array, duplicate, gradient_in_order, in_order
 
 Owned = list[Any]
-"""A cotangent, alone in a list: who takes it out with `pop` may be the only one to hold it."""
+"""A cotangent in a list of its own: a caller that takes it out with `pop` may then hold the only
+reference."""
 
 
 def spelled_out(
@@ -92,13 +93,14 @@ def spelled_out(
 
 
 def own(held: Owned) -> Array:
-    """The array held, for one to keep and to change: itself if nobody else holds it or its memory,
-    else a copy."""
+    """The array held, which the caller may keep and change: itself if nothing else refers to it or
+    its memory, otherwise a copy."""
     return held[0] if held[0].base is None and holders(held) == ALONE else duplicate(held[0])
 
 
 def holders(held: Owned) -> int:
-    """How many references Python counts to what is held, that of the count itself among them."""
+    """The number of references that Python counts to the held array, including that of the count
+    itself."""
     return getrefcount(held[0])
 
 

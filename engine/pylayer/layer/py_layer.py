@@ -37,9 +37,9 @@ reads_as_releases: ContextVar[bool] = ContextVar("reads_as_releases", default=Fa
 """How strictly the rule "one gradient per Tensor input" is read: as the documents say it, or as
 every release takes it.
 
-By the documents a backward that returns too few gradients, or None for an input that needs one, is
-an error. Releases take trailing gradients of inputs that need none to be None, and None to be a
-gradient of zeros; packages rely on it.
+According to the documents, a backward that returns too few gradients, or None for an input that
+needs one, is an error. Releases take trailing gradients of inputs that need none to be None, and
+None to be a gradient of zeros; packages rely on it.
 """
 
 
@@ -211,7 +211,7 @@ class PyLayerContext:
         return mapped(self._saved, _restored)  # type: ignore[no-any-return]
 
     def mark_not_inplace(self, *args: Any) -> None:
-        """Have an input that forward returns unchanged returned as a new Tensor
+        """Return an input that forward returns unchanged as a new Tensor
         (PyLayerContext.mark_not_inplace)."""
         self._allow("mark_not_inplace", once=True)
         self.not_inplace_tensors = args
@@ -292,8 +292,8 @@ def _restored(value: Any) -> Any:
 
 
 def _arrays(values: Any) -> Iterator[Array]:
-    """The arrays of the Tensors among saved values, in containers too; what a hook packed is the
-    hook's business."""
+    """The arrays of the Tensors among saved values, in containers too, but not in values that a
+    hook has packed."""
     return (v.array for v in leaves_in(values) if isinstance(v, (Tensor, _SavedOutput)))
 
 
@@ -313,8 +313,8 @@ def release_outputs(ctx: PyLayerContext, outputs: Sequence[Tensor], node: Node) 
 
 # --------------------------------------------------------------------------- the recorded call
 class PyLayerNode(Node):
-    """A recorded `apply`. Its pullback calls the user's backward and holds what that returns to the
-    rules."""
+    """A recorded `apply`. Its pullback calls the user's backward and checks the returned gradients
+    against the rules."""
 
     __slots__ = ("inputs", "layer", "misfits", "output_slots", "outputs", "slotless", "where")
 
@@ -394,8 +394,8 @@ class PyLayerNode(Node):
         """The gradients of the input Tensors that have one, in order, by the reading in force
         (`reads_as_releases`): `as_tensors` or as arrays.
 
-        Integers and booleans are never asked for one. An input among `no_grad_targets`, those of
-        which ``paddle.grad`` wants no gradient, is one that needs none.
+        Integers and booleans are never asked for one. An input among `no_grad_targets`, for which
+        ``paddle.grad`` wants no gradient, counts as one that needs none.
         """
         gradients = self.per_slot(returned, no_grad_targets)
         pairs: list[tuple[Target, Cotangent]] = []
@@ -524,8 +524,8 @@ class PyLayerNode(Node):
         )
 
     def argument(self, name: str) -> str:
-        """The name of an argument: forward's own name for a positional one, which slots know by its
-        number."""
+        """The name of an argument: forward's own name for a positional one, which slots have only
+        by its number."""
         if not name.startswith("#"):
             return name
         position, bracket, index = name[1:].partition("[")

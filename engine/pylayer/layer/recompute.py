@@ -97,8 +97,8 @@ def recompute(
     use_reentrant: bool = True,
     **kwargs: Any,
 ) -> Any:
-    """``function(*args, **kwargs)``, of whose intermediate results nothing is kept: it runs again
-    in backward.
+    """``function(*args, **kwargs)`` without keeping its intermediate results: it runs again in
+    backward.
 
     Args:
         preserve_rng_state: random numbers are the same both times.

@@ -31,8 +31,8 @@ def check_positive(name: str, **numbers: Any) -> None:
 
 
 def check_parameters(name: str, x: Tensor, *parameters: Tensor | None) -> None:
-    """Check that weights, biases and running statistics have the dtype of `x`, or float32 beside
-    half precision.
+    """Check that weights, biases and running statistics have the dtype of `x`, or float32 with half
+    precision.
     """
     is_half = x.dtype.is_floating and x.dtype.itemsize == 2
     for parameter in parameters:

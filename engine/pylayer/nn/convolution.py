@@ -36,7 +36,7 @@ def _conv(
 
     Args:
         padding: see `pylayer.nn.spatial.pads_of`; ``SAME`` takes dilations for 1, as in Paddle.
-        data_format: where channels stand in `x`; the weight's shape stays.
+        data_format: the position of channels in `x`; it does not change the weight's shape.
 
     Raises:
         ValueError: shapes or dtypes that do not fit.

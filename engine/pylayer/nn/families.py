@@ -20,7 +20,7 @@ def over_axes(
         compute: called with the function's name and number of axes, then with the arguments by
             name; it has their defaults. Its docstring is that of the functions.
         name: with ``{}`` for the number of axes.
-        arguments: by number of axes, what the function takes, in order. `data_format` is Paddle's
+        arguments: the function's arguments in order, by number of axes. `data_format` is Paddle's
             for as many axes unless given; a last argument `name` is taken and passed over.
     """
     return [

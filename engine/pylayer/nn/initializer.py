@@ -194,7 +194,7 @@ def create_parameter(
         attr: see `as_attribute`.
 
     Raises:
-        TypeError: what is to give the values cannot be called.
+        TypeError: the initializer cannot be called.
     """
     return parameter_of("", shape, dtype, name, attr, is_bias, default_initializer)
 

@@ -67,8 +67,8 @@ class Layer(Members):
     def register_forward_pre_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
     ) -> HookHandle:
-        """Have ``hook(layer, inputs)`` see, and unless it returns None replace, the inputs of each
-        call.
+        """Call ``hook(layer, inputs)`` before each call of the layer; unless it returns None, its
+        result replaces the inputs.
 
         Args:
             prepend: before those that are there.
@@ -96,8 +96,8 @@ class Layer(Members):
     def register_forward_post_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
     ) -> HookHandle:
-        """Have ``hook(layer, inputs, outputs)`` see, and unless it returns None replace, the
-        outputs of each call.
+        """Call ``hook(layer, inputs, outputs)`` after each call of the layer; unless it returns
+        None, its result replaces the outputs.
 
         Args:
             prepend: before those that are there.

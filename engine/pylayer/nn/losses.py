@@ -27,7 +27,8 @@ from pylayer.tensor.tensor import Tensor
 
 
 def reduce_loss(loss: Tensor, reduction: str) -> Tensor:
-    """Reduce a loss by its mean or sum, or not at all (none). Other words raise ValueError."""
+    """Reduce a loss to its mean or sum, or return it as it is (none). Other words raise
+    ValueError."""
     check_reduction(reduction)
     if reduction == "none":
         return loss
@@ -41,13 +42,13 @@ def square_error_cost(input: Tensor, label: Tensor) -> Tensor:
 
 
 def mse_loss(input: Tensor, label: Tensor, reduction: str = "mean") -> Tensor:
-    """The squared difference: its mean, sum, or as it is (none)."""
+    """The squared difference: its mean, its sum, or (none) every element."""
     difference = input - label
     return reduce_loss(difference * difference, reduction)
 
 
 def l1_loss(input: Tensor, label: Tensor, reduction: str = "mean") -> Tensor:
-    """The absolute difference: its mean, sum, or as it is (none)."""
+    """The absolute difference: its mean, its sum, or (none) every element."""
     return reduce_loss(absolute(input - label), reduction)
 
 
@@ -252,7 +253,7 @@ def nll_loss(
     `cross_entropy`.
 
     Raises:
-        ValueError: no classes are left; the label is not of int64, or the weight not of the
+        ValueError: there are no classes; the label is not of int64, or the weight not of the
             input's dtype; or a class is out of range.
     """
     require(input.ndim > 1, f"nll_loss(): Expected 2 or more dimensions (got {input.ndim})")

@@ -1,4 +1,4 @@
-"""`paddle.nn.functional`'s normalisations beside `layer_norm`, and attention."""
+"""`paddle.nn.functional`'s normalisations other than `layer_norm`, and attention."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def batch_norm(
     and Szegedy, 2015).
 
     In training the statistics are those of `x`, and the running ones move towards them by 1 −
-    `momentum`, in place; else the running ones are used. `use_global_stats`, if given, decides
+    `momentum`, in place; otherwise the running ones are used. `use_global_stats`, if given, decides
     which.
 
     Raises:

@@ -78,7 +78,7 @@ def _max_pool(
         ceil_mode: windows may reach beyond the end.
 
     Raises:
-        ValueError: shapes that do not fit, or a mask of channels that stand last.
+        ValueError: shapes that do not fit, or a mask where channels are last.
     """
     if return_mask:
         check_format(data_format, FORMATS[ndim][:1])

@@ -79,8 +79,8 @@ def windows(
 def shifts(
     kernel: Numbers, strides: Numbers, dilations: Numbers, counts: Numbers
 ) -> Iterator[tuple[Any, Any]]:
-    """Per element of the kernel, its index and that of where it stands in all windows of a padded
-    array.
+    """The index of each element of the kernel, and the index of its places in all windows of a
+    padded array.
     """
     for at in itertools.product(*map(range, kernel)):
         first = [d * k for d, k in zip(dilations, at, strict=True)]
@@ -169,7 +169,7 @@ def window_spread(
 
 @op()
 def window_argmax(xp: ModuleType, x: Array, kernel: Numbers, strides: Numbers, pads: Pads) -> Array:
-    """Per window the position of its largest element, the first of several, in the flattened space
+    """The position of each window's largest element, the first of several, in the flattened space
     of `x`.
 
     It is -1 where a window has nothing but padding or numbers up to `LOWEST`.
@@ -200,9 +200,9 @@ COLUMNS = 1 << 20
 """
 
 TALL = 32
-"""The least rows of columns per element of the kernel's first axis for which each is a product of
-its own: 21, of three channels under 7×7, took 1.6 times as long as one product, 48, of 16 under
-3×3, half as long.
+"""The fewest rows of columns, per element of the kernel's first axis, for which separate products
+are used: with 21 rows, of three channels under 7×7, they took 1.6 times as long as one product,
+with 48, of 16 under 3×3, half as long.
 """
 
 
@@ -225,9 +225,9 @@ def _columns(
     """The windows of `x` as columns, in parts: which of the batch, which of the kernel's first
     axis, and what lies there, [batch, groups, in / groups · kernel, counts].
 
-    With a stride of 1 along the first axis, windows over the others alone are copied, if these are
-    tall enough: the columns of one element of that axis are a part of them, which a product takes
-    as it lies.
+    With a stride of 1 along the first axis, only windows over the other axes are copied, if they
+    are tall enough: the columns of one element of that axis are a part of them, which a product
+    reads in place.
     """
     rows, wide = x.shape[1] // groups * math.prod(kernel[1:]), padded(xp, x, pads)
     first = 1 if strides[0] == 1 and rows >= TALL else kernel[0]
@@ -300,8 +300,8 @@ def conv_input(
 ) -> Array:
     """The adjoint of `conv` in its input, of spatial sizes `space`: a transposed convolution.
 
-    With strides of 1 it is a convolution by the mirrored kernel, else columns are added up where
-    they came from.
+    With strides of 1 it is a convolution by the mirrored kernel, otherwise columns are added up
+    where they came from.
     """
     kernel, batch = w.shape[2:], g.shape[0]
     outs = w.shape[0] // groups

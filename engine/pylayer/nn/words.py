@@ -10,7 +10,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def also(**words: str) -> Callable[[F], F]:
-    """Have a method take other words for its arguments, as in Paddle:
+    """Let a method accept other names for its arguments, as in Paddle:
     ``recurse="include_sublayers"``.
 
     An argument given in both words keeps the other, which then is one too many.

@@ -50,21 +50,21 @@ def _elu_vjp(g: Any, F: Any, x: Any, alpha: float) -> Any:
 
 @op(x=_elu_vjp)
 def elu(xp: ModuleType, x: Array, alpha: float = 1.0) -> Array:
-    """x where it is positive, else alpha (eˣ - 1) (Clevert et al., 2015)."""
+    """x where it is positive, otherwise alpha (eˣ - 1) (Clevert et al., 2015)."""
     below = alpha * xp.expm1(xp.where(x > 0, xp.zeros_like(x), x))
     return xp.where(x > 0, x, below.astype(x.dtype, copy=False))
 
 
 def celu(x: Tensor, alpha: float = 1.0) -> Tensor:
-    """x where it is positive, else alpha (exp(x / alpha) - 1) (Barron, 2017); a ZeroDivisionError
-    for an alpha of 0.
+    """x where it is positive, otherwise alpha (exp(x / alpha) - 1) (Barron, 2017); a
+    ZeroDivisionError for an alpha of 0.
     """
     require(alpha != 0, "alpha cannot be 0 for celu", error=ZeroDivisionError)
     return where_(x > 0, x, alpha * expm1(where_(x > 0, 0.0, x / alpha)))
 
 
 def selu(x: Tensor, scale: float = 1.0507009873554805, alpha: float = 1.6732632423543772) -> Tensor:
-    """`elu` times a scale above 1, alpha not below 0 (Klambauer et al., 2017); else a
+    """`elu` times a scale above 1, alpha not below 0 (Klambauer et al., 2017); otherwise a
     ValueError.
     """
     require(scale > 1, f"The scale must be greater than 1.0. Received: {scale}")
@@ -85,11 +85,12 @@ def hardswish(x: Tensor) -> Tensor:
 
 
 def prelu(x: Tensor, weight: Tensor, data_format: str = "NCHW") -> Tensor:
-    """`leaky_relu` with a learned slope: one for all, or one per channel; else an AssertionError.
+    """`leaky_relu` with a learned slope: one for all, or one per channel; otherwise an
+    AssertionError.
 
     Raises:
-        ValueError: `weight` is of another dtype, or `data_format` says of several slopes nothing
-            that is known.
+        ValueError: `weight` is of another dtype, or `data_format` is not a known one where there
+            are several slopes.
     """
     check_same_dtype("prelu", [x, weight])
     if weight.size > 1:
@@ -178,8 +179,8 @@ relu_, elu_, leaky_relu_ = map(in_place, (relu, elu, leaky_relu))
 
 
 def legacy_softmax(x: Tensor, axis: int | None = None, dtype: Any = None) -> Tensor:
-    """`softmax` of `paddle.special`: without an axis along the first of 0, 1 or 3 axes, else along
-    the second.
+    """`softmax` of `paddle.special`: without an axis along the first of 0, 1 or 3 axes, otherwise
+    along the second.
     """
     if axis is None:
         axis = 0 if x.ndim in (0, 1, 3) else 1

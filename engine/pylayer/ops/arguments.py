@@ -46,9 +46,7 @@ def as_ints(values: Ints) -> list[int]:
 
 
 def as_int(value: Any) -> int:
-    """An int, also one in an array or a Tensor of one element; a TypeError for what is no
-    integer.
-    """
+    """An int, also one in an array or a Tensor of one element; a TypeError for anything else."""
     if type(value) is int:
         return value
     number = value.item() if hasattr(value, "item") else value

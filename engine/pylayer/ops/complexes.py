@@ -30,7 +30,7 @@ def complex_(xp: ModuleType, real: Array, imag: Array) -> Array:
 
 
 def _part(name: str, vjp: Function) -> Operation:
-    """The real or the imaginary part, a view; a ValueError of what is not complex."""
+    """The real or the imaginary part, a view; a ValueError if `x` is not complex."""
 
     def forward(xp: ModuleType, x: Array) -> Array:
         require(x.dtype.kind == "c", f"the Tensor must be complex, but is {x.dtype}")

@@ -43,8 +43,8 @@ def to_tensor(
     for any other type.
 
     Python floats become the default dtype, ints int64, complex numbers complex64 or, with float64
-    as the default, complex128; arrays keep their dtype (observed rule 72). `place` is the current
-    device, if given at all; see `set_device`.
+    as the default, complex128; arrays keep their dtype (observed rule 72). `place`, if given, must
+    be the current device; see `set_device`.
     """
     check_place(place)
     xp = default_module()
@@ -82,7 +82,7 @@ def _values_of(data: Any, by_default: bool) -> Any:
 
 
 def _quiet_cast(xp: Any, values: Any, dtype: Any) -> Any:
-    """A copy in another dtype: what it cannot hold becomes infinite without a warning."""
+    """A copy in another dtype: values beyond its range become infinite without a warning."""
     return quietly(functools.partial(xp.array, dtype=dtype, order="C"), [values])
 
 
@@ -192,7 +192,7 @@ def full_like(x: Tensor, fill_value: Any, dtype: DTypeLike = None) -> Tensor:
 @creates
 def arange(start: Any = 0, end: Any = None, step: Any = 1, dtype: DTypeLike = None) -> Tensor:
     """From `start` to `end`, exclusive, in steps; one argument is the end. int64 if all are ints,
-    else the default.
+    otherwise the default.
     """
     start, end = (0, start) if end is None else (start, end)
     given = [_number(n) for n in (start, end, step)]

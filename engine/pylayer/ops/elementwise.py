@@ -134,7 +134,7 @@ def _bound(bound: Any, x: Tensor) -> Any:
 
 @op()
 def inside_bounds(xp: ModuleType, x: Array, low: Any, high: Any) -> Array:
-    """1 where low ≤ x ≤ high, else 0."""
+    """1 where low ≤ x ≤ high, otherwise 0."""
     above = True if low is None else x >= low
     below = True if high is None else x <= high
     return (xp.ones(x.shape, dtype=bool) & above & below).astype(x.dtype)
@@ -328,7 +328,7 @@ def nan_to_num(
     neginf: float | None = None,
 ) -> Array:
     """`nan` for NaN, the largest finite number or `posinf` for ∞, the least or `neginf` for −∞;
-    else x.
+    otherwise x.
     """
     return xp.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)
 

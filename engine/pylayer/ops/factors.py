@@ -199,7 +199,7 @@ def qr_complete(xp: ModuleType, x: Array) -> tuple[Array, ...]:
 
 
 def qr(x: Tensor, mode: str = "reduced") -> Any:
-    """Q and R with Q R = x; R alone with mode ``r``. With mode ``complete`` Q is square, without a
+    """Q and R with Q R = x; only R with mode ``r``. With mode ``complete`` Q is square, without a
     gradient.
     """
     one_of("qr(): `mode`", mode, "reduced", "complete", "r")
@@ -241,8 +241,8 @@ def _svd_vjp(g: Any, F: Any, out: Any) -> Any:
 
 
 def _singular(name: str, full: bool, **vjps: Any) -> Operation:
-    """U, the singular values from the largest on, and the adjoint of V: without what belongs to
-    none, or square.
+    """U, the singular values from the largest on, and the adjoint of V; U and V are square, or
+    without the vectors that belong to no singular value.
     """
 
     def forward(xp: ModuleType, x: Array) -> tuple[Array, ...]:
@@ -311,7 +311,7 @@ def _eig_vjp(g: Any, F: Any, out: Any) -> Any:
 
 @op()
 def largest_components(xp: ModuleType, v: Array) -> Array:
-    """1 where a column has its largest component, else 0."""
+    """1 where a column has its largest component, otherwise 0."""
     at = xp.argmax(xp.abs(v), -2)
     rows = xp.arange(v.shape[-2]).reshape(-1, 1)
     return (rows == at[..., None, :]).astype(v.dtype)

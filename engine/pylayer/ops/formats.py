@@ -8,7 +8,8 @@ from pylayer.ops.shape import moveaxis
 from pylayer.tensor.tensor import Tensor
 
 FORMATS = {1: ("NCL", "NLC"), 2: ("NCHW", "NHWC"), 3: ("NCDHW", "NDHWC")}
-"""By number of spatial axes: channels second, which is usual, and channels last."""
+"""The usual format, with channels second, and the one with channels last, by number of spatial
+axes."""
 
 SPATIAL_FORMATS = ("NCL", "NCHW", "NCDHW", "NLC", "NHWC", "NDHWC")
 """Formats of any number of spatial axes."""

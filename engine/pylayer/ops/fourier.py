@@ -43,7 +43,7 @@ def _sized(x: Tensor, n: int, at: int) -> Tensor:
 
 
 def _scaled(x: Tensor, count: int, inverse: bool, norm: str) -> Tensor:
-    """By n where the transform is normalised, by √n for ortho."""
+    """Divided by n where the transform is normalised, by √n for ortho."""
     if norm == "ortho":
         return x * (1 / math.sqrt(count))
     return x * (1 / count) if (norm == "backward") == inverse else x
@@ -68,8 +68,8 @@ def _mirrored(x: Tensor, n: int, at: int) -> Tensor:
 
 # --------------------------------------------------------------------------- one axis
 def _to_real(x: Tensor, n: int | None, axis: int, norm: str, inverse: bool) -> Tensor:
-    """The transform, real, of what mirrors itself, from its first half: `n` numbers, an even number
-    unless given.
+    """The transform, real, of a conjugate-symmetric signal, from its first half: `n` numbers, an
+    even number unless given.
     """
     at = normal_axis(axis, x.ndim)
     count = 2 * (x.shape[at] - 1) if n is None else n
@@ -126,7 +126,7 @@ def _over(
 
 
 def _named_axes(x: Tensor, axes: Any) -> list[int]:
-    """The axes named, from the front, in their order, which may name one twice; else all."""
+    """The axes named, from the front, in their order, which may name one twice; otherwise all."""
     given = range(x.ndim) if axes is None else as_ints(axes)
     return [normal_axis(k, x.ndim) for k in given]
 

@@ -1,8 +1,8 @@
 """Reading and writing at an index.
 
 Three operations do the work, here and in `gathering`: `getitem`, `setitem` (out of place) and
-`add_at`. An index is read as Paddle reads it: ints, slices and None first, then what is an array.
-So ``x[0, :, [0, 1]]`` has the shape [3, 2] where x has the shape [2, 3, 4].
+`add_at`. An index is read as Paddle reads it: ints, slices and None first, then arrays. So ``x[0,
+:, [0, 1]]`` has the shape [3, 2] where x has the shape [2, 3, 4].
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def _part(xp: ModuleType, part: Any) -> Any:
 
 
 def _axes_used(part: Any) -> int:
-    """How many axes of the array a part takes up."""
+    """The number of axes of the array that a part of an index takes up."""
     if part is None or part is Ellipsis:
         return 0
     return part.ndim if hasattr(part, "dtype") and part.dtype.kind == "b" else 1
@@ -199,7 +199,7 @@ add_at = composed("add_at", lambda x, index, value: x + scatter_sum(value, x.sha
     y=lambda g, F, condition: F.where(condition, 0, g),
 )
 def where_(xp: ModuleType, condition: Array, x: Array, y: Array) -> Array:
-    """The elements of `x` where `condition` holds, else those of `y`."""
+    """The elements of `x` where `condition` holds, otherwise those of `y`."""
     require(condition.dtype.kind == "b", f"the condition must be bool, but is {condition.dtype}")
     # To a number beside bfloat16, which is not NumPy's own, NumPy's where gives float64.
     if getattr(x, "dtype", condition.dtype).kind == "V":
@@ -228,8 +228,8 @@ def setitem(x: Tensor, index: Any, value: Any) -> Tensor:
 
 
 def where(condition: Tensor, x: Any = None, y: Any = None) -> Any:
-    """The elements of `x` where `condition` holds, else those of `y`; given the condition alone,
-    `nonzero` as a tuple.
+    """The elements of `x` where `condition` holds, otherwise those of `y`; given only the
+    condition, `nonzero` as a tuple.
 
     A number is a Tensor of its kind's usual dtype, and 0-d Tensors count as any other for the dtype
     of the result. A TypeError if the dtypes differ, and are neither both floating nor is one

@@ -26,8 +26,8 @@ from pylayer.watch import recording_all, takes_place
 
 
 def check_changeable(x: Tensor, what: str) -> None:
-    """Raise UnsupportedError of what `what` cannot change: each Variable of a program is what one
-    operator makes.
+    """Raise UnsupportedError if `what` cannot change the Tensor: each Variable of a program is the
+    result of one operator.
     """
     if recording.get() is not None and is_of_a_program(x):
         advice = "Use the operation that gives a new Tensor"
@@ -36,8 +36,8 @@ def check_changeable(x: Tensor, what: str) -> None:
 
 
 def check_not_leaf(x: Tensor, name: str) -> None:
-    """Raise of what cannot be changed in place: a Variable, and a leaf that needs a gradient
-    (observed rule 83).
+    """Raise for a Tensor that cannot be changed in place: a Variable, or a leaf that needs a
+    gradient (observed rule 83).
     """
     check_tensor(name, "x", 0, x)
     check_changeable(x, f"paddle.Tensor.{name}")
@@ -58,9 +58,9 @@ def in_place(
     ``_`` unless given.
 
     The operation runs on a copy, which is what its vjps read; its result goes into the memory of
-    the Tensor, where views and detached Tensors see it. The Tensor then stands where the result
-    stood in the graph; without grad mode it stays where it is. A result of another dtype takes the
-    place of the memory, as in Paddle. What may be changed `check_not_leaf` says.
+    the Tensor, where views and detached Tensors see it. The Tensor then takes the result's place in
+    the graph; without grad mode it keeps its own. A result of another dtype takes the place of the
+    memory, as in Paddle. `check_not_leaf` says which Tensors may be changed.
 
     Args:
         changes: how many versions are counted; none where the release does not see the change.
@@ -89,7 +89,7 @@ def in_place(
 
 
 def take_values(x: Tensor, result: Tensor, begun: int | None = None, changes: int = 1) -> Tensor:
-    """Write the values of `result` into the memory of `x`, which then stands where `result` stands
+    """Write the values of `result` into the memory of `x`, which then takes the place of `result`
     in the graph.
 
     With `begun`, when the operation began, `x` is to lie in the array of `result`, whatever its
@@ -109,9 +109,7 @@ def take_values(x: Tensor, result: Tensor, begun: int | None = None, changes: in
 
 
 def move_to(x: Tensor, array: Array, begun: int | None) -> None:
-    """Have `x` lie in another array: a change for those who saved the memory that it leaves,
-    too.
-    """
+    """Move `x` to another array; for those that saved the old memory, this counts as a change."""
     version = version_of(x.array)
     if owner(array) is not owner(x.array):
         mark_changed(x.array, moment=begun)
@@ -120,8 +118,8 @@ def move_to(x: Tensor, array: Array, begun: int | None) -> None:
 
 
 def fills_with(name: str, drawn: Callable[..., Tensor], changes: int = 1) -> Callable[..., Tensor]:
-    """The method that fills a Tensor with what `drawn` gives for it; what came before gets a
-    gradient of 0.
+    """The method that fills a Tensor with the result of `drawn`; the values before get a gradient
+    of 0.
     """
     return in_place(
         composed(name, lambda x, *args, **kwargs: fill(x, drawn(x, *args, **kwargs))),
@@ -133,7 +131,7 @@ def copy_(x: Tensor, other: Tensor, blocking: bool = True) -> Tensor:
     """Give `x` the values and shape of `other`, of one dtype (else a RuntimeError).
 
     Neither the graph nor the version counter sees it, as in Paddle: an operation's backward that
-    needs what was there before takes the new values.
+    needs the old values reads the new ones.
     """
     check_tensor("copy_", "other", 1, other)
     text = "copy_(): needs one data type. Cast with astype()"
@@ -207,8 +205,8 @@ def fill(xp: ModuleType, x: Array, value: float) -> Array:
 
 
 def fill_(x: Tensor, value: Any) -> Tensor:
-    """Set every element to `value`, a number (else a TypeError); what came before gets a gradient
-    of 0.
+    """Set every element to `value`, a number (otherwise a TypeError); the values before get a
+    gradient of 0.
     """
     text = f"The type of 'value' must be int or float, but received {type(value).__name__}"
     require(isinstance(value, (int, float)), text, error=TypeError)
@@ -220,8 +218,8 @@ zero_ = composed("zero_", lambda x: fill_(x, 0))
 
 
 def increment(x: Tensor, value: float = 1.0) -> Tensor:
-    """Add `value` to the one element of `x`, in place; also of a leaf, as in Paddle: its gradient
-    is what it was.
+    """Add `value` to the one element of `x`, in place; also of a leaf, as in Paddle; its gradient
+    stays.
     """
     check_changeable(x, "paddle.increment")
     text = f"The number of elements in Input(X) should be 1. Now the number is {x.size}"
@@ -235,8 +233,8 @@ _change_items = in_place(setitem, "__setitem__")
 
 
 def set_items(x: Tensor, index: Any, value: Any) -> Tensor:
-    """``x[index] = value``: written into the memory of x; in static mode what is computed stands
-    for x from then on.
+    """``x[index] = value``: written into the memory of x; in static mode the result replaces x from
+    then on.
     """
     recorder = recording.get()
     if recorder is None or not isinstance(x, Symbol):
@@ -248,8 +246,8 @@ def assign(x: Any, output: Tensor | None = None) -> Tensor:
     """A copy of a Tensor, part of the graph; or a new Tensor from data, of the dtype that NumPy
     gives it; 1-d at least.
 
-    With `output`, that Tensor takes the values on, in place, with their shape and dtype; into
-    itself it stays as it is.
+    With `output`, that Tensor takes the values on, in place, with their shape and dtype; copied
+    into itself, it stays unchanged.
     """
     if output is not None and output is x:
         return output

@@ -115,8 +115,8 @@ def split_(xp: ModuleType, x: Array, ends: Sequence[int], axis: int) -> list[Arr
 
 
 def split(x: Tensor, num_or_sections: int | Sequence[Any], axis: Any = 0) -> list[Tensor]:
-    """Taken apart along `axis` into equal parts, or parts of the given sizes, one of which may be
-    -1: what is left.
+    """Split along `axis` into equal parts, or parts of the given sizes, one of which may be -1 for
+    the rest.
     """
     at = normal_axis(axis, x.ndim)
     size = x.shape[at]

@@ -46,8 +46,8 @@ def row(F: Any, x: Any) -> Any:
 
 
 def _matmul_x(g: Any, F: Any, x: Any, y: Any) -> Any:
-    """g·yᴴ, a vector being a row on the left and a column on the right. What was broadcast is
-    summed by the tape.
+    """g·yᴴ, a vector being a row on the left and a column on the right. The tape sums over
+    broadcast axes.
     """
     if y.ndim == 1:
         return F.matmul(column(F, g), row(F, y).conjugate())
@@ -64,15 +64,16 @@ def _matmul_y(g: Any, F: Any, x: Any, y: Any) -> Any:
 
 
 def _product(xp: ModuleType, x: Array, y: Array) -> Array:
-    """x @ y in the dtype of both: that of two bfloat16 arrays would be float32."""
+    """x @ y in the dtype of both; without this the product of two bfloat16 arrays would be
+    float32."""
     found = xp.matmul(x, y)
     return found.astype(x.dtype) if x.dtype == y.dtype != found.dtype else found
 
 
 @op(x=_matmul_x, y=_matmul_y, promote=True)
 def matmul_(xp: ModuleType, x: Array, y: Array) -> Array:
-    """The product of matrices in the last two axes, promoted; a vector is a row on the left, else a
-    column.
+    """The product of matrices in the last two axes, promoted; a vector is a row on the left,
+    otherwise a column.
     """
     if not getattr(x, "ndim", 0) or not getattr(y, "ndim", 0):
         raise ValueError("the inputs need at least one dimension each")
@@ -108,7 +109,7 @@ def mv(x: Tensor, vec: Tensor) -> Tensor:
 
 
 def dot(x: Tensor, y: Tensor) -> Tensor:
-    """The sum of products over the last axis of two Tensors of one shape, 1-D or 2-D, else a
+    """The sum of products over the last axis of two Tensors of one shape, 1-D or 2-D, otherwise a
     RuntimeError.
     """
     check_same_dtype("dot", (x, y))
@@ -156,8 +157,8 @@ def t(input: Tensor) -> Tensor:
 
 
 def _einsum_vjp(g: Any, F: Any, operands: Any, equation: str, i: int) -> Any:
-    """The cotangent contracted with the other operands; an index of this one alone was summed and
-    is broadcast back.
+    """The cotangent contracted with the other operands; an index that only this operand has was
+    summed and is broadcast back.
     """
     inputs, output = equation.split("->")
     names = inputs.split(",")

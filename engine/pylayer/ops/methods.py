@@ -96,8 +96,8 @@ def share_buffer_to(x: Tensor, other: Tensor) -> None:
 
 
 def register_backward_hook(x: Tensor, hook: Callable[[], Any]) -> None:
-    """Have `hook` called, without arguments, once per backward, with the gradient of this leaf on
-    its way to `grad`.
+    """Call `hook`, without arguments, once per backward, when the gradient of this leaf is about to
+    reach `grad`.
     """
     leaf = not x.stop_gradient and x.is_leaf
     require(leaf, "_register_backward_hook(): a backward hook is for a leaf that needs a gradient")
@@ -126,7 +126,7 @@ cpu = composed(
 
 
 def cuda(x: Tensor, device_id: int | None = None, blocking: bool = True) -> Tensor:
-    """`x` itself if it is on the current GPU, else a RuntimeError: see `set_device`."""
+    """`x` itself if it is on the current GPU, otherwise a RuntimeError: see `set_device`."""
     if x.place.is_cpu_place():
         set_device(f"gpu:{device_id or 0}")  # which says what is missing, if something is
         raise RuntimeError("The Tensor is in host memory: make it after paddle.set_device('gpu').")
@@ -169,7 +169,7 @@ CHANGES = {
     "nan_to_num": 3,
     "sinc": 4,
 }
-"""How often Paddle changes the Tensor, where that is not once: it counts as many versions.
+"""How often Paddle changes the Tensor, and thus raises its version, where that is not once.
 Observed.
 """
 
@@ -251,7 +251,7 @@ def integer_operator(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def exchanged(function: Callable[..., Any]) -> Callable[..., Any]:
-    """``other ∘ x`` of ``x ∘ other``."""
+    """The reflected operation: ``other ∘ x``, given ``x ∘ other``."""
     return lambda x, other: function(other, x)
 
 

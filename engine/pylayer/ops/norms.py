@@ -36,7 +36,7 @@ def norm(x: Tensor, p: Any = None, axis: Any = None, keepdim: bool = False) -> T
 
 
 def _extreme(p: float) -> Callable[..., Tensor]:
-    """The reduction that an order picks values by: the largest for a positive one, else the
+    """The reduction that an order picks values by: the largest for a positive one, otherwise the
     smallest.
     """
     return reduction.max if p > 0 else reduction.min
@@ -100,8 +100,8 @@ dist = composed("dist", lambda x, y, p=2: norm(reshape(x - y, [-1]), float(p), 0
 def cdist(
     x: Tensor, y: Tensor, p: float = 2.0, compute_mode: str = "use_mm_for_euclid_dist_if_necessary"
 ) -> Tensor:
-    """The p-norms of the differences of all rows of x and y: [..., rows of x, rows of y]; else an
-    AssertionError.
+    """The p-norms of the differences of all rows of x and y: [..., rows of x, rows of y]; otherwise
+    an AssertionError.
     """
     fits = x.ndim > 1 and y.ndim > 1 and x.shape[-1] == y.shape[-1]
     text = "The x and y must be at least 2-D with rows of one size"

@@ -29,7 +29,7 @@ _SOURCE = {
     "replicate": lambda k, n: min(max(k, 0), n - 1),
     "circular": lambda k, n: k % n,
 }
-"""Per mode, the element that fills position k of an axis of n elements."""
+"""The element that fills position k of an axis of n elements, per mode."""
 
 
 def pad(
@@ -71,7 +71,7 @@ def pad(
 def _widths(
     x: Tensor, numbers: list[int], mode: str, data_format: str | None, from_left: bool
 ) -> list[tuple[int, int]]:
-    """Per axis of `x` the numbers of elements before and after, from the arguments of `pad`."""
+    """The numbers of elements before and after each axis of `x`, from the arguments of `pad`."""
     pairs = list(zip(numbers[::2], numbers[1::2], strict=False))
     fits = not len(numbers) % 2 and len(pairs) <= x.ndim
     require(fits, f"pad(): {x.ndim} axes take up to {x.ndim} pairs of numbers, not {numbers}", x)

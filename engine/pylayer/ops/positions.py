@@ -54,7 +54,7 @@ def _at(x: Tensor, index: Any, axis: Any) -> tuple[Any, ...]:
 
 
 def _columns(index: Tensor) -> tuple[Any, ...]:
-    """The coordinates in the last axis of `index`, one Tensor per axis of what is indexed."""
+    """The coordinates in the last axis of `index`, one Tensor per axis of the indexed Tensor."""
     return tuple(getitem(index, (..., k)) for k in range(index.shape[-1]))
 
 
@@ -71,7 +71,7 @@ def index_select(x: Tensor, index: Any, axis: Any = None) -> Tensor:
 
 
 def _as_column(name: str, index: Any) -> Tensor:
-    """Positions as a Tensor of one axis, given as such or as a column; else a ValueError."""
+    """Positions as a Tensor of one axis, given as such or as a column; otherwise a ValueError."""
     check_tensor(name, "index", 1, index)
     fits = index.ndim == 1 or (index.ndim == 2 and index.shape[1] == 1)
     require(fits, f"{name}(): the index should have one axis, or a second one of size 1", index)
@@ -94,7 +94,7 @@ gather_nd = composed("gather_nd", lambda x, index: getitem(x, _columns(index)))
 
 
 def index_sample(x: Tensor, index: Tensor) -> Tensor:
-    """Per row of a matrix the elements `index`."""
+    """The elements `index` of each row of a matrix."""
     check_tensor("index_sample", "index", 1, index)
     fits = x.ndim == index.ndim == 2 and x.shape[0] == index.shape[0]
     require(fits, "index_sample(): needs matrices with as many rows", x, index)
@@ -218,8 +218,8 @@ def put_along_axis(
     include_self: bool = True,
     broadcast: bool = True,
 ) -> Tensor:
-    """A copy of `arr` with `values` at `indices` along `axis`, reduced there, with what was there
-    if `include_self`.
+    """A copy of `arr` with `values` at `indices` along `axis`, reduced there, including the old
+    values if `include_self`.
     """
     one_of("put_along_axis(): `reduce`", reduce, "assign", "add", "mean", *_EXTREMES)
     _same_dtype("put_along_axis", arr, values)
@@ -435,7 +435,7 @@ def fill_diagonal(x: Tensor, value: float, offset: int = 0, wrap: bool = False) 
     """A copy of `x`, equally long on all its axes or a matrix, with the number `value` along the
     diagonal of them.
 
-    Of a matrix, `offset` says which diagonal: those above the main one are positive. With `wrap` it
+    `offset` selects a diagonal of a matrix: those above the main one are positive. With `wrap` it
     begins again below, a row further down, where there are more rows than columns.
     """
     sizes, is_matrix = x.shape, x.ndim == 2
@@ -527,7 +527,7 @@ send_ue_recv = composed(
 def send_uv(
     x: Tensor, y: Tensor, src_index: Tensor, dst_index: Tensor, message_op: str = "add"
 ) -> Tensor:
-    """Per edge, the row `src_index` of `x` combined with the row `dst_index` of `y`, as in
+    """The row `src_index` of `x` combined with the row `dst_index` of `y`, for each edge, as in
     `send_ue_recv`.
     """
     return _message(message_op, getitem(x, src_index), getitem(y, dst_index))

@@ -73,7 +73,7 @@ get_rng_state = composed("get_rng_state", lambda device=None: [generator().get_s
 
 
 def set_rng_state(state_list: Sequence[Generator], device: str | None = None) -> None:
-    """Go on from what `get_rng_state` gave."""
+    """Continue from a state that `get_rng_state` returned."""
     text = "Length of state list should be equal to the number of generators, 1, but is"
     require(len(state_list) == 1, f"{text} {len(state_list)}")
     generator().set_state(state_list[0])
@@ -96,7 +96,7 @@ def _float(dtype: Any) -> Any:
 def uniform(
     shape: Ints, dtype: DTypeLike = None, min: float = 0.0, max: float = 1.0, seed: int = 0
 ) -> Tensor:
-    """From [min, max), evenly; a `seed` other than 0 for this call alone."""
+    """Uniform in [min, max); a `seed` other than 0 applies to this call only."""
     values = drawn("random", sizes_of(shape), of=Generator(seed) if seed else None)
     # A 0-d sum is a scalar.
     return Tensor(default_module().asarray(min + (max - min) * values, _float(dtype)))
@@ -155,8 +155,8 @@ def randperm(n: int, dtype: DTypeLike = "int64") -> Tensor:
 
 @draws
 def bernoulli(x: Tensor, p: float | None = None) -> Tensor:
-    """Ones with the probabilities in `x` (or with `p`), else zeros; an IndexError if one is not in
-    [0, 1].
+    """Ones with the probabilities in `x` (or with `p`), otherwise zeros; an IndexError if one is
+    not in [0, 1].
     """
     array: Array = x.array
     outside = p is None and bool(((array > 1) | (array < 0)).any())
@@ -198,7 +198,7 @@ FILLS: dict[str, Callable[..., Any]] = {
 
 @draws
 def multinomial(x: Tensor, num_samples: int = 1, replacement: bool = False) -> Tensor:
-    """Per row of weights `x`, the positions of `num_samples` draws."""
+    """The positions of `num_samples` draws for each row of weights `x`."""
     fits = 1 <= x.ndim <= 2 and num_samples > 0
     require(
         fits,

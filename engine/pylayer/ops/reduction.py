@@ -72,8 +72,8 @@ def sum(
     )
 )
 def mean_(xp: ModuleType, x: Array, axis: Any = None, keepdim: bool = False) -> Array:
-    """The mean over `axis`; of integers, an integer (observed rule 77); of nothing NaN, of which
-    NumPy warns.
+    """The mean over `axis`; of integers, an integer (observed rule 77); of no elements NaN, with
+    NumPy's warning.
     """
     axes = axes_of(axis, x.ndim)
     if x.size or x.dtype.kind in "iub":

@@ -83,8 +83,8 @@ def _inverse(perm: Sequence[Any], ndim: int) -> list[int]:
 
 @op(view=True, view_gradient=True, x=lambda g, F, perm: F.transpose(g, _inverse(perm, g.ndim)))
 def transpose_(xp: ModuleType, x: Array, perm: Sequence[Any]) -> Array:
-    """The axes in the order `perm`; of one of the first axes alone the others stay where they are,
-    as in Paddle.
+    """The axes in the order `perm`; if it lists only the first axes, the others stay where they
+    are, as in Paddle.
     """
     return xp.transpose(x, whole_order(perm, x.ndim))
 
@@ -289,8 +289,8 @@ def flip(xp: ModuleType, x: Array, axis: Ints) -> Array:
 
 @op(x=lambda g, F, shifts, axis: F.roll(g, [-n for n in as_ints(shifts)], axis))
 def roll(xp: ModuleType, x: Array, shifts: Ints, axis: Ints | None = None) -> Array:
-    """Moved by `shifts` along `axis`, what leaves at the end coming in at the front; without axes
-    as if flat.
+    """Moved by `shifts` along `axis`; elements beyond the end come in at the front. Without axes as
+    if flat.
     """
     steps = as_ints(shifts)
     axes = None if axis is None else as_ints(axis)

@@ -40,7 +40,8 @@ def _polygamma(xp: ModuleType, x: Array, n: int) -> Array:
     """ψ⁽ⁿ⁾ by its recurrence up to `_FAR`, then Stirling's series (Abramowitz and Stegun, 6.3.18
     and 6.4.11).
 
-    ψ of what is not positive by reflection (6.3.7); the others by the recurrence, down to `_LEAST`.
+    ψ of numbers that are not positive by reflection (6.3.7); of others by the recurrence, down to
+    `_LEAST`.
     """
     sign = (-1.0) ** (n + 1)
     if n > _LAST_FACTORIAL:
@@ -70,8 +71,8 @@ def _polygamma(xp: ModuleType, x: Array, n: int) -> Array:
 
 @op(floating=True, x=lambda g, F, x, n: g * F.polygamma(x, n + 1))
 def polygamma(xp: ModuleType, x: Array, n: int) -> Array:
-    """The `n`-th derivative of `digamma`; NaN at poles and below −1000. A TypeError if `n` is no
-    int.
+    """The `n`-th derivative of `digamma`; NaN at poles and below −1000. A TypeError if `n` is not
+    an int.
     """
     require(
         isinstance(n, int),
@@ -97,8 +98,7 @@ gammaln = lgamma
 
 _SMALLEST = 1e-300
 _RELATIVE = 2.0**-52
-"""One unit in the last place: a factor that comes as close to 1 as this changes nothing more that
-can be told.
+"""One unit in the last place: a factor this close to 1 no longer changes a result.
 """
 _MOST_STEPS = 10_000
 """Steps of the series and of the fraction. Where y is about a, some 8.6 √a terms matter: an element

@@ -83,16 +83,16 @@ SPELLINGS = {
     for words, names in _ARGUMENTS.items()
     for name in names.split()
 }
-"""By function, other words for its arguments."""
+"""Other names of a function's arguments, by function."""
 
 DEFAULTS: dict[tuple[str, str], dict[str, Any]] = {("median", "dim"): {"mode": "min"}}
-"""By function and keyword, defaults of other arguments that its use implies in Paddle."""
+"""Defaults of other arguments that a keyword implies in Paddle, by function and keyword."""
 
 SIZES = {
     **dict.fromkeys(("empty", "ones", "rand", "randn", "zeros"), 0),
     **dict.fromkeys(("new_empty", "new_ones", "new_zeros", "view"), 1),
 }
-"""By function, the place from which on a shape may be given size by size."""
+"""The position from which a shape may be given as separate sizes, by function."""
 
 ALIASES = {
     "clamp": "clip",

@@ -31,7 +31,7 @@ nansum = composed(
 
 
 def nanmean(x: Tensor, axis: Any = None, keepdim: bool = False) -> Tensor:
-    """The mean of what is not NaN."""
+    """The mean of the elements that are not NaN."""
     counts = total(astype(logical_not(isnan(x)), x.dtype), axis, None, keepdim)
     return divide(nansum(x, axis, None, keepdim), counts)
 
@@ -97,8 +97,8 @@ nanquantile = composed(
 
 
 def nanmedian(x: Tensor, axis: Any = None, keepdim: bool = False, mode: str = "avg") -> Any:
-    """The middle of what is not NaN: the mean of two, or the smaller with mode ``min``, and along
-    one axis its position, -1 where all is NaN.
+    """The median of the elements that are not NaN: the mean of two, or the smaller with mode
+    ``min``, and along one axis its position, -1 where all are NaN.
     """
     one_of("nanmedian(): `mode`", mode, "avg", "min")
     if mode == "avg" or not isinstance(axis, int):
@@ -111,8 +111,8 @@ def nanmedian(x: Tensor, axis: Any = None, keepdim: bool = False, mode: str = "a
 # --------------------------------------------------------------------------- the most frequent
 @op()
 def mode_positions(xp: ModuleType, x: Array) -> Array:
-    """The last position, along the last axis, of the most frequent element, of several the
-    smallest.
+    """The last position, along the last axis, of the most frequent element, or of the smallest if
+    there are several.
     """
     counts = (x[..., :, None] == x[..., None, :]).sum(-1)
     frequent = counts == counts.max(-1, keepdims=True)
@@ -189,7 +189,7 @@ def histogram(
     weight: Array | None = None,
     density: bool = False,
 ) -> Array:
-    """How many elements lie in each of `bins` between `min` and `max`, or between the extremes if
+    """The number of elements in each of `bins` between `min` and `max`, or between the extremes if
     both are 0.
     """
     text = f"max must be larger or equal to min. But received max is {max}, min is {min}"

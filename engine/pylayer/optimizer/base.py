@@ -129,8 +129,8 @@ class Optimizer:
     ) -> Any:
         """`step`. As in Paddle the gradients must be there: ``loss.backward()`` comes first.
 
-        Of a Variable: add its gradients and the step to the program, for `parameters` or else those
-        of the optimizer, or all that the program uses.
+        For a Variable: add its gradients and the step to the program, for `parameters`, otherwise
+        those of the optimizer, otherwise all that the program uses.
 
         Returns:
             Paddle's pair: an empty list, and the parameters that have a gradient, each with it.

@@ -65,12 +65,12 @@ _flags: dict[str, Any] = {}
 
 
 def set_flags(flags: dict[str, Any]) -> None:
-    """Keep Paddle's flags, for `get_flags`: none changes what the engine does."""
+    """Keep Paddle's flags, for `get_flags`: none changes the engine's behaviour."""
     _flags.update(flags)
 
 
 def get_flags(flags: Any) -> dict[str, Any]:
-    """The flags that were set, and None for others."""
+    """The values of flags that were set, and None for others."""
     return {name: _flags.get(name) for name in ([flags] if isinstance(flags, str) else flags)}
 
 
@@ -125,7 +125,7 @@ def decorate(
     master_grad: bool = False,
     excluded_layers: Any = None,
 ) -> Any:
-    """The models, and the optimizers if given, as they are: see `auto_cast`."""
+    """The models, and the optimizers if given, unchanged: see `auto_cast`."""
     return models if optimizers is None else (models, optimizers)
 
 
@@ -175,11 +175,11 @@ def to_static(
     backend: Any = None,
     **kwargs: Any,
 ) -> Any:
-    """The function, or the layer, as it is: the bundled engine runs it eagerly, and compiles
+    """The function, or the layer, unchanged: the bundled engine runs it eagerly, and compiles
     nothing.
 
-    Its results and gradients are those of the function; what only a compiled program shows is not
-    there: `input_spec` checks nothing, and branches on values are ordinary Python.
+    Its results and gradients are those of the function; the effects of compilation are missing:
+    `input_spec` checks nothing, and branches on values are ordinary Python.
     """
     return to_static if function is None else function
 

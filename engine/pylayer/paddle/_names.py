@@ -136,7 +136,8 @@ MODULES = {
     ),
     "utils": "",
 }
-"""By module, below ``paddle``, where its names come from, the first that has one:
+"""The modules that provide the names of a module below ``paddle``; the first that has a name
+provides it:
 
     ops.fourier              what the module of the engine, or all modules of the package, have of
                              the release's names there
@@ -150,7 +151,7 @@ ALSO = {
     "utils.unique_name": "base.unique_name",
     "distributed.stream": "distributed.communication.stream",
 }
-"""Modules that stand in another as well."""
+"""Modules that are attributes of another as well."""
 
 
 class Facade(ModuleType):
@@ -169,7 +170,7 @@ class Facade(ModuleType):
         return vars(self)["to_tensor"](*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
-        """A stand-in for what the release has and it lacks, else the error, with the nearest
+        """A stand-in for what the release has and it lacks, otherwise the error, with the nearest
         name.
         """
         shown = paddles(self.__name__)

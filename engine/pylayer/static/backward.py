@@ -79,7 +79,7 @@ def append_backward(
     is none.
 
     Args:
-        loss: of several elements it is their sum.
+        loss: if it has several elements, their sum is differentiated.
         parameter_list: the parameters, or other Tensors, or their names; by default whatever the
             program has that is persistable, as parameters are, the one made last first.
 

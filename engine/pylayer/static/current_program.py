@@ -31,7 +31,7 @@ def default_startup_program() -> Program:
 
 @contextmanager
 def program_guard(main_program: Program, startup_program: Program | None = None) -> Iterator[None]:
-    """Have operations appended to `main_program` within the ``with`` block.
+    """Append operations to `main_program` within the ``with`` block.
 
     Raises:
         TypeError: one is not a Program.

@@ -24,7 +24,7 @@ def data(name: str, shape: Sequence[int | None], dtype: Any = None, lod_level: i
     has a number.
 
     Args:
-        shape: None and -1 stand for a size that may differ from run to run.
+        shape: None and -1 mean a size that may differ from run to run.
         dtype: float32 unless given.
 
     Raises:

@@ -59,12 +59,12 @@ class Executor:
             return_numpy: False for Tensors in place of arrays.
 
         Returns:
-            The values of what is fetched, in that order.
+            The values of `fetch_list`, in that order.
 
         Raises:
             TypeError: `feed` is not a dict, or an item of `fetch_list` not a Variable or a name.
             KeyError: something that the program needs is not fed.
-            ValueError: what is fed has another dtype or shape; a name is not in the program; shapes
+            ValueError: a fed value has another dtype or shape; a name is not in the program; shapes
                 do not fit.
         """
         program = default_main_program() if program is None else program

@@ -45,8 +45,8 @@ REFUSALS = (ValueError, IndexError, TypeError)
 """Errors that an operation raises to refuse sizes or values."""
 
 MOST_KNOWN, LARGEST_KNOWN = 64, 10_000
-"""How many known sizes are tried in place of an unknown one that must equal one of them, and up to
-which."""
+"""The number of known sizes that are tried in place of an unknown one that must equal one of them,
+and the largest of them."""
 
 
 VALUES: tuple[Callable[[Array], Array], ...] = (
@@ -94,8 +94,8 @@ class Trial(NamedTuple):
 
 
 def infer_operation(op: OpDef, arguments: Sequence[Any]) -> tuple[type | None, list[OutputSpec]]:
-    """Whether the results of an operation come as a list or a tuple, None for one alone, and their
-    specs.
+    """Whether the results of an operation come as a list or a tuple (None for a single one), and
+    their specs.
 
     Raises:
         ValueError, IndexError, TypeError: the operation refuses the shapes or dtypes, whatever the

@@ -21,8 +21,8 @@ _program_ids = itertools.count()
 class Operator:
     """A step of a program.
 
-    `inputs` are what a gradient may flow to, None in the place of a number; `outputs` are what it
-    makes.
+    `inputs` are the Variables that a gradient may flow to, None in the place of a number; `outputs`
+    are its results.
     """
 
     type = ""

@@ -70,10 +70,11 @@ class ProgramRecorder:
         return assigned(current(value), kind=Detach)
 
     def replaced(self, old: Any, new: Variable) -> Variable:
-        """Have `new` stand for the Variable `old` from now on.
+        """Let `new` replace the Variable `old` from now on.
 
         Raises:
-            UnsupportedError: `old` is of a block around, where another branch would not know of it.
+            UnsupportedError: `old` belongs to an enclosing block, where another branch would not
+                see the change.
         """
         old = old.current()
         if old.block is not new.block:

@@ -22,8 +22,8 @@ def tensors_in(value: Any) -> list[Tensor]:
 
 
 def resolved(value: Any, tensor: Callable[[Tensor], Any], size: Callable[..., int]) -> Any:
-    """`value` with every Tensor and every unknown size in it replaced by what the functions
-    give."""
+    """`value` with every Tensor and every unknown size in it replaced by the results of the
+    functions."""
 
     def resolve(leaf: Any) -> Any:
         if isinstance(leaf, Tensor):

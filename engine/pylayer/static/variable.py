@@ -199,5 +199,5 @@ def described(tensor: Tensor) -> str:
 
 
 def current(value: Any) -> Any:
-    """A value with what stands now for the Variables in it, also inside containers."""
+    """A value with each Variable in it replaced by its current one, also inside containers."""
     return mapped(value, lambda v: v.current() if isinstance(v, Variable) else v)

@@ -199,8 +199,8 @@ def gradients_of(
     allow_unused: bool,
     held: Iterable[Tensor] | None = None,
 ) -> list[Tensor | None]:
-    """`grad`, of checked arguments. Without `held` PyLayers may return gradients of what leads to
-    none of `wanted`."""
+    """`grad`, of checked arguments. Without `held`, PyLayers may return gradients of Tensors that
+    lead to none of `wanted`."""
     watching = watchers.get()
     if watching is not NOBODY:
         how = "grad(create_graph=True)" if create_graph else "grad()"

@@ -91,7 +91,7 @@ class Gradients:
     """Gradients that a walk has found, and the targets whose gradients it is to return.
 
     `arrived` has the cotangents of leaves and of the nodes in `capture`; no gradient flows through
-    what is `no_grad_targets`.
+    `no_grad_targets`.
     """
 
     def __init__(
@@ -195,8 +195,8 @@ def walk_to_leaves(
 
 
 def summed(total: Cotangent, cotangent: Cotangent) -> Cotangent:
-    """The sum of what arrived at a target and of what arrives now, its elements in order as in
-    Paddle."""
+    """The sum of the gradients that have arrived at a target and that arrive now, its elements in
+    order as in Paddle."""
     total = as_array(total + cotangent, type(cotangent))
     return in_order(total) if type(total) in XP else total  # a Tensor's are
 

@@ -19,8 +19,8 @@ final_hooks: list[Callable[[], Any]] = []
 
 
 def register_hook(tensor: Tensor, hook: Callable[[Tensor], Tensor | None]) -> HookHandle:
-    """Have `hook` see the accumulated gradient once per backward; what it returns, unless None,
-    takes its place.
+    """Call `hook` with the accumulated gradient once per backward; what it returns, unless None,
+    replaces the gradient.
 
     A hook runs in grad mode, as in Paddle, and the gradient that it is given is a leaf: it may not
     be changed in place, unless under `no_grad`.
@@ -59,7 +59,7 @@ def register_hook(tensor: Tensor, hook: Callable[[Tensor], Tensor | None]) -> Ho
 
 
 def at_end_of_backward(hook: Callable[[], Any]) -> None:
-    """Have `hook` called once, without arguments, at the end of the next backward."""
+    """Call `hook` once, without arguments, at the end of the next backward."""
     final_hooks.append(hook)
 
 

@@ -99,7 +99,7 @@ def packed(tensor: Any) -> Packed:
 
 class PackedSaved(list[tuple[Any, ...]]):
     """Pack the values that an operation's vjps read with the current pack hook: each array once, in
-    the order of the arguments, with its stop_gradient; they are unpacked in the same order."""
+    the order of the arguments, with its stop_gradient. They are unpacked in the same order."""
 
     def __init__(self, op: OpDef, parents: Parents, saved: Saved) -> None:
         read = {
@@ -261,8 +261,8 @@ def apply_rule(vjp: Vjp, cotangent: Cotangent, F: Any, values: Sequence[Any]) ->
 
 
 def with_array_in_order(gradient: Tensor) -> Tensor:
-    """A recorded gradient, its elements `in_order`: the same Tensor if they are, else one in the
-    same place."""
+    """A recorded gradient, its elements `in_order`: the same Tensor if they are, otherwise one in
+    the same place."""
     array = in_order(gradient.array)
     return (
         gradient
@@ -274,7 +274,7 @@ def with_array_in_order(gradient: Tensor) -> Tensor:
 def unbroadcast(F: Any, gradient: Cotangent, shape: tuple[int, ...]) -> Cotangent:
     """Sum `gradient` over the axes along which an input of `shape` was broadcast.
 
-    One of fewer axes comes from a hook: it stands for all elements, as in NumPy.
+    One of fewer axes comes from a hook: it is broadcast to all elements, as in NumPy.
     """
     extra = gradient.ndim - len(shape)
     if extra < 0:

@@ -12,8 +12,8 @@ A vjp is written once. Its parameters say what it reads, and only that is kept f
 
 An ordinary backward runs it on raw arrays, with `F` giving the raw forwards. With ``create_graph``
 the same function runs on Tensors, with `F` giving the operations themselves, and is recorded:
-double backward to any order. Where an operation is elementwise, a `Derivative` may stand for a vjp:
-what the cotangent is multiplied with.
+double backward to any order. For an elementwise operation, a `Derivative` may take the place of a
+vjp: the cotangent is multiplied with it.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class Op(OpDef):
         Args:
             inputs: those that a gradient may flow to.
             values: all arguments.
-            raw: the arrays of these, and what is not a Tensor.
+            raw: the arrays of these, and arguments that are not Tensors.
         """
         parents = list(map(parent_of, inputs)) if self.differentiable and grad_mode.get() else []
         several, watching = isinstance(out, (tuple, list)), watchers.get()
@@ -121,7 +121,7 @@ class Op(OpDef):
         return node
 
     def inputs_in(self, arguments: Sequence[Any]) -> list[Any]:
-        """The arguments that must be Tensors, or numbers beside one."""
+        """The arguments that must be Tensors, or numbers if one of them is a Tensor."""
         if self.many:
             return list(arguments[0])
         return list(map(arguments.__getitem__, self.positions))
@@ -159,7 +159,7 @@ class Op(OpDef):
         return inputs, values, type(arrays[0])
 
     def check_numbers(self, inputs: Sequence[Any], numbers: tuple[type, ...]) -> None:
-        """Check that inputs are Tensors, or numbers of these types beside one."""
+        """Check that inputs are Tensors, or numbers of these types."""
         for k, value in enumerate(inputs):
             if not isinstance(value, (Tensor, *numbers)):
                 position = self.positions[0 if self.many else k]
@@ -294,8 +294,8 @@ def op(
 
 
 def composed(name: str, function: Function, gives: str = "Tensor") -> Operation:
-    """A function of operations, which give it its derivatives, under its name; a lambda says what
-    it `gives`."""
+    """A function composed of operations, which give it its derivatives, under its name; `gives` is
+    the return annotation of a lambda."""
     function.__name__ = function.__qualname__ = name
     function.__annotations__.setdefault("return", gives)
     return function

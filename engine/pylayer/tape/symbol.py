@@ -1,7 +1,7 @@
 """Static mode's operations: they are recorded, not computed, and so are creations of Tensors.
 
 Tensors that dynamic mode made, parameters left out, are computed with as there. `pylayer.static`
-sets the recorder; the operations know nothing else of it.
+sets the recorder; this is all that operations know of it.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Recorder(Protocol):
         """A Variable of the value of another, with stop_gradient True."""
 
     def replaced(self, old: Any, new: Any) -> Any:
-        """Have one Variable stand for another from now on."""
+        """Let one Variable replace another from now on."""
 
 
 recording: ContextVar[Recorder | None] = ContextVar("recording", default=None)
@@ -107,8 +107,8 @@ def named(value: Any) -> str:
 
 
 def creates(function: F, repeatable: bool = True, like: bool = False) -> F:
-    """Have the call of a function that makes a Tensor recorded in static mode, and have it take
-    what all of these take.
+    """Let a function that makes a Tensor be recorded in static mode, and accept the arguments that
+    all such functions accept.
 
     One `like` its argument ``x`` has the stop_gradient of that, as in Paddle. A `device` must be
     the current one.

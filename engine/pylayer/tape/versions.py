@@ -35,7 +35,7 @@ class _Changes(NamedTuple):
 
 
 changes: dict[int, _Changes] = {}
-"""By id of the array that owns the memory."""
+"""The changes of each array that owns its memory, by the array's id."""
 
 
 def mark_changed(array: Array, times: int = 1, moment: int | None = None) -> None:
@@ -65,7 +65,7 @@ def changed_since(values: Iterable[Any], age: int, uncounted: bool = False) -> A
     """The first array among `values`, also in lists and tuples, changed since a node of that age
     saved them, if any.
 
-    With `uncounted`, also by what counts no version.
+    With `uncounted`, also by changes that do not raise the version.
     """
     for value in leaves_in(list(values)):
         change = changes.get(id(owner(value))) if type(value) in XP else None

@@ -17,8 +17,8 @@ OPS: dict[str, OpDef] = {}
 
 
 class _Ops:
-    """`F`: operations by name, as `find` gives them. Raises AttributeError if no operation has that
-    name."""
+    """`F`: operations by name, as `find` returns them. Raises AttributeError if no operation has
+    that name."""
 
     def __init__(self, find: Callable[[OpDef], Function]) -> None:
         self._find = find
@@ -48,7 +48,7 @@ Rule = Function | Derivative
 class Vjp:
     """One input's vjp: ``rule(g, [F,] *pick(*arguments, out, i))``.
 
-    Of a `Derivative`, which `multiplies`, it is ``conj(rule(…)) * g``.
+    For a `Derivative`, which `multiplies`, it is ``conj(rule(…)) * g``.
     """
 
     __slots__ = ("multiplies", "pick", "reads", "rule", "takes_ops")
@@ -81,17 +81,14 @@ def picker(reads: Iterable[str], arguments: Sequence[str]) -> Function:
 class OpDef:
     """An operation's definition, and how it is called: by `apply`, or by the public function.
 
-    Args:
-        name: Paddle's name of the operation.
-        bind: given an array module, returns the forward on its arrays.
-        arguments: the forward's argument names, in order.
-        vjps: by input name, or derivatives; inputs without one get no gradient.
-        many: the first argument is a list of Tensors, each of which the one vjp serves.
-        floating: integer inputs are computed in the default floating dtype.
-        promote: inputs of different dtypes are reconciled (see `reconciled`).
-        inputs: the arguments that must be Tensors (or a number beside one), if not those with a
-            vjp; else the first.
-        view: the result may be a view with other strides. Any other result is put `in_order`.
+    Args: name: Paddle's name of the operation. bind: given an array module, returns the forward on
+        its arrays. arguments: the forward's argument names, in order. vjps: by input name, or
+        derivatives; inputs without one get no gradient. many: the first argument is a list of
+        Tensors, each of which the one vjp serves. floating: integer inputs are computed in the
+        default floating dtype. promote: inputs of different dtypes are reconciled (see
+        `reconciled`). inputs: the arguments that must be Tensors (or a number beside one), if not
+        those with a vjp; otherwise the first. view: the result may be a view with other strides.
+        Any other result is put `in_order`.
         view_gradient: the gradient may be one, too.
     """
 

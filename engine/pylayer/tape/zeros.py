@@ -2,8 +2,8 @@
 
 Paddle computes the second gradient of multiply, divide and bmm in one kernel, which gives zeros for
 the factors that the first gradient does not depend on. So ``grad(grad(x * y, x), x)`` is zeros,
-where that of ``x + y`` is "not in the graph". No vjp and no walk knows of this: once a walk is
-over, `zero_targets` finds what it has missed.
+where that of ``x + y`` is "not in the graph". No vjp and no walk is aware of this: after a walk,
+`zero_targets` finds the targets that it has missed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pylayer.tensor.tensor import Tensor
 PRODUCTS = {"multiply", "divide", "bmm"}
 
 recorded_gradients: WeakKeyDictionary[Node, tuple[set[Node], Target]] = WeakKeyDictionary()
-"""By the node of a recorded gradient: the nodes that the walk went through, and its target."""
+"""The nodes that a walk went through, and its target, by the node of the recorded gradient."""
 
 
 def recorded_as(gradient: Tensor, walked: set[Node], target: Target) -> Tensor:

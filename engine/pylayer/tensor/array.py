@@ -123,7 +123,7 @@ def as_array(value: Any, array_type: type) -> Array:
 
 
 def owner(array: Array) -> Array:
-    """The array that owns the memory of `array`: itself, or what it is a view of."""
+    """The array that owns the memory of `array`: itself, or the one that it is a view of."""
     base = array.base
     while base is not None:
         if type(base) in XP:
@@ -239,8 +239,8 @@ def current_place() -> Place:
 
 
 def is_compiled_with_cuda() -> bool:
-    """Whether the current device is a GPU: the engine is not compiled, and uses one when told
-    to."""
+    """Whether the current device is a GPU: the engine is not compiled, and uses a GPU only if it is
+    set."""
     return get_device() != "cpu"
 
 

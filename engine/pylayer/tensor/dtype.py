@@ -74,8 +74,8 @@ def common_dtype(name: str, shaped: set[DType], zero_d: set[DType]) -> DType:
     """The dtype in which an operation on Tensors of these dtypes, with and without dimensions, is
     computed.
 
-    It is the narrowest that holds all that count: beside a floating or complex one, integers do
-    not.
+    It is the narrowest dtype that holds all that count: integers do not count next to a floating or
+    complex one.
 
     Raises:
         TypeError: the ones with dimensions differ, and are neither all floating nor is one complex.

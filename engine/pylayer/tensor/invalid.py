@@ -18,7 +18,7 @@ def invalid(text: str) -> ValueError:
 
 
 class UnsupportedError(NotImplementedError):
-    """Features that Paddle has and the engine lacks, where the name alone does not say so.
+    """Features that Paddle has and the engine lacks, where the name alone does not show it.
 
     Args:
         what: the name, and when; for the verdict.
@@ -61,8 +61,8 @@ PLAIN: tuple[Any, ...] = (int, float, complex, bool)
 
 
 def plain_number(value: Any) -> Any:
-    """A number as Python's own type has it, whatever its class: NumPy takes others for arrays,
-    whose dtype counts.
+    """A number as Python's own type, whatever its class: NumPy treats others as arrays, whose dtype
+    counts.
 
     These are numbers of derived classes, such as ``x.size`` and members of an IntEnum, NumPy's
     scalars and 0-d arrays. Anything else is returned unchanged, and so are truth values of NumPy,

@@ -29,8 +29,8 @@ def leaves_in(value: Any) -> list[Any]:
 
 
 def mapped(value: Any, function: Callable[[Any], Any]) -> Any:
-    """`value` with the results of `function` in place of what its lists, tuples, dicts and slices
-    hold, at any depth.
+    """`value` with `function` applied to the items of its lists, tuples, dicts and slices, at any
+    depth.
 
     Containers in which nothing changes are themselves in the result.
     """

@@ -24,7 +24,7 @@ class Tensor:
     """An array with a place in the graph.
 
     `array` is the raw array, `node` the node that made it (None for a leaf). Use `paddle.to_tensor`
-    to make one; users' own calls give what `constructed` says.
+    to make one; a user's own call returns the result of `constructed`.
     """
 
     __slots__ = ("__dict__", "__weakref__", "_stop_gradient", "array", "node")

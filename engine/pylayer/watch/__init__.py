@@ -1,9 +1,9 @@
-"""Observation of a computation: who watches is kept at one place, and told by one protocol.
+"""Observation of a computation: one place holds the observer, which is notified by one protocol.
 
 While an observer that `records` is in force, all that is computed from the inputs is one graph,
 whatever the code says: under `no_grad`, behind `detach`, and inside the forward of a PyLayer, whose
-backward takes no part. So the graph is that of the function as it is computed, to be held against
-the backward that somebody wrote for it.
+backward takes no part. So the graph is that of the function as it is computed, to be compared with
+its hand-written backward.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ from pylayer.tape.vjp import OpDef
 from pylayer.tensor.array import Array
 
 Tensor = Any
-"""A Tensor, which itself tells its observer; so it stands above this file."""
+"""A Tensor, which notifies its observer itself; so its module imports this file, not the other way
+round."""
 
 
 class LayerObserver(Protocol):
-    """An observer of layers alone: PyLayer classes, and the `backward_fn` of a `static_pylayer`."""
+    """An observer of layers only: PyLayer classes, and the `backward_fn` of a `static_pylayer`."""
 
     def applied(self, layer: Any, context: Any) -> None:
         """The forward of a layer is about to run, with this context, so that its backward may run
@@ -37,7 +38,8 @@ class Observer:
     values of an `out` in place before anything else reads them."""
 
     records: bool = False
-    """Whether everything is to be recorded, as above; else calls run as they would unwatched."""
+    """Whether everything is to be recorded, as above; otherwise calls run as they would
+    unwatched."""
     backwards: bool = False
     """Whether PyLayers keep their backward all the same, so that a gradient can be taken, of which
     everything is
@@ -49,7 +51,7 @@ class Observer:
 
     def computed(self, op: OpDef, inputs: Sequence[Any], out: Any) -> None:
         """An operation on these arguments, Tensors and others, was not recorded: nothing to
-        differentiate, or no need. Of arguments that are lists, the Tensors are in them."""
+        differentiate, or no need. If an argument is a list, the Tensors are in it."""
 
     def left(self, tensor: Tensor, how: str) -> None:
         """Values of `tensor` were handed to code outside the graph, by the method or function
@@ -77,8 +79,8 @@ class Watchers(NamedTuple):
     observer: Observer = Observer()
     """The innermost; one that does nothing if there is none."""
     moved: Any = ()
-    """Of an observer that records, a list of the Tensors that in-place operations changed, as they
-    were: each a `SavedValue`."""
+    """For an observer that records, a list of the Tensors that in-place operations changed, each as
+    it was before: a `SavedValue`."""
     numpy: Any = None
     """The `pylayer.watch.numpy_array.Session`, if any, which records NumPy code that takes values
     of Tensors and gives them back."""
@@ -94,9 +96,8 @@ layer_observers: list[LayerObserver] = []
 
 @contextmanager
 def watched(observer: Observer) -> Iterator[list[SavedValue]]:
-    """Have `observer` in force in the ``with`` block, in this thread. Tensors changed in place are
-    as before afterwards,
-    if everything is recorded: their memory was left alone.
+    """Use `observer` in the ``with`` block, in this thread. If everything is recorded, Tensors that
+    were changed in place are afterwards as before: their memory was not written.
     """
     places: list[SavedValue] = []
     token = watchers.set(watchers.get()._replace(observer=observer, moved=places))
@@ -114,8 +115,8 @@ def recording_all() -> bool:
 
 
 def takes_place(tensor: Tensor, array: Array, node: Any, stop_gradient: bool) -> bool:
-    """While everything is recorded, have `tensor` stand for another value from here on; its memory,
-    which others may have saved, stays as it was. Return whether it does."""
+    """While everything is recorded, let `tensor` have another value from here on; its memory, which
+    others may have saved, stays unchanged. Return whether it does."""
     watching = watchers.get()
     if watching.observer.records:
         watching.moved.append((tensor, tensor.array, tensor.node, tensor._stop_gradient))

@@ -1,5 +1,5 @@
-"""Computing without casts to fewer digits: what a layer's formulas give, whatever dtypes it rounds
-to on the way."""
+"""Computing without casts to fewer digits: the results of a layer's formulas, whatever dtypes it
+rounds to on the way."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ casts = Casts()
 
 @contextmanager
 def casts_left_out(noted: set[str]) -> Iterator[None]:
-    """Have casts to floating dtypes of fewer digits give copies in the ``with`` block, in this
-    thread.
+    """Let casts to floating dtypes of fewer digits return plain copies in the ``with`` block, in
+    this thread.
 
     Args:
         noted: collects the names of dtypes that were requested and not used.

@@ -41,7 +41,7 @@ class Session:
     and takes them back.
 
     `is_users` tells whether a file of code is the user's. `exact` says that nothing changes the
-    values of the operations, so that they can be held against what NumPy computes.
+    values of the operations, so that they can be compared with what NumPy computes.
     """
 
     def __init__(self, is_users: Callable[[str], bool], exact: bool = True) -> None:
@@ -86,8 +86,8 @@ def session_here() -> Session | None:
 
 
 def as_it_is(tensor: Tensor) -> Tensor:
-    """A Tensor of the same value and place in the graph, which in-place operations on the other
-    leave alone."""
+    """A Tensor of the same value and place in the graph, which in-place operations on the other do
+    not change."""
     if isinstance(tensor, Symbol):  # it has its place by its class
         return copy.copy(tensor)
     return Tensor(
@@ -106,7 +106,7 @@ def holds_recorded(value: Any) -> bool:
 
 
 def replaced(value: Any, by: Callable[[RecordedArray], Any]) -> Any:
-    """`value` with something else in place of each recorded array in it."""
+    """`value` with each recorded array in it replaced."""
     return mapped(value, lambda leaf: by(leaf) if type(leaf) is RecordedArray else leaf)
 
 
@@ -179,8 +179,7 @@ def fresh(tensor: Tensor, like: Any, session: Session) -> Any:
 
 
 def constant(memory: Any, session: Session) -> Any:
-    """NumPy's own array, on whose values nothing depends, as one that may take recorded values; a
-    number as it is."""
+    """A constant array of NumPy's own, as one that may take recorded values; a number unchanged."""
     if not isinstance(memory, np.ndarray):
         return memory
     if not (memory.flags.c_contiguous or memory.flags.f_contiguous):
@@ -191,7 +190,7 @@ def constant(memory: Any, session: Session) -> Any:
 class Buffer:
     """Memory that views share, its values as a Tensor, and how often that was changed.
 
-    The Tensor is None if they depend on none that the session handed out: then the memory alone has
+    The Tensor is None if they depend on none that the session handed out: then only the memory has
     them.
     """
 
@@ -341,7 +340,7 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
         return found
 
     def _write(self, value: Tensor, at: Plain) -> None:
-        """Have the elements at these positions of the buffer be `value`, of the same shape and
+        """Set the elements at these positions of the buffer to `value`, of the same shape and
         dtype."""
         buffer, part = self._buffer, self._part()
         base = buffer.values()
@@ -356,7 +355,7 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
         self._become(written)
 
     def _become(self, written: Tensor) -> None:
-        """Have the whole buffer hold other values."""
+        """Set all values of the buffer."""
         buffer = self._buffer
         buffer.tensor = written
         buffer.version += 1
@@ -566,7 +565,7 @@ class Flat:
 
 
 def in_place(operate: Callable[[Any, Any], Any], into: Callable[[Any, Any], Any]) -> Any:
-    """``x ∘= y``: of a number a new one, and of a Tensor what it makes of it.
+    """``x ∘= y``: a new number for a number, and a Tensor's own result for a Tensor.
 
     A result of the same form is computed, and then written.
     """

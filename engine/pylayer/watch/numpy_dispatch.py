@@ -1,10 +1,10 @@
-"""How NumPy's operations on recorded arrays are computed: by a rule, which records them, or else as
-a leak.
+"""How NumPy's operations on recorded arrays are computed: by a rule, which records them, otherwise
+as a leak.
 
-NumPy itself computes each operation first, on its own arrays. What it raises is raised. What it
-gives that is memory of its arguments is a view of them. Anything else, and what it writes into its
-arguments, is what the rule's result has to be, in shape, dtype and value, or the rule is not
-believed. Without a rule the values leave the recording: that is the only place where they do so.
+NumPy itself computes each operation first, on its own arrays. Its exceptions are raised. A result
+in the memory of its arguments is a view of them. The rule must reproduce everything else, and what
+NumPy writes into its arguments, in shape, dtype and value; otherwise its result is not used.
+Without a rule the values leave the recording: that is the only place where they do so.
 """
 
 from __future__ import annotations
@@ -48,17 +48,18 @@ operations. The rule under None does so for any other function, from it and its 
 NAMED: dict[str, dict[str, Rule]] = {}
 """Rules for SciPy, which may not be installed: by module and name, ufuncs included."""
 UFUNCS: dict[Any, Rule] = {}
-"""By ufunc: what gives its result as a Tensor, of the result's dtype and the operands, Tensors and
-plain values."""
+"""Functions that compute a ufunc's result as a Tensor, by ufunc; they take the result's dtype and
+the operands, Tensors and plain values."""
 OPERATIONS: dict[tuple[Any, Any], Any] = {}
-"""By ufunc and dtype: the operation of the engine that it is, bit by bit."""
+"""The operation of the engine that is the same, bit by bit, by ufunc and dtype."""
 BESIDE_NUMBERS = {np.add, np.subtract, np.multiply, np.divide}
 """The ufuncs among them whose operands may be numbers."""
 REDUCTIONS: dict[Any, Any] = {}
-"""By NumPy function that reduces: the operation of the engine."""
+"""The operation of the engine, by the NumPy function that reduces."""
 FLOATS = (np.dtype("float64"), np.dtype("float32"))
 METHODS: dict[str, Rule] = {}
-"""By method of ufuncs, such as ``reduce``: as `FUNCTIONS`, of the ufunc and the arguments."""
+"""As `FUNCTIONS`, for methods of ufuncs such as ``reduce``; they take the ufunc and the
+arguments."""
 MAKES = {
     "array",
     "asarray",
@@ -124,8 +125,7 @@ CHANGE_NOTHING = (
     "lapack_driver",
     "lwork",
 )
-"""Keywords of which no rule needs to know: what they ask for is done with the result, or does not
-change it."""
+"""Keywords that no rule needs: they apply to the finished result, or do not change it."""
 DECISIONS = {
     "less": "less_than",
     "greater": "greater_than",
@@ -148,7 +148,7 @@ FEW_DIGITS = 2.0**-7
 
 
 class Choice(NamedTuple):
-    """An operation whose result, of integers or truths, is chosen by the values."""
+    """An operation whose result, integers or bools, depends on the values by comparison."""
 
     name: str
     arguments: Sequence[str]
@@ -159,7 +159,7 @@ class Unruled(Exception):  # noqa: N818 - no error: the values leave the recordi
 
 
 def unruled(*args: Any) -> Any:
-    """The rule of what has none."""
+    """The rule for calls without a rule of their own."""
     raise Unruled
 
 
@@ -200,7 +200,8 @@ def view_of(value: Any, arrays: Sequence[RecordedArray]) -> Any:
 
 
 def settled(result: Any, expected: Any, session: Session, arrays: Sequence[RecordedArray]) -> Any:
-    """A rule's result as NumPy code gets it. Raises Unruled if it is not what NumPy's own is."""
+    """A rule's result as NumPy code gets it. Raises Unruled if it differs from NumPy's own
+    result."""
     if isinstance(expected, (list, tuple)):
         if not isinstance(result, (list, tuple)):
             raise Unruled
@@ -366,8 +367,8 @@ def ran(run: Callable[[], Any], written: Any) -> tuple[Any, list[tuple[RecordedA
 
 
 def delivered(target: Any, result: Any, done: bool, session: Session) -> Any:
-    """A result in the array that was given for it, if one was; `done` tells that the array has not
-    got it yet."""
+    """A result, in the array that was given as `out`, if any; `done` means that a rule computed it,
+    and the array does not have it yet."""
     if target is None:
         return result
     if type(target) is not RecordedArray:
@@ -484,7 +485,7 @@ def heeded(kwargs: dict[str, Any]) -> dict[str, Any]:
 def with_keywords(
     function: Any, args: Sequence[Any], kwargs: dict[str, Any]
 ) -> tuple[Sequence[Any], dict[str, Any]]:
-    """Arguments of a call with `out` and `dtype` as keywords, if it is known where these stand."""
+    """Arguments of a call with `out` and `dtype` as keywords, if their positions are known."""
     if len(args) < 3:  # they are not among the first two
         return args, kwargs
     try:
@@ -622,7 +623,7 @@ def by_ufunc(
 
 
 def operand(value: Any) -> Any:
-    """The Tensor of a recorded array, or its values if these are constants; else the value."""
+    """The Tensor of a recorded array, or its values if these are constants; otherwise the value."""
     if type(value) is not RecordedArray:
         return value
     return value._memory if value._buffer.tensor is None else value._tensor()

@@ -1,5 +1,5 @@
-"""NumPy as the recorded code sees it: the same names, of which functions that make arrays make
-recorded ones.
+"""NumPy as the recorded code sees it: the same names, but functions that make arrays make recorded
+ones.
 
 NumPy's module is never changed: NumPy's code, above all in C, goes on using it.
 """
@@ -59,7 +59,7 @@ class StandIn(ModuleType):
 made: dict[int, tuple[Any, Any]] = {}
 """Stand-ins by the identity of the NumPy object, which is kept alive."""
 standing: set[int] = set()
-"""The identities of what stands for something."""
+"""The identities of all stand-ins."""
 
 
 def stand_in(value: Any) -> Any:

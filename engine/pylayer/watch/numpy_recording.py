@@ -8,8 +8,8 @@ NumPy's operations on them are done by operations of the engine, which every act
 ``paddle.to_tensor`` takes them back. Values that leave the recording are leaks, each of which is
 reported to the watch (`Observer.left`). The block changes nothing of NumPy: code reachable from the
 functions that are given sees stand-ins for NumPy's modules and functions until the block ends, in
-its globals, closures and defaults, and in what it imports. Only the thread that entered it is
-recorded.
+its globals, closures and defaults, and in what it imports. Only the thread that entered the block
+is recorded.
 
 A cast to a dtype of fewer digits (``x.astype("float32")``) is the engine's operation `cast`.
 """
@@ -163,8 +163,8 @@ class Code:
         return []
 
     def reaches(self, cls: type) -> bool:
-        """Whether a class is the user's, or one of the harness or the engine, whose objects hold
-        what the user has made."""
+        """Whether a class is the user's, or one of the harness or the engine whose objects hold the
+        user's."""
         path = file_of(cls)
         return bool(cls.__flags__ & WRITTEN_IN_PYTHON) and (
             path.startswith(self.others) or self.is_users(cls)
@@ -184,8 +184,8 @@ def file_of(cls: type) -> str:
 
 
 def is_a(value: Any, kinds: type | tuple[type, ...]) -> bool:
-    """Whether a value is of a type, by that alone: `isinstance` asks it for its class, and it may
-    answer anything."""
+    """Whether a value is of a type, by its type alone: `isinstance` reads its ``__class__``, which
+    may be anything."""
     return issubclass(type(value), kinds)
 
 
@@ -199,7 +199,7 @@ def there(holder: Any, key: Any) -> Any:
 
 
 def put(holder: Any, key: Any, value: Any) -> None:
-    """Have a value in a place."""
+    """Put a value into a place."""
     if isinstance(holder, dict):
         holder[key] = value
     else:
@@ -228,7 +228,7 @@ recordings: list[Session] = []
 """Active recordings of all threads: names are replaced for all of them at once, until the last
 ends."""
 standing_in: dict[tuple[int, Any], tuple[Any, Any, Any, Any]] = {}
-"""Holder, key, what is there outside of recordings, and what now, by the identity of the holder and
+"""Holder, key, the value outside of recordings and the value now, by the identity of the holder and
 the key."""
 
 
@@ -236,10 +236,9 @@ the key."""
 def recording_numpy(code: Code, exact: bool = True) -> Iterator[Session]:
     """Record the NumPy code of a call made in the block, in this thread, which gives the session.
 
-    Args:
-        code: what is called.
-        exact: nothing changes the values that operations give, so a rule whose result is not
-            NumPy's is not believed.
+    Args: code: the called objects.
+        exact: nothing changes the values that operations give, so a rule whose result differs from
+            NumPy's is not used.
     """
     session = Session(code.holds, exact)
     # Looked up first, so that an error leaves nothing changed.
@@ -263,7 +262,7 @@ def recording_numpy(code: Code, exact: bool = True) -> Iterator[Session]:
 
 
 def replace(holder: Any, key: Any, other: Any) -> None:
-    """Have something else in a place while anybody records."""
+    """Replace the value in a place while any recording is active."""
     before = there(holder, key)
     if other is not before:
         standing_in.setdefault((id(holder), key), (holder, key, before, other))
@@ -271,7 +270,7 @@ def replace(holder: Any, key: Any, other: Any) -> None:
 
 
 def give_back() -> None:
-    """Have all places as they were, but for those that the code itself has changed."""
+    """Restore all places, except those that the code itself has changed."""
     for holder, key, before, other in standing_in.values():
         if there(holder, key) == other:
             put(holder, key, before)

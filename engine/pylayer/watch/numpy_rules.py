@@ -1,5 +1,5 @@
-"""NumPy's operations in the engine's: ufuncs, their methods, and functions. What is not here is
-told as a leak.
+"""NumPy's operations in the engine's: ufuncs, their methods, and functions. A function without a
+rule is reported as a leak.
 
 A rule of a ufunc takes the dtype of the result and the operands, Tensors and plain values; one of a
 function takes the arguments of the call. A rule has the parameters that it implements: any other is
@@ -260,7 +260,7 @@ def _running(ufunc: Any) -> Rule:
 
 
 def _count(a: Any, axis: Any, where: Any, keepdims: bool) -> Any:
-    """How many elements a mean is of."""
+    """The number of elements that a mean averages."""
     return np.broadcast_to(plain(where), a.shape).sum(
         axis=tuple(axes_of(axis, a.ndim)), keepdims=keepdims
     )
@@ -440,14 +440,14 @@ def _eigh(a: Any, UPLO: Any = "L") -> Any:
 def svd(
     a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False
 ) -> Any:
-    """U, S and Vᴴ, or S alone; not believed where U or V has more columns than S has values."""
+    """U, S and Vᴴ, or only S; not followed where U or V has more columns than S has values."""
     if hermitian:  # of which one triangle is read
         raise Unruled
     return factors.svd_(a) if compute_uv else factors.svd_(a)[1]
 
 
 def qr(a: Any, mode: str = "reduced") -> Any:
-    """Q and R, or R alone."""
+    """Q and R, or only R."""
     return factors.qr(a, mode) if mode in ("reduced", "r") else unruled()
 
 

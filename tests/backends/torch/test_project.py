@@ -32,6 +32,18 @@ class Cube(torch.autograd.Function):
         return 3 * g * ctx.saved_tensors[0] ** 2
 
 
+class Product(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, w):
+        ctx.save_for_backward(x, w)
+        return x * w
+
+    @staticmethod
+    def backward(ctx, g):
+        x, w = ctx.saved_tensors
+        return g * w, g * x
+
+
 def scaled(x):
     return x.tanh() * 2
 
@@ -79,6 +91,16 @@ def test_a_function_of_methods_gets_the_framework_that_is_said(command: Call, tm
     made = command("new", "own_layers:scaled", "--framework", "torch", "-o", "scaled.grad.yaml")
     assert made.returncode == 0, made.stderr
     assert command("run", "scaled.grad.yaml").stdout.startswith("PASS scaled@torch scaled.grad.yaml:4:5")
+
+
+def test_inputs_in_one_memory_share_no_gradient(command: Call, tmp_path: Path) -> None:
+    # the product of two such numbers is 0: differences show nothing, and a record of the forward knows x and w apart
+    # by their memory alone
+    (tmp_path / "product.grad.yaml").write_text(
+        "schema: gradcheck/v1\nframework: torch\nscenarios:\n  - id: product\n    layer: {ref: 'own_layers:Product'}\n"
+        "    inputs: {x: {values: [6.0e-309]}, w: {layout: {aliased: x}}}\n"
+    )
+    assert command("run", "product.grad.yaml").stdout.startswith("PASS product@torch ")
 
 
 def test_a_layer_of_an_installed_package_is_found_to_be_torchs(command: Call) -> None:
