@@ -9,6 +9,7 @@ import pytest
 from cases import cases_of
 
 from gradcheck.case.execute import execute
+from gradcheck.commands.specs import bundled_scenarios
 from gradcheck.conformance import release_writer
 from gradcheck.conformance.release_writer import UNREAD, file_text, new_entry, release_entry
 from gradcheck.conformance.releases import (
@@ -21,7 +22,7 @@ from gradcheck.result import Status
 from gradcheck.run.plan import plan
 from gradcheck.spec.diagnostic import SpecError
 from gradcheck.spec.read import load
-from gradcheck.support.resources import bundled_files, bundled_specs
+from gradcheck.support.resources import bundled_specs
 from gradcheck.support.user_error import UserError
 
 RELEASES = ["2.6.2", "3.0.0", "3.1.0", "3.1.1", "3.2.0", "3.2.1", "3.2.2", "3.3.0", "3.3.1"]
@@ -29,7 +30,7 @@ RELEASES = ["2.6.2", "3.0.0", "3.1.0", "3.1.1", "3.2.0", "3.2.1", "3.2.2", "3.3.
 
 @pytest.fixture(scope="module")
 def ids() -> set[str]:
-    return {scenario.id for spec in load(bundled_files()) for scenario in spec.scenarios}
+    return {scenario.id for scenario in bundled_scenarios()}
 
 
 def test_there_is_a_file_for_each_release_of_the_index() -> None:
