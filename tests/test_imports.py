@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -34,6 +35,7 @@ def imported(tree: ast.AST, known: set[str]) -> Iterator[str]:
                 yield node.module
 
 
+@functools.cache
 def imports_of(package: str) -> Imports:
     """By module of a package, those of its own that it imports."""
     files = modules(package)

@@ -8,11 +8,11 @@
     python tests/bench/engine_mutants.py --without world              # on all scenarios but those of worlds
 
 A mutation is an entry of ``engine_mutations/*.yaml``: its `id`, the rules that it `breaks` (ids of the rule catalogue),
-a text `old` that stands once in ``engine/pylayer``, whatever the file, and what takes its place. It is applied to a
-copy of the engine in a temporary folder, on which a process of its own runs the scenarios that come to the lines
-that it changes, those of the broken rules first and then the quickest, until one is not as expected. `equivalent` says
-why no scenario can tell a mutation from the engine: it is listed, not run. Exit status 1 if an aimed mutation
-survives; 2 if the engine itself is not as the scenarios expect, for then every mutant would seem to be caught.
+a text `old` that stands once in ``engine/pylayer``, whatever the file, and what takes its place. A process of its own
+imports the engine with that file's text changed and runs the scenarios that come to the lines that it changes, those of
+the broken rules first and then the quickest, until one is not as expected. `equivalent` says why no scenario can tell a
+mutation from the engine: it is listed, not run. Exit status 1 if an aimed mutation survives; 2 if the engine itself is
+not as the scenarios expect, for then every mutant would seem to be caught.
 
 With ``--random`` the mutations are blind: drawn from all places of the engine's trees at which one of a few changes can
 be made (`blind_mutations`). Some of those survive in any suite; what is printed is the rate. The scenarios run on the
@@ -30,16 +30,16 @@ import io
 import json
 import multiprocessing
 import os
-import shutil
 import signal
 import sys
-import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType, ModuleType
 from typing import NamedTuple
 
 import yaml
@@ -145,24 +145,40 @@ def cites(case: Case, mutation: Mutation | Blind) -> bool:
     return not set(mutation.breaks).isdisjoint(case.scenario.tags)
 
 
-@contextlib.contextmanager
-def copied_engine(plain: bool) -> Iterator[Path]:
-    """A copy of the engine that goes before the checkout's, with its shorter ways or without; compiled files are kept,
-    so that it starts as fast."""
+class MutatedFile(MetaPathFinder, SourceFileLoader):
+    """Loads one file of the engine from another text; the other modules come as ever, compiled already."""
+
+    def __init__(self, file: Path, text: str) -> None:
+        super().__init__("", str(file))
+        self.text = text
+
+    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
+        """The spec of the module if the file is its source."""
+        spec = PathFinder.find_spec(name, path, target)
+        if spec is None or spec.origin != self.path:
+            return None
+        spec.loader, self.name = self, name
+        return spec
+
+    def get_code(self, name: str) -> CodeType:
+        """The code of the text."""
+        code: CodeType = self.source_to_code(self.text.encode(), self.path)
+        return code
+
+
+def choose_engine(plain: bool) -> None:
+    """Take the checkout's engine, with its shorter ways or without."""
     os.environ["PYLAYER_PLAIN"] = str(int(plain))
-    with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder) / "pylayer"
-        shutil.copytree(ENGINE, place)
-        sys.path.insert(0, folder)
-        yield place
+    sys.path.insert(0, str(ENGINE.parent))
 
 
 def looked_at(tracing: bool, plain: bool) -> tuple[dict[str, Reach], set[tuple[str, int]], str]:
     """Run the suite on the engine as it is, in this process: what each case runs, what an import runs, what fails."""
     reaches: dict[str, Reach] = {}
     failed = ""
-    with copied_engine(plain) as place, quiet():
-        traced = Traced(place if tracing else None)
+    choose_engine(plain)
+    with quiet():
+        traced = Traced(ENGINE if tracing else None)
         with traced.block():
             import_module("pylayer")
             execute = import_module("gradcheck.case.execute").execute  # only now: it imports the engine
@@ -199,12 +215,12 @@ def tried(mutation: Mutation | Blind) -> Outcome:
     signal.signal(signal.SIGPROF, stop)
     signal.setitimer(signal.ITIMER_PROF, LONGEST)
     current = "import"
-    with copied_engine(mutation.plain) as place, quiet():
-        path, text = mutation.applied(place)
-        path.write_text(text, encoding="utf-8")
+    assert "pylayer" not in sys.modules, "the engine is there already, as it is"
+    sys.meta_path.insert(0, MutatedFile(*mutation.applied(ENGINE)))
+    choose_engine(mutation.plain)
+    with quiet():
         try:
-            pylayer = import_module("pylayer")
-            assert Path(str(pylayer.__file__)).parent == place
+            import_module("pylayer")
             execute = import_module("gradcheck.case.execute").execute
             for case in ordered(mutation):
                 current = case.name

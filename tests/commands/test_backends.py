@@ -183,8 +183,9 @@ def test_a_release_that_the_configuration_alone_names_is_skipped(spec, gradcheck
         ("numpy@2.0", "numpy has no versions to choose from: write numpy for the one that is installed"),
     ],
 )
-@pytest.mark.parametrize("command", [("run", "--bundled", "-b"), ("backends", "add"), ("backends", "remove")])
-def test_a_name_that_is_none_is_told(gradcheck, cache, command, name, said):
+@pytest.mark.parametrize("command", [("run", "a.grad.yaml", "-b"), ("backends", "add"), ("backends", "remove")])
+def test_a_name_that_is_none_is_told(spec, gradcheck, cache, command, name, said):
+    spec(OP)
     done = gradcheck(*command, name)
     assert (done.code, done.out, done.err) == (2, "", f"gradcheck: {said}\n")
 

@@ -7,8 +7,7 @@ import json
 import pytest
 
 from gradcheck.commands.listing import row_of
-from gradcheck.spec.read import load
-from gradcheck.support.resources import bundled_files
+from gradcheck.commands.specs import bundled_scenarios
 
 FIRST = """\
   # about the first
@@ -83,8 +82,7 @@ def test_list_says_what_cannot_be_found(files, gradcheck, arguments, code, messa
 
 def test_of_the_bundled_specs_list_reads_no_more_than_it_shows_and_that_rightly(gradcheck):
     listed = json.loads(gradcheck("list", "--bundled", "--json").out)
-    scenarios = [scenario for spec in load(bundled_files()) for scenario in spec.scenarios]
-    assert listed == [row_of(scenario).data for scenario in scenarios]
+    assert listed == [row_of(scenario).data for scenario in bundled_scenarios()]
     one = listed[len(listed) // 2]
     assert json.loads(gradcheck("list", "--bundled", "--json", one["id"]).out) == [one]
 

@@ -12,8 +12,10 @@ from pathlib import Path
 import pytest
 
 from gradcheck.commands.errors import REFUSALS, refusal
+from gradcheck.support.resources import bundled_specs
 
 ROOT = Path(__file__).parents[2]
+APPLY = bundled_specs() / "documents" / "apply.grad.yaml"
 CLI = f"{sys.executable} {ROOT / 'cli.py'}"
 OP = """\
   - id: op
@@ -167,9 +169,10 @@ def test_ctrl_c_in_the_middle_of_an_import_is_130_without_a_word(folder, tmp_pat
     ("start", "command"),
     [
         ("python cli.py", "list --bundled"),
-        ("python cli.py", "run --bundled -k apply-tanh"),
-        ("python -m", "run --bundled -k apply-tanh"),
+        ("python cli.py", f"run {APPLY} -k apply-tanh"),
+        ("python -m", f"run {APPLY} -k apply-tanh"),
     ],
+    ids=["cli.py list", "cli.py run", "-m run"],
 )
 def test_no_module_of_the_current_folder_is_imported(folder, start, command):
     for module in ("click", "difflib", "yaml", "signal", "numpy", "ml_dtypes"):

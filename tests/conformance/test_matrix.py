@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import html5lib
 import pytest
 from click.testing import CliRunner, Result
 
 from gradcheck.commands import main
-from gradcheck.commands import matrix as matrix_command
+from gradcheck.commands.specs import read_bundled
 from gradcheck.conformance.behaviour import Behaviour, result_as_recorded
 from gradcheck.conformance.catalogue import load_catalogue
 from gradcheck.conformance.matrix_formats import as_html, as_markdown, make_page_part
@@ -27,23 +24,12 @@ from gradcheck.report.files import rendered
 from gradcheck.report.record import Report
 from gradcheck.result import Status
 from gradcheck.run.plan import plan
-from gradcheck.spec.read import load, read_bytes
-from gradcheck.support.resources import bundled_files
+from gradcheck.spec.read import read_bytes
 
 PAGE = Path(__file__).parents[2] / "docs" / "matrix.md"
 """Made by ``gradcheck matrix --recorded --format markdown``."""
 RELEASES = [*release_paths()]
 NEWEST = f"paddle@{RELEASES[-1]}"
-
-
-read_bundled = functools.cache(lambda: load(bundled_files()))
-"""The bundled specs, which nothing here changes: to read them takes longer than what is tested."""
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _bundled_specs_are_read_once() -> Iterator[None]:
-    with mock.patch.object(matrix_command, "read_bundled", read_bundled):
-        yield
 
 
 def matrix(*arguments: str) -> Result:

@@ -14,11 +14,10 @@ from installed import FOLDER, RELEASES, lacking, variables
 
 from gradcheck.backends.base import version_of
 from gradcheck.case.case import Case
+from gradcheck.commands.specs import read_bundled
 from gradcheck.conformance.releases import with_deviation
 from gradcheck.conformance.reproduce import NoProgramError, is_visible, write_program
 from gradcheck.run.plan import plan
-from gradcheck.spec.read import load
-from gradcheck.support.resources import bundled_files
 
 ENGINE = "import runpy, sys, pylayer; pylayer.install_paddle(); del sys.argv[0]; runpy.run_path(sys.argv[0], None, '__main__')"
 """Runs a program where ``import paddle`` is the engine."""
@@ -28,7 +27,7 @@ ENGINE = "import runpy, sys, pylayer; pylayer.install_paddle(); del sys.argv[0];
 def cases() -> dict[str, Case]:
     """The first case of each scenario of which there is a program."""
     found: dict[str, Case] = {}
-    for case in plan(load(bundled_files()), ["numpy"]):
+    for case in plan(read_bundled(), ["numpy"]):
         try:
             if case.scenario.id not in found:
                 write_program(case)

@@ -9,10 +9,10 @@ import pytest
 from cases import cases_of
 
 from gradcheck.case.execute import execute
+from gradcheck.commands.specs import bundled_scenarios
 from gradcheck.conformance.catalogue import class_of, iterate_rules, load_catalogue
 from gradcheck.result import Status
 from gradcheck.spec.model import Scenario
-from gradcheck.spec.read import load
 from gradcheck.support.resources import bundled_files, bundled_specs
 
 CENSUS = {
@@ -57,7 +57,7 @@ FOLDERS = {
 
 @pytest.fixture(scope="module")
 def scenarios() -> list[Scenario]:
-    return [scenario for spec in load(bundled_files()) for scenario in spec.scenarios]
+    return bundled_scenarios()
 
 
 @pytest.mark.parametrize(("group", "names"), CENSUS.items())

@@ -17,10 +17,10 @@ import yaml
 from engine_mutants import ENGINE, Mutation, mutations
 from quotes import asking, digest, quotes_of, texts_of, unquoted
 
+from gradcheck.commands.specs import bundled_scenarios, read_bundled
 from gradcheck.conformance.catalogue import Document, iterate_rules, load_catalogue, scenarios_citing
 from gradcheck.spec.model import Scenario
-from gradcheck.spec.read import load
-from gradcheck.support.resources import bundled_files, bundled_specs
+from gradcheck.support.resources import bundled_specs
 
 SAMPLE = 8
 """Mutants tried here; ``-m long`` tries them all."""
@@ -28,7 +28,7 @@ SAMPLE = 8
 
 @pytest.fixture(scope="module")
 def scenarios() -> list[Scenario]:
-    return [scenario for spec in load(bundled_files()) for scenario in spec.scenarios]
+    return bundled_scenarios()
 
 
 def test_a_rule_has_an_id_of_its_own() -> None:
@@ -87,7 +87,7 @@ def test_no_id_is_a_number() -> None:
 
 def test_no_quote_of_a_scenario_was_changed_since_it_was_looked_up() -> None:
     verified = yaml.safe_load(Path(__file__).with_name("verified.yaml").read_text(encoding="utf-8"))
-    quotes = {spec.path: quotes_of(spec) for spec in load(bundled_files())}
+    quotes = {spec.path: quotes_of(spec) for spec in read_bundled()}
     known = {str(Path(path).relative_to(bundled_specs())): digest(some) for path, some in quotes.items() if some}
     assert verified == known
 
