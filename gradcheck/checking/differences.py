@@ -175,15 +175,16 @@ def derivative_of(line: Line, noise: Array) -> Derivative:
     steps = sorted(line.samples)
     h = np.array([[RATIO**k] for k in steps])
     pairs = [line.samples[k] for k in steps]
-    ahead = np.array([sample.change for sample, _ in pairs])
-    behind = np.array([sample.change for _, sample in pairs])
+    ahead, behind = samples = np.array(
+        [[sample.change for sample in side] for side in zip(*pairs, strict=True)]
+    )
     noises = noise + FEW * EPS * np.array([np.fmax(a.size, b.size) for a, b in pairs])
-    sides = abs(np.array([ahead, behind]))
+    sides = abs(samples)
     jumps = sides[:, 0] > FAR_BARS * (noises[0] + noises[1]) + abs(sides[:, 1] - sides[:, 0])
     changes, apart = sides.max(axis=0), (ahead + behind) / h
-    # At the edge of the domain there is one side.
-    for one, other in ((ahead, behind), (behind, ahead)):
-        one[:] = np.where(np.isnan(one).all(axis=0), -other, one)
+    is_missing = np.isnan(samples).all(axis=1)
+    if bool(is_missing.any()):  # at the edge of the domain there is one side
+        ahead, behind = np.where(is_missing[:, None], -samples[::-1], samples)
     both, chosen = balanced(*extrapolated((ahead - behind) / (2 * h), RATIO * RATIO, noises / h))
     # A derivative compatible with 0 is known no better than the outputs over the scale of the
     # inputs: a right backward computes with numbers as large, and where they cancel (the sum of a
@@ -221,23 +222,24 @@ def balanced(values: Array, bars: Array) -> tuple[Interval, Array]:
     Args:
         values, bars: one row per step, the smallest first.
     """
-    shape = values.shape[1:]
-    value, step, started = np.zeros(shape), np.zeros(shape, "int64"), np.zeros(shape, bool)
-    alive, bar = ~started, value + np.inf
-    low, high = -bar, bar
-    for k, (v, b) in enumerate(zip(values, bars, strict=True)):
-        finite = np.isfinite(v)
-        if k:
-            change = abs(v - values[k - 1])
-            error = 2 * bars[k - 1] + 0.5 * np.where(np.isfinite(change), change, np.inf)
-            agrees = alive & started & finite & (v - b <= high) & (v + b >= low)
-            better = agrees & (error < bar)
-            value, bar = np.where(better, values[k - 1], value), np.where(better, error, bar)
-            step = np.where(better, k - 1, step)
-            alive = agrees | ~started
-        low = np.where(alive & finite, np.maximum(low, v - b), low)
-        high = np.where(alive & finite, np.minimum(high, v + b), high)
-        started |= finite
+    finite = np.isfinite(values)
+    lows = np.where(finite, values - bars, -np.inf)
+    highs = np.where(finite, values + bars, np.inf)
+    errors = 2 * bars[:-1] + 0.5 * abs(values[1:] - values[:-1])
+    # what all values before k allow
+    low, high, started = lows[0], highs[0], finite[0]
+    alive = np.ones_like(started)
+    value, step = np.zeros(alive.shape), np.zeros(alive.shape, "int64")
+    bar = value + np.inf
+    for k in range(1, len(values)):
+        agrees = alive & started & finite[k] & (lows[k] <= high) & (highs[k] >= low)
+        better = agrees & (errors[k - 1] < bar)
+        np.copyto(value, values[k - 1], where=better)
+        np.copyto(bar, errors[k - 1], where=better)
+        np.copyto(step, k - 1, where=better)
+        alive = agrees | ~started
+        low, high = np.maximum(low, lows[k]), np.minimum(high, highs[k])
+        started = started | finite[k]
     return Interval(value, bar + 4 * EPS * abs(value)), step
 
 
