@@ -50,8 +50,8 @@ REFUSED_BY_TORCH = re.compile(
 """How torch says that it does not take what the backward of a Function returned."""
 ONCE = "trying to differentiate twice a function that was marked with @once_differentiable"
 """Torch's message where such a backward's gradients are differentiated."""
-NEEDS_BACKWARD = "incompatible with .grad()"
-"""The message of a reentrant checkpoint where gradients are not taken by ``backward``."""
+NEEDS_BACKWARD = "compatible with .grad()"
+"""How reentrant checkpoints, torch's and others, say that only ``backward`` runs them."""
 
 
 class TorchBackend(Backend):
