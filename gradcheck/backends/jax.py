@@ -175,7 +175,7 @@ class JaxBackend(Backend):
 
     def tensor(self, array: Array, dtype: str | None, *, stop_gradient: bool) -> JaxTensor:
         if not isinstance(array, jax.core.Tracer):
-            array = np.array(array, dtype=jnp.dtype(dtype) if dtype else None, order="C")
+            array = np.array(array, dtype=dtype, order="C")
         elif dtype is not None:
             array = array.astype(dtype)
         return JaxTensor(array, not stop_gradient and is_differentiable(array))
@@ -319,9 +319,7 @@ class JaxBackend(Backend):
         if call is None:
             return
         leaves = [t for t in call.inputs if t.needs_gradient]
-        ones = [JaxTensor(np.ones(out.shape, out.dtype), False) for out in outputs]
-        starts = [start or one for start, one in zip(cotangents, ones, strict=True)]
-        gradients = self.grad(outputs, leaves, starts, (), False)
+        gradients = self.grad(outputs, leaves, self.starts(outputs, cotangents), (), False)
         for leaf, gradient in zip(leaves, gradients, strict=True):
             leaf.grad = gradient
 
