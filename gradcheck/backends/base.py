@@ -234,6 +234,16 @@ class Backend(Protocol):
         """Take gradients as users do, into the ``grad`` of leaves; a missing cotangent counts as
         ones."""
 
+    def starts(self, outputs: Tensors, cotangents: list[Tensor | None]) -> Tensors:
+        """The cotangents of outputs, ones in place of those that are missing."""
+        from numpy import ones_like  # slow to import, and commands read the table below
+
+        def ones(out: Tensor) -> Tensor:
+            return self.tensor(ones_like(self.array(out)), None, stop_gradient=True)
+
+        pairs = zip(outputs, cotangents, strict=True)
+        return [ones(out) if given is None else given for out, given in pairs]
+
     def alias(self, tensor: Tensor, stop_gradient: bool) -> Tensor:
         """A leaf in the memory of a Tensor."""
 

@@ -55,6 +55,8 @@ JAX_WORDS = FrameworkWords(
     takes_none="they are integers or booleans",
     rules="JAX's",
 )
+QUICKLY = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
+"""Options of XLA for what runs a few times: compiling takes most of a check's time."""
 Places = tuple[int, ...]
 """Places of arguments or results."""
 
@@ -86,11 +88,13 @@ class PureFunction:
 
     Args:
         compute: takes the arrays.
-        is_pull: whether it takes gradients.
+        is_judged: whether JAX computes it, and not the engine: the gradients of all outputs.
     """
 
-    def __init__(self, compute: Callable[[Sequence[Any]], list[Any]], is_pull: bool) -> None:
-        self.compute, self.is_pull = compute, is_pull
+    def __init__(self, compute: Callable[[Sequence[Any]], list[Any]], is_judged: bool) -> None:
+        self.compute, self.is_judged = compute, is_judged
+        self.pulled: Places = ()
+        """The results whose gradients were compared, on the engine and by JAX."""
 
     def __call__(self, *values: Any) -> list[Any]:
         return self.compute(values)
@@ -171,7 +175,7 @@ class JaxBackend(Backend):
 
     def tensor(self, array: Array, dtype: str | None, *, stop_gradient: bool) -> JaxTensor:
         if not isinstance(array, jax.core.Tracer):
-            array = np.array(array, dtype=jnp.dtype(dtype) if dtype else None, order="C")
+            array = np.array(array, dtype=dtype, order="C")
         elif dtype is not None:
             array = array.astype(dtype)
         return JaxTensor(array, not stop_gradient and is_differentiable(array))
@@ -223,10 +227,10 @@ class JaxBackend(Backend):
 
     # ----------------------------------------------------------------- calls and gradients
     def function(
-        self, key: Any, compute: Callable[[Sequence[Any]], list[Any]], is_pull: bool
+        self, key: Any, compute: Callable[[Sequence[Any]], list[Any]], is_judged: bool
     ) -> PureFunction:
         """The function that is kept under a key, made if there is none."""
-        return self.functions.setdefault(key, PureFunction(compute, is_pull))
+        return self.functions.setdefault(key, PureFunction(compute, is_judged))
 
     def call(self, function: Callable[[dict[str, Any]], Any], tensors: dict[str, Any]) -> Any:
         names = tuple(tensors)
@@ -236,7 +240,7 @@ class JaxBackend(Backend):
             leaves = jax.tree.leaves(function(dict(zip(names, given, strict=True))))
             return [jnp.asarray(x) for x in leaves if is_scalar(x) or has_numbers(x)]
 
-        pure = self.function((function, names), compute, is_pull=False)
+        pure = self.function((function, names), compute, is_judged=False)
         call = JaxCall(pure, list(tensors.values()))
         results = self.results(call)
         if is_traced(call.values):
@@ -285,7 +289,9 @@ class JaxBackend(Backend):
         """The function of the arguments and cotangents that gives gradients, and then the outputs
         as the user's fwd gives them.
 
-        JAX's vjp of y = a x is a g; conj(a) g is what the checker compares.
+        JAX's vjp of y = a x is a g; conj(a) g is what the checker compares. Where some of the
+        outputs take no part, it is computed on the engine if it can: another program to compile,
+        for one run of a backward that both computed alike.
         """
 
         def compute(values: Sequence[Any]) -> list[Any]:
@@ -305,16 +311,15 @@ class JaxBackend(Backend):
             ]
             return [*map(jnp.conj, back(starts)), *outputs]
 
-        return self.function((function, positions, places), compute, is_pull=True)
+        is_judged = not set(places) < set(function.pulled)
+        return self.function((function, positions, places), compute, is_judged)
 
     def backward(self, outputs: list[JaxTensor], cotangents: list[JaxTensor | None]) -> None:
         call = outputs[0].call
         if call is None:
             return
         leaves = [t for t in call.inputs if t.needs_gradient]
-        ones = [JaxTensor(np.ones(out.shape, out.dtype), False) for out in outputs]
-        starts = [start or one for start, one in zip(cotangents, ones, strict=True)]
-        gradients = self.grad(outputs, leaves, starts, (), False)
+        gradients = self.grad(outputs, leaves, self.starts(outputs, cotangents), (), False)
         for leaf, gradient in zip(leaves, gradients, strict=True):
             leaf.grad = gradient
 
@@ -336,6 +341,7 @@ class JaxBackend(Backend):
         except Exception:  # of the user's backward: it is raised again where gradients are taken
             return True
         if all(map(is_close, ours, theirs)):
+            call.function.pulled = places
             return True
         forward = self.played(pull, given)
         if forward is not None and all(map(is_close, forward[len(positions) :], theirs)):
@@ -350,7 +356,7 @@ class JaxBackend(Backend):
         if is_traced(values):
             return function(*values)
         try:
-            played = None if function.is_pull else self.played(function, values)
+            played = None if function.is_judged else self.played(function, values)
             return self.computed_by_jax(function, values) if played is None else played
         except Exception as error:
             leave_out_note(error)
@@ -386,7 +392,8 @@ class JaxBackend(Backend):
         """A function compiled by XLA for these shapes."""
         key = function, avals_of(values)
         if key not in self.compiled:
-            self.compiled[key] = jax.jit(function).lower(*values).compile()
+            lowered = jax.jit(function).lower(*values)
+            self.compiled[key] = lowered.compile(compiler_options=QUICKLY)
         return self.compiled[key]
 
     # ----------------------------------------------------------------- layers

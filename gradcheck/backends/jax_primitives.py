@@ -148,22 +148,27 @@ def dot_general(x: Tensor, y: Tensor, *, dimension_numbers: Any, **_: Any) -> An
 def convolution(
     x: Tensor, w: Tensor, *, padding: Sequence[tuple[int, int]], **parameters: Any
 ) -> Any:
-    """A convolution with the axes in the usual order, padded alike on both sides."""
+    """A convolution padded alike on both sides; its gradients have the axes in another order."""
     dims = x.array.ndim
-    usual = tuple(range(dims))
     require(dims in (3, 4, 5) and parameters["batch_group_count"] == 1)
     require(set(parameters["lhs_dilation"]) == {1})
-    require(all(tuple(spec) == usual for spec in parameters["dimension_numbers"]))
     require(all(low == high >= 0 for low, high in padding))
     conv = {3: functional.conv1d, 4: functional.conv2d, 5: functional.conv3d}[dims]
-    return conv(
-        x,
-        w,
+    of_x, of_w, of_out = parameters["dimension_numbers"]
+    found = conv(
+        in_order(x, of_x),
+        in_order(w, of_w),
         stride=list(parameters["window_strides"]),
         padding=[low for low, _ in padding],
         dilation=list(parameters["rhs_dilation"]),
         groups=parameters["feature_group_count"],
     )
+    return in_order(found, np.argsort(of_out).tolist())
+
+
+def in_order(x: Tensor, axes: Sequence[int]) -> Tensor:
+    """An array with its axes in an order."""
+    return x if list(axes) == sorted(axes) else paddle.transpose(x, list(axes))
 
 
 # --------------------------------------------------------------------------- choices
@@ -183,22 +188,51 @@ def clamp_row(low: Tensor, x: Tensor, high: Tensor, **_: Any) -> Any:
 def gather(
     x: Tensor, places: Tensor, *, dimension_numbers: Any, slice_sizes: Sequence[int], **_: Any
 ) -> Any:
-    """Indexing by arrays of whole numbers along some axes, whole slices along the others."""
+    """Indexing by arrays of whole numbers along some axes, whole slices along the others; or, as
+    ``take_along_axis`` does, of single elements."""
     axes, shape = tuple(dimension_numbers.start_index_map), x.array.shape
-    require(axes and not dimension_numbers.operand_batching_dims)
-    require(axes == tuple(range(axes[0], axes[0] + len(axes))))
+    index = places.array
+    arrays = dict(zip(axes, indices_within(index, [shape[axis] for axis in axes]), strict=True))
+    if rows := dimension_numbers.operand_batching_dims:
+        require(not dimension_numbers.offset_dims)
+        grid = np.indices(index.shape[:-1])
+        for axis, along in zip(rows, dimension_numbers.start_indices_batching_dims, strict=True):
+            arrays[axis] = Tensor(grid[along])
+        return x[tuple(arrays[axis] for axis in range(len(shape)))]
+    require(axes and axes == tuple(range(axes[0], axes[0] + len(axes))))
     require(tuple(dimension_numbers.collapsed_slice_dims) == axes)
     taken = [size if k not in axes else 1 for k, size in enumerate(shape)]
     require(list(slice_sizes) == taken)
-    index = places.array
-    limits = np.array([shape[axis] for axis in axes])
-    require(bool(((index >= 0) & (index < limits)).all()))
     # the axes of the indices stand where the indexed axes were
     before = list(range(axes[0]))
     after = [k + index.ndim - 1 - len(axes) for k in range(axes[-1] + 1, len(shape))]
     require(list(dimension_numbers.offset_dims) == [*before, *after])
-    arrays = [Tensor(np.array(index[..., k], "int64")) for k in range(len(axes))]
-    return x[(*[slice(None)] * axes[0], *arrays)]
+    return x[(*[slice(None)] * axes[0], *arrays.values())]
+
+
+def scatter_add(
+    x: Tensor, places: Tensor, updates: Tensor, *, dimension_numbers: Any, **_: Any
+) -> Any:
+    """An array with whole slices added at places along its first axes."""
+    axes, index = tuple(dimension_numbers.scatter_dims_to_operand_dims), places.array
+    require(axes == tuple(range(len(axes))) == tuple(dimension_numbers.inserted_window_dims))
+    require(x.array.dtype.kind in "fcV" and not dimension_numbers.operand_batching_dims)
+    window = tuple(range(index.ndim - 1, index.ndim - 1 + x.array.ndim - len(axes)))
+    require(tuple(dimension_numbers.update_window_dims) == window)
+    at = indices_within(index, x.array.shape[: len(axes)])
+    return paddle.scatter_nd_add(x, paddle.stack(at, -1), updates)
+
+
+def indices_within(index: np.ndarray[Any, Any], limits: Sequence[int]) -> list[Tensor]:
+    """The whole numbers along each indexed axis; JAX has rules for those out of bounds."""
+    require(bool(((index >= 0) & (index < np.array(limits, "int64"))).all()))
+    return [Tensor(np.array(index[..., k], "int64")) for k in range(len(limits))]
+
+
+def rem(x: Tensor, y: Tensor, **_: Any) -> Any:
+    """The remainder of whole numbers, with the sign of the first."""
+    require(x.array.dtype.kind in "iu" and bool(y.array.all()))
+    return Tensor(np.fmod(x.array, y.array))
 
 
 def sort_row(*operands: Tensor, dimension: int, num_keys: int, **_: Any) -> Any:
@@ -305,8 +339,10 @@ PRIMITIVES: dict[str, PrimitiveRow] = {
     "reduce_or": over_axes(paddle.any),
     "reduce_prod": over_axes(paddle.prod),
     "reduce_sum": over_axes(paddle.sum),
+    "rem": rem,
     "reshape": reshape,
     "rev": lambda x, dimensions, **_: paddle.flip(x, list(dimensions)),
+    "scatter-add": scatter_add,
     "select_n": select_n,
     "sharding_constraint": without_parameters(lambda x: x),
     "sign": of_floats(paddle.sign),

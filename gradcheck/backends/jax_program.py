@@ -194,7 +194,7 @@ class Equation:
 def bind(eqn: Any, operands: Sequence[Any]) -> list[Any]:
     """Let JAX compute an equation."""
     with jax.enable_x64(True):
-        given = [jax.numpy.asarray(plain_array(x)) for x in operands]
+        given = jax.device_put(list(map(plain_array, operands)))
         found = eqn.primitive.bind(*given, **eqn.params)
     return list(found) if eqn.primitive.multiple_results else [found]
 

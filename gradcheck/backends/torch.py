@@ -50,8 +50,8 @@ REFUSED_BY_TORCH = re.compile(
 """torch's message when it rejects the result of a Function's backward."""
 ONCE = "trying to differentiate twice a function that was marked with @once_differentiable"
 """Torch's message where such a backward's gradients are differentiated."""
-NEEDS_BACKWARD = "incompatible with .grad()"
-"""The message of a reentrant checkpoint where gradients are not taken by ``backward``."""
+NEEDS_BACKWARD = "compatible with .grad()"
+"""How reentrant checkpoints, torch's and others, say that only ``backward`` runs them."""
 
 
 class TorchBackend(Backend):
@@ -86,9 +86,8 @@ class TorchBackend(Backend):
         return torch.is_grad_enabled(), torch.get_default_dtype()
 
     def restore_settings(self, before: Any) -> None:
-        if self.settings() != before:
-            torch.set_grad_enabled(before[0])
-            torch.set_default_dtype(before[1])
+        torch.set_grad_enabled(before[0])
+        torch.set_default_dtype(before[1])
 
     # ----------------------------------------------------------------- tensors
     def tensor(self, array: Array, dtype: str | None, *, stop_gradient: bool) -> Tensor:
@@ -162,11 +161,7 @@ class TorchBackend(Backend):
         return gradients
 
     def backward(self, outputs: Tensors, cotangents: list[Tensor | None]) -> None:
-        starts = [
-            torch.ones_like(out) if c is None else c
-            for out, c in zip(outputs, cotangents, strict=True)
-        ]
-        run_backward(outputs, starts, retain_graph=False)
+        run_backward(outputs, self.starts(outputs, cotangents), retain_graph=False)
 
     def refusal(self, error: BaseException) -> Refusal | None:
         if not isinstance(error, (RuntimeError, TypeError)):

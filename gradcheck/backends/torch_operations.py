@@ -219,6 +219,11 @@ def leak(how: str) -> None:
         observer.leaks.append(how)
 
 
+def or_constant(shadow: Shadow | None, tensor: Any) -> Shadow:
+    """A shadow, or the one of a constant with the values of a tensor where there is none."""
+    return shadow_of(array_of(tensor)) if shadow is None else shadow
+
+
 class Memory:
     """The shadows of the tensors that see one storage.
 
@@ -266,8 +271,7 @@ class Memory:
             self.flat = None  # it sees everything, and nothing else does
         else:
             flat = self.whole(tensor)
-            before = shadow_of(array_of(tensor)) if flat is None else flat
-            self.flat = write_places(before, self.places(tensor), shadow)
+            self.flat = write_places(or_constant(flat, tensor), self.places(tensor), shadow)
         self.views = {view: shadow}
 
     def whole(self, tensor: Any) -> Shadow | None:
@@ -322,8 +326,7 @@ class Shadows:
 
     def shadow(self, tensor: Any) -> Shadow:
         """The shadow of a tensor, or one for a constant."""
-        shadow = self.get(tensor)
-        return shadow_of(array_of(tensor)) if shadow is None else shadow
+        return or_constant(self.get(tensor), tensor)
 
     def put(self, tensor: Any, shadow: Shadow) -> None:
         """Let a shadow represent a fresh tensor, or a view."""
@@ -382,8 +385,7 @@ class Played:
 
     def shadow(self, tensor: Any) -> Shadow:
         """The shadow of a tensor, or one for a constant."""
-        shadow = self.shadows.get(id(tensor))
-        return shadow_of(array_of(tensor)) if shadow is None else shadow
+        return or_constant(self.shadows.get(id(tensor)), tensor)
 
 
 # ------------------------------ a run that is watched

@@ -552,8 +552,7 @@ class Point:
         bounds, farther = (flat(measured.bounds(absolute=True)) for measured in (here, there))
         # outside of the domain nothing is known, and nothing asked
         bounds = np.maximum(bounds, np.where(np.isfinite(farther), farther, 0.0))
-        nondet = self.problem.nondet
-        bounds = bounds + (nondet and nondet * of_each_largest(here.plain))
+        bounds = bounds + self.problem.nondet * of_each_largest(here.plain)
         # A change has two ends, and both are rounded.
         return 2 * (bounds.repeat(2) if self.outputs.complex else bounds)
 

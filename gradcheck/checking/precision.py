@@ -264,9 +264,10 @@ class Measured:
     def perturbed(self, size: float, before: Sequence[Any]) -> list[Any]:
         """The largest change of every entry, so far and with one more run."""
         again = self.compute(perturbing(size, self.random, self.choices))
-        pairs = zip(again, self.plain, strict=True)
-        changes = [distance(a, p) - (self.nondet and self.nondet * largest(p)) for a, p in pairs]
-        return [np.maximum(b, change) for b, change in zip(before, changes, strict=True)]
+        return [
+            np.maximum(b, distance(a, p) - (self.nondet and self.nondet * largest(p)))
+            for b, a, p in zip(before, again, self.plain, strict=True)
+        ]
 
     def bounds(self, absolute: bool = False) -> list[Array]:
         """η per array and entry: the largest error that rounding can cause; inf where no digit is

@@ -510,8 +510,10 @@ class Prober:
         """How far a projection of backward's gradients may differ from run to run: each entry by
         `Problem.nondet` of the largest one, with the signs of a random direction."""
         nondet = self.point.problem.nondet
-        sizes = [np.full_like(abs(g), largest(g)) for g in gradients] if nondet else []
-        return nondet * random_sum(abs(flat(parts_of(sizes, direction)))) if sizes else 0.0
+        if not nondet:
+            return 0.0
+        sizes = unflatten(of_each_largest(gradients), gradients)
+        return nondet * random_sum(abs(flat(parts_of(sizes, direction))))
 
     def scanned(self, line: Line, noise: Array, whole: bool) -> Derivative:
         """The derivative by the first steps; by all of them if it shall be `whole`."""

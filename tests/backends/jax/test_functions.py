@@ -15,6 +15,8 @@ sys.path.append(str(Path(__file__).parent))
 import functions  # noqa: E402
 
 import gradcheck  # noqa: E402
+from gradcheck.backends.jax import JaxBackend  # noqa: E402
+from gradcheck.backends.jax_program import Equation  # noqa: E402
 
 ROWS = functions.FUNCTIONS
 CASES = {
@@ -36,6 +38,24 @@ def test_a_right_backward_passes(name: str, dtype: str) -> None:
     row = ROWS[name]
     result = gradcheck.check(functions.made(row.primal, row.right), *inputs_of(row, dtype))
     assert (result.verdict, result.marks) == ("PASS", ())
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_a_check_has_one_program_compiled_and_no_operation_by_itself(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Compiling takes most of the time of a check, and an operation that JAX computes is compiled as well."""
+    by_jax: list[str] = []
+    compute = Equation.computed_by_jax
+    monkeypatch.setattr(
+        Equation, "computed_by_jax", lambda self, given: by_jax.append(self.name) or compute(self, given)
+    )
+    backends: list[JaxBackend] = []
+    start = JaxBackend.__init__
+    monkeypatch.setattr(JaxBackend, "__init__", lambda self: backends.append(self) or start(self))
+    assert gradcheck.check(functions.made(ROWS[name].primal, ROWS[name].right), *ROWS[name].inputs)
+    assert [len(backend.compiled) for backend in backends] == [1]
+    assert by_jax == []
 
 
 def named_line(backward: Any, row: Any, dtype: str) -> str:

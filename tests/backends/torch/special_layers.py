@@ -126,6 +126,36 @@ class Relu(Function):
         return g
 
 
+class BackwardOnly(Function):
+    """A checkpoint as memcnn's, which refuses ``torch.autograd.grad`` in other words than torch's own."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    def backward(ctx, g):
+        if not torch.autograd._is_checkpoint_valid():
+            raise RuntimeError("BackwardOnly is not compatible with .grad(), please use .backward() if possible")
+        (x,) = ctx.saved_tensors
+        return 2 * x * g
+
+
+class SetsLeaf(BackwardOnly):
+    """As memcnn's does, it sets the gradient of its input and returns it as well: a leaf gets it twice."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.x = x
+        return BackwardOnly.forward(ctx, x)
+
+    @staticmethod
+    def backward(ctx, g):
+        ctx.x.grad = BackwardOnly.backward(ctx, g)
+        return ctx.x.grad
+
+
 class NoneGrad(Function):
     @staticmethod
     def forward(ctx, x, y):

@@ -100,6 +100,8 @@ SPECIAL: dict[str, Special] = {
     "views": Special(lambda a: layers.Relu.apply(a.t()).t()[1:], (X,), "PASS"),
     "checkpoint": Special(recomputed(lambda b: layers.Relu.apply(b) * 2, False), (X,), "PASS"),
     "checkpoint, reentrant": Special(recomputed(lambda b: layers.Relu.apply(b) * 2, True), (X,), "PASS"),
+    "checkpoint, of a library": Special(layers.BackwardOnly, (X,), "PASS"),
+    "checkpoint that sets a leaf's gradient": Special(layers.SetsLeaf, (X,), "FAIL"),
     "setup_context": Special(layers.SetupContext, (X, 3.0), "PASS"),
     "setup_context, wrong": Special(layers.SetupContextBad, (X, 3.0), "FAIL"),
     "needs_input_grad": Special(layers.NeedsInputGrad, (X, Y.T.copy()), "PASS"),
