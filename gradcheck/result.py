@@ -169,7 +169,7 @@ class Diagnosis(_Record):
     end_column: Count = 0
     """The part of the line that is the operation, columns from 0, the last not included."""
     operation: str = ""
-    """Its name in the op table."""
+    """The function that your code calls there, otherwise its name in the op table."""
     detail: str = ""
     """The text under that part of the line."""
 

@@ -30,6 +30,8 @@ from gradcheck.result import Diagnosis, Fix
 
 ASSIGNED = re.compile(r"\s*([A-Za-z_]\w*(?:\s*,\s*[A-Za-z_]\w*)*)\s*=(?!=)\s*")
 """The beginning of a line that gives values names."""
+BUFFER = re.compile(r"[A-Za-z_][\w.]*(?=\[)")
+"""The name of what a line writes into."""
 
 LONGEST_QUOTE = 40
 """Characters of an expression that a sentence quotes."""
@@ -83,7 +85,8 @@ class Words:
         for k, (mistake, factor) in enumerate(cause.mistakes):
             step = mistake.edge.step
             place = source_place(step.spot)
-            code, says, detail = sentence(mistake, factor, self.called(step))
+            operation = self.called(step)
+            code, says, detail = sentence(mistake, factor, operation)
             called = {other.called for other in self.steps if other.spot == step.spot}
             if len(called) > 1 and not mistake.when and step.called:  # one of several calls
                 call = source_place(step.called)
@@ -98,7 +101,7 @@ class Words:
                 code=code,
                 text=f"backward {self.filled(says, mistake.edge)}{mistake.when}",
                 inputs=tuple(self.names[k] for k in sorted(cause.explains)),
-                operation=step.name,
+                operation=operation,
                 detail=f"{detail} ({proof})",
                 **place.fields,
             )
@@ -136,6 +139,9 @@ class Words:
             return f"{step.name}({operand})"
 
         place = source_place(step.spot)
+        buffer = BUFFER.match(place.text) if step.name == "setitem" else None
+        if buffer:  # all of it, not what was written into it last
+            return buffer[0]
         same_call = (other for other in self.steps if other.spot == step.spot)
         if step in self.composite and any(value in other.edges for other in same_call):
             return self.quote(step)

@@ -91,4 +91,31 @@ def test_the_call_of_the_user_is_named_not_the_operation_behind_it() -> None:
             return dx, None
 
     result = gradcheck.check(Picked, np.arange(15.0).reshape(5, 3), paddle.to_tensor([0, 2, 2, 1]))
-    assert result.diagnosis[0].detail.startswith("the rule of gather is wrong")
+    (cause,) = result.diagnosis
+    assert cause.detail.startswith("the rule of gather is wrong")
+    assert cause.operation == "gather"
+
+
+def test_a_buffer_is_named_as_a_whole_not_by_what_was_written_into_it_last() -> None:
+    class Filled(PyLayer):
+        @staticmethod
+        def forward(ctx, x):
+            a = x.numpy()
+            table = np.zeros((3, 3))
+            for d in range(3):
+                table[d, d] = a[d] * 3
+                table[d, 0] = a[d] * 2
+            ctx.table = table
+            return paddle.to_tensor(np.exp(np.tanh(table)))
+
+        @staticmethod
+        def backward(ctx, dy):
+            t = np.tanh(ctx.table)
+            g = dy.numpy() * np.exp(t) * (1 - ctx.table)  # of 1 - t * t
+            dx = g[:, 0] * 2
+            dx[1:] += 3 * np.diag(g)[1:]
+            return paddle.to_tensor(dx)
+
+    result = gradcheck.check(Filled, np.array([0.3, -0.2, 0.5]))
+    (cause,) = result.diagnosis
+    assert cause.text == "backward takes 1 − table for the derivative of y = `np.tanh(table)`"
