@@ -30,6 +30,7 @@ from gradcheck.backends.base import (
     version_of,
     without_our_paths,
 )
+from gradcheck.support.resources import bundled_specs
 from gradcheck.support.suggest import hint
 from gradcheck.support.user_error import UserError
 
@@ -101,10 +102,11 @@ def place_of_backend(backend: str, configured: Mapping[str, str]) -> BackendPlac
         return looked_at(backend, configured[backend])
     made = folder_of(backend)
     if not (made / COMPLETE).is_file():
-        state = "its environment was not finished" if made.exists() else "it has no environment"
-        return BackendPlace(
-            backend, problem=f"{state}: `gradcheck backends add {backend}` makes it"
-        )
+        makes = f"`gradcheck backends add {backend}` makes it"
+        if made.exists():
+            return BackendPlace(backend, problem=f"its environment was not finished: {makes}")
+        problem = f"it has no environment: {makes}{unknown_release(backend)}"
+        return BackendPlace(backend, problem=problem)
     return looked_at(backend, str(python_in(made)))
 
 
@@ -167,6 +169,15 @@ def name_problem(backend: str) -> str:
     except InvalidVersion:
         return f"{backend}: write a release behind the @, such as {kind}@3.0.0"
     return ""
+
+
+def unknown_release(backend: str) -> str:
+    """The end of a sentence on a release that was never run, with those that were; empty for
+    these."""
+    kind, _, wanted = backend.partition("@")
+    files = (bundled_specs() / "releases").glob(f"{kind}-*.yaml")
+    known = sorted((file.stem.removeprefix(f"{kind}-") for file in files), key=Version)
+    return "" if wanted in known else f" if it exists; known releases are {', '.join(known)}"
 
 
 def requirements(backend: str) -> list[str]:
