@@ -18,7 +18,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-import platformdirs
 from packaging.version import InvalidVersion, Version
 
 from gradcheck.backends.base import (
@@ -195,6 +194,8 @@ def folder() -> Path:
     """The folder of environments: in the user's cache folder."""
     if named := os.environ.get(FOLDER):
         return Path(os.path.expanduser(named)).absolute()
+    import platformdirs  # slow to import, and only releases have environments
+
     return platformdirs.user_cache_path("gradcheck") / "environments"
 
 
