@@ -127,7 +127,8 @@ def values_in(returned: Any) -> Sequence[Any]:
 
 
 def is_gradient_right(value: Any, wanted: Any) -> bool:
-    """Whether a gradient is right. One that is not wanted may be anything but of a wrong kind."""
+    """Whether a gradient is right. A gradient that is not wanted may be anything that is of a valid
+    kind."""
     if wanted is None:
         return value is None or is_array(value)
     if not isinstance(value, (Tensor, np.ndarray, np.floating)):

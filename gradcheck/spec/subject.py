@@ -159,8 +159,8 @@ class _Subject:
         return functions_in(plain[0].body).get("forward") if plain else None
 
     def _lacks(self, cls: ast.ClassDef, method: str) -> bool:
-        """Whether neither a class nor those of the source that it is derived from have a method,
-        for certain.
+        """Whether it is certain that neither a class nor its base classes in the source have a
+        method.
         """
         classes = {node.name: node for node in self.tree.body if isinstance(node, ast.ClassDef)}
         family = [cls]
