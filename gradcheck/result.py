@@ -179,7 +179,7 @@ class Diagnosis(_Record):
 
 
 class Fix(_Record):
-    """One edit of the user's backward that makes it right: gradcheck passes the edited one."""
+    """One edit of the user's backward that repairs it: the edited backward passes."""
 
     path: str
     line: Count

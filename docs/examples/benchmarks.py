@@ -31,6 +31,7 @@ from charts import bars, points  # noqa: E402
 RECORD = HERE / "benchmarks.json"
 RUNS = {
     "bundled": "bundled.py",
+    "tests": "whole_tests.py",
     "mutants": "mutants.py",
     "causes": "causes.py",
     "causes-float32": "causes.py --dtype float32",
@@ -260,8 +261,16 @@ def bundled_sentence(_: re.Match[str], figures: Mapping[str, Any]) -> str:
     return f"The {figures['cases']:,} bundled cases take about {figures['seconds']:.0f} seconds on two cores"
 
 
+def tests_sentence(_: re.Match[str], figures: Mapping[str, Any]) -> str:
+    """How long all tests take."""
+    return f"about {figures['seconds'] / 60:.0f} minutes on 2 cores"
+
+
+TESTS_SENTENCE = r"about \d+ minutes on 2 cores"
 SENTENCES: tuple[tuple[str, str, str, Callable[[re.Match[str], Mapping[str, Any]], str]], ...] = (
     ("README.md", r"(?<=```text\n)gradcheck .*?(?=\n```)", "bundled", bundled_screen),
+    ("README.md", TESTS_SENTENCE, "tests", tests_sentence),
+    ("CONTRIBUTING.md", TESTS_SENTENCE, "tests", tests_sentence),
     ("docs/faq.md", r"The [\d,]+ bundled cases take about \d+ seconds on two cores", "bundled", bundled_sentence),
 )
 """Figures in running text: page, pattern, benchmark, and what is written from its figures."""
@@ -271,7 +280,7 @@ SENTENCES: tuple[tuple[str, str, str, Callable[[re.Match[str], Mapping[str, Any]
 def pages(record: Record) -> dict[Path, str]:
     """The pages that have places for figures, with these figures."""
     drawn = {}
-    for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
+    for path in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]:
         before = after = path.read_text(encoding="utf-8")
         sentences = [row for row in SENTENCES if ROOT / row[0] == path and row[2] in record]
         for _, pattern, name, write in sentences:
@@ -303,7 +312,7 @@ def main() -> None:
     parser.add_argument("--draw", action="store_true", help="measure nothing")
     chosen = parser.parse_args()
     if unknown := set(chosen.names) - set(RUNS):
-        parser.error(f"there is no benchmark {', '.join(sorted(unknown))}: there are {', '.join(RUNS)}")
+        parser.error(f"unknown benchmark {', '.join(sorted(unknown))}; the benchmarks are {', '.join(RUNS)}")
     record = json.loads(RECORD.read_text(encoding="utf-8")) if RECORD.is_file() else {}
     for name in () if chosen.draw else chosen.names or RUNS:
         record[name] = measured(name, chosen.peers)

@@ -228,7 +228,7 @@ def copy(x: Any, y: Any, *_: Any) -> Any:
 
 
 def gelu(x: Any, approximate: str = "none") -> Any:
-    """With the error function, or by tanh."""
+    """GELU with the error function, or by tanh."""
     return F.gelu(x, approximate == "tanh")
 
 

@@ -35,7 +35,7 @@ from pylayer.watch import LayerObserver, layer_observers, watched
 class Observing:
     """A block in which an observer is told of layers, and stand-ins are refused.
 
-    It is a class as every evaluation has one, and a generator takes twice the calls.
+    It is a class because every evaluation enters one, and a generator would take twice the calls.
     """
 
     def __init__(self, observer: LayerObserver) -> None:

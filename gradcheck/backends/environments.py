@@ -18,7 +18,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-import platformdirs
 from packaging.version import InvalidVersion, Version
 
 from gradcheck.backends.base import (
@@ -30,6 +29,7 @@ from gradcheck.backends.base import (
     version_of,
     without_our_paths,
 )
+from gradcheck.support.resources import bundled_specs
 from gradcheck.support.suggest import hint
 from gradcheck.support.user_error import UserError
 
@@ -101,10 +101,11 @@ def place_of_backend(backend: str, configured: Mapping[str, str]) -> BackendPlac
         return looked_at(backend, configured[backend])
     made = folder_of(backend)
     if not (made / COMPLETE).is_file():
-        state = "its environment was not finished" if made.exists() else "it has no environment"
-        return BackendPlace(
-            backend, problem=f"{state}: `gradcheck backends add {backend}` makes it"
-        )
+        makes = f"`gradcheck backends add {backend}` makes it"
+        if made.exists():
+            return BackendPlace(backend, problem=f"its environment was not finished: {makes}")
+        problem = f"it has no environment: {makes}{unknown_release(backend)}"
+        return BackendPlace(backend, problem=problem)
     return looked_at(backend, str(python_in(made)))
 
 
@@ -169,6 +170,15 @@ def name_problem(backend: str) -> str:
     return ""
 
 
+def unknown_release(backend: str) -> str:
+    """The end of a sentence on a release that was never run, with those that were; empty for
+    these."""
+    kind, _, wanted = backend.partition("@")
+    files = (bundled_specs() / "releases").glob(f"{kind}-*.yaml")
+    known = sorted((file.stem.removeprefix(f"{kind}-") for file in files), key=Version)
+    return "" if wanted in known else f" if it exists; known releases are {', '.join(known)}"
+
+
 def requirements(backend: str) -> list[str]:
     """Requirements of a backend with a version, as pip reads them."""
     kind, _, wanted = backend.partition("@")
@@ -184,6 +194,8 @@ def folder() -> Path:
     """The folder of environments: in the user's cache folder."""
     if named := os.environ.get(FOLDER):
         return Path(os.path.expanduser(named)).absolute()
+    import platformdirs  # slow to import, and only releases have environments
+
     return platformdirs.user_cache_path("gradcheck") / "environments"
 
 

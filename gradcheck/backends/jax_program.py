@@ -42,14 +42,15 @@ Slots = list[int]
 class HandWritten:
     """A function with a derivative written by hand: a custom_vjp, or a custom_jvp.
 
-    It is known by where its primal is written, and by the code of its bwd, as two may be on a line.
+    It is identified by the place of its primal, and by the code of its bwd, as two may be on a
+    line.
     """
 
     name: str
     file: str
     line: int
     bwd: CodeType | None = None
-    """None of a custom_jvp, of which a trace does not have the rule."""
+    """None for a custom_jvp, whose rule a trace does not contain."""
 
     @property
     def __name__(self) -> str:

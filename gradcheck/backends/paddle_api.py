@@ -57,8 +57,8 @@ class PaddleApi(Backend):
         return not tensor.stop_gradient
 
     def claims(self, output: Tensor) -> bool:
-        """Outputs that a layer marks as non-differentiable make no claim. One that is cut off from
-        its inputs is a leaf, and claims a gradient of zero."""
+        """Outputs that a layer marks as non-differentiable make no claim. An output that is cut off
+        from the inputs is a leaf, and claims a gradient of zero."""
         return bool(output.is_leaf or not output.stop_gradient)
 
     def version(self, tensor: Tensor) -> int:

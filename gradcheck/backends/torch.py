@@ -98,8 +98,8 @@ class TorchBackend(Backend):
         return bool(tensor.requires_grad)
 
     def claims(self, output: Tensor) -> bool:
-        """One that is cut off from its inputs claims a gradient of zero, unless a Function marked
-        it as non-differentiable."""
+        """An output that is cut off from the inputs claims a gradient of zero, unless a Function
+        marked it as non-differentiable."""
         return bool(output.requires_grad) or output not in non_differentiable
 
     def version(self, tensor: Tensor) -> int:

@@ -416,7 +416,7 @@ class TensorFunction:
     def observe(self, cotangents: Cotangents) -> Observation:
         """Run forward and backward once and compare inputs and cotangents before and after.
 
-        Between the two forward runs at other values, as it does when the layer is used twice.
+        In between, forward runs at other values, as it does when the layer is used twice.
 
         Raises:
             NoGradient: a backward on the way returned integers or booleans.

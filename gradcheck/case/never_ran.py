@@ -113,7 +113,7 @@ class Subject:
             self.follow(subject)
 
     def follow(self, subject: Any) -> None:
-        """Follow what is checked, which is a layer itself if it names nothing else.
+        """Follow the checked object, which is a layer itself unless it names others.
 
         A scenario names what its call reads, and the ``backward_fn`` of a static layer.
         """

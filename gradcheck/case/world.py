@@ -229,7 +229,7 @@ class WorldOutput:
         return self.stands == "split" and len(set(self.shapes)) > 1
 
     def whole(self, ranks: Sequence[Any], stack: Any, concatenate: Any) -> Any:
-        """The output of those of the ranks, joined by functions of their library."""
+        """The outputs of all ranks joined to one, by functions of their library."""
         if self.is_ranked:
             return stack(list(ranks))
         if self.is_flat:

@@ -58,8 +58,8 @@ class WorldCall:
 
     Args:
         call: makes the call of a rank, on that rank, given its number.
-        leaf: makes an input of a rank of an array; None for one that shares the array's memory
-            where it can be.
+        leaf: makes a rank's input from an array; None for one that shares the array's memory where
+            possible.
     """
 
     def __init__(

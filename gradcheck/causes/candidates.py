@@ -77,7 +77,7 @@ class Edge:
     OUTPUT: its output. INCOMING: what comes in for an output of the call. WHOLE: the gradient of an
     input of the call, without a factor that the operation reads, or in place of which the gradient
     of its output is returned. COMPOSED: the input of a function whose last operation this is, see
-    `Tape.composed`. VALUE: its value in forward, which backward computes otherwise.
+    `Tape.composed`. VALUE: its value in forward, which backward computes differently.
     """
 
     step: Step

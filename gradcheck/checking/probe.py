@@ -67,7 +67,7 @@ Masks = Sequence[Array | None]
 POWER = 1e-2
 """The differences have power if an error of 1 % of the claim would have shown."""
 MOST_DRAWS = 8
-"""Perturbed runs at most until a disagreement counts. In fewer than one check of 1e15 all of an
+"""The most perturbed runs until a disagreement counts. In fewer than one check of 1e15 all of an
 entry's are small by chance."""
 MOST_PROBES = 3
 """Probes over all steps that are made if the first ones are not conclusive: along some directions
@@ -161,7 +161,7 @@ class TapeEstimate:
 
 
 def decide(claim: BackwardEstimate, seen: DifferenceEstimate, heard: TapeEstimate | None) -> Ruling:
-    """The decision on one look, by the table of the module."""
+    """The decision on one set of estimates, by the table of the module."""
     size = max(abs(seen.value), seen.scale, min(claim.size, claim.root))
     known = math.isfinite(seen.bar) and math.isfinite(seen.value)
     power = known and seen.bar <= POWER * size

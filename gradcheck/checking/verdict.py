@@ -160,7 +160,8 @@ class Check:
 
     # -------------------------------- what one projection cannot show
     def with_tape(self, probe: Probe, masks: Masks | None) -> CheckOutcome:
-        """Entries of which the tape is not sure, by the differences; another cotangent."""
+        """Check the entries that the tape leaves uncertain by differences, and another
+        cotangent."""
         comparison = probe.comparison
         assert comparison is not None
         # An operation's own rule underflows where the gradient does not.

@@ -29,6 +29,11 @@ ADVICE = (
         r"\1: write -i before each input, as in -i \2",
     ),
     (
+        r"(Got unexpected extra argument \((\d+(?:x\d+)*)\))",
+        r"\1: write an input as one word, as in -i x=\2",
+    ),
+    (r"(No such command '.*')\.$", r"\1: the commands are add and remove."),
+    (
         r"(.*'--format'.* '(json|html)' is not one of '(auto|table)'.*)",
         r"\1 A report is written by --report \2:PATH.",
     ),

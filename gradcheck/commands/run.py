@@ -229,7 +229,7 @@ class RunOptions:
             raise UserError("--baseline-update and --baseline-prune need --baseline FILE")
         if self.lf and self.resume:
             raise UserError(
-                "--lf runs failed cases again, and --resume takes them over: use one of them"
+                "--lf runs failed cases again, and --resume keeps their results: use one of them"
             )
         if self.record and (self.lf or self.part != (1, 1)):
             raise UserError("--record is about all cases: leave --lf and --shard out")

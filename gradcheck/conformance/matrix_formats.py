@@ -32,7 +32,7 @@ from gradcheck.support.escape import one_line
 TEXT_WIDTH = 120
 """Columns of the text where no terminal says otherwise."""
 LEAST_RULE_WIDTH = 24
-"""Columns that the statement of a rule has at least."""
+"""The fewest columns for the statement of a rule."""
 GAP = 2
 """Columns between columns."""
 HEADING = "What each release of Paddle does with its documents"

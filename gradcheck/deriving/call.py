@@ -21,7 +21,7 @@ from pylayer.watch import from_numpy_hook
 from pylayer.watch.numpy_array import RecordedArray
 
 CHECKED_DTYPES = ("float64", "float32")
-NO_SUCH_CALL = "forward takes no such arguments"
+NO_SUCH_CALL = "forward takes other arguments"
 POINT_FACTORS = 0.6, 1.4
 """Bounds of the factors of values at another point: near enough to stay in most domains."""
 
@@ -49,7 +49,7 @@ class LayerCall:
         function of arrays gets those that are given, as its backward does.
 
         Raises:
-            NotDerived: forward takes no such arguments.
+            NotDerived: forward takes other arguments.
         """
         call = cls(subject, (), {}, takes_arrays)
         try:

@@ -432,7 +432,7 @@ def is_left_out(value: ast.expr) -> bool:
 
 
 def unpacked_argument(argument: ast.expr) -> list[ast.expr]:
-    """The arguments that an argument is: of a starred list, its items."""
+    """The arguments that one argument makes: a starred list makes one per item."""
     is_list = isinstance(argument, ast.Starred) and isinstance(argument.value, ast.List)
     return argument.value.elts if is_list else [argument]  # type: ignore[attr-defined]
 

@@ -340,7 +340,7 @@ def imports_for(code: str, function: Any) -> str:
 
 
 def import_of(name: str, value: Any, module: str) -> str:
-    """The import of one name; empty for one of a program that is not a module."""
+    """The import of one name; empty if the program that has it is not a module."""
     if isinstance(value, ModuleType):
         home = value.__name__.removeprefix("pylayer.")
         return f"import {home}" if home == name else f"import {home} as {name}"

@@ -147,8 +147,8 @@ def signal_of(exit_code: int) -> str:
 
 
 def cut_trace(printed: str, path: str) -> tuple[str, list[Frame]]:
-    """`printed` with the trace that faulthandler left in it cut to the user's frames, and its
-    frames, the outermost first.
+    """`printed`, in which faulthandler's trace is cut to the user's frames, and these frames, the
+    outermost first.
 
     `path` is the file of the scenario.
     """

@@ -11,7 +11,8 @@ import psutil
 
 
 def memory_of(pid: int) -> int:
-    """Return the bytes in memory of a process, and of those below it what each has beyond that.
+    """Return the bytes in memory of a process, and those that each process below it has beyond
+    that.
 
     A forked process begins with a copy of what its parent has.
     """

@@ -17,6 +17,7 @@ from gradcheck.spec.python import (
     CompileMode,
     PythonCode,
     TooLargeError,
+    bound_names,
     layer_classes,
     read_and_bound,
     static_forward,
@@ -268,11 +269,13 @@ def _find_unknown_name(
         return  # the names of its module may be used, and it is not imported here
     own = [*variables(scenario.inputs), *length_parameters(scenario)]
     read, bound = read_and_bound(call.tree)
-    known = {*own, *GIVEN, *bound}
+    known, defined = {*own, *GIVEN, *bound}, set[str]()
     if layer is not None:
         known |= layer.words
+        assert isinstance(layer.tree, ast.Module)
+        defined = bound_names(layer.tree.body)
     missing = [name for name in read if name not in known and not hasattr(builtins, name)]
     if missing and "*" not in known:
         otherwise = f"known are {', '.join(own)} and what the layer defines"
-        help = suggest(missing[0], sorted(known), otherwise)
+        help = suggest(missing[0], sorted({*own, *GIVEN, *defined}), otherwise)
         yield Violation(("call",), f"call: there is no {quote(missing[0])}", help)

@@ -6,11 +6,13 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-
-from pathspec import GitIgnoreSpec
+from typing import TYPE_CHECKING
 
 from gradcheck.spec.diagnostic import Diagnostic
 from gradcheck.support.resources import bundled_specs
+
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
 
 SUFFIX = ".grad.yaml"
 LEFT_OUT = frozenset({"node_modules", "site-packages", "build", "dist"})
@@ -20,7 +22,7 @@ left out as well.
 ENVIRONMENT = "pyvenv.cfg"
 """The file that a virtual environment has."""
 
-IgnoreFile = tuple[Path, GitIgnoreSpec]
+IgnoreFile = tuple[Path, "GitIgnoreSpec"]
 """A folder, and the rules of its ``.gitignore``."""
 
 
@@ -78,6 +80,8 @@ def ignore_file_in(folder: Path) -> list[IgnoreFile]:
     """Return the rules of the ``.gitignore`` in a folder; none where it cannot be read."""
     with suppress(OSError):
         if (file := folder / ".gitignore").is_file():
+            from pathspec import GitIgnoreSpec  # slow to import, and one file needs no rules
+
             lines = file.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
             return [(folder.absolute(), GitIgnoreSpec.from_lines(lines))]
     return []

@@ -172,6 +172,9 @@ def _advise_form(
         return f"write [{', '.join(map(_as_name, re.split(r'[ ,]+', mark.text.strip())))}]"
     if kind == "tuple_type" and mark.text and (key != "range" or _SEVERAL.fullmatch(mark.text)):
         return f"write {as_list(mark.text)}"
+    if context.get("pattern") == model.REFERENCE:
+        meant = re.sub(r"(\.py)?[:.](?=[A-Z]\w*$)", ":", mark.text).replace("/", ".")
+        return f"write {meant}" if re.fullmatch(model.REFERENCE, meant) else ""
     if context.get("pattern") == model.KEBAB:
         kebab = _as_kebab(mark.text)
         form = "a name is kebab-case: small letters and digits, joined by single hyphens"

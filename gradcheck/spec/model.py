@@ -667,7 +667,8 @@ class Expect(Format):
         return [key for key, asked in is_asked.items() if asked]
 
     def complete(self, usual: Verdict) -> Expect:
-        """Return it with what is expected of the gradient: `usual`, unless other keys tell."""
+        """Return it with its expectation of the gradient: `usual`, unless other keys determine
+        it."""
         if self.written_gradient is not None:
             return self
         if self.raises is not None:
@@ -820,7 +821,7 @@ class BackendExpectation(Format):
         return f"{self.policy.releases}; the documents: {self.policy.documents}"
 
     def complete(self, usual: Verdict) -> BackendExpectation:
-        """Return it with what is expected of the gradient."""
+        """Return it with its expectation of the gradient."""
         expect = self.expect and self.expect.complete(usual)
         observed = self.observed and self.observed.complete("unchecked")
         return self.model_copy(update={"expect": expect, "observed": observed})

@@ -125,7 +125,7 @@ def _find_impossible_worlds(scenario: Scenario, path: DataPath) -> Iterator[Viol
         yield Violation(path, message, help, at_key=True)
     for expect_path, expect in scenario.expectations():
         if expect.order == 2:
-            help = "remove it: in a world the derivative alone is checked"
+            help = "remove it: in a world only the derivative is checked"
             message = "'order: 2' is not supported with a world"
             yield Violation((*expect_path, "order"), message, help, at_key=True)
 

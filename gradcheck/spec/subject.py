@@ -116,8 +116,9 @@ class _Subject:
         if isinstance(layer, (LayerOp, LayerRef)):
             names = {layer.name}
         if "*" not in names and names.isdisjoint(self.call.words):
-            help = f"apply what the layer defines: {', '.join(sorted(names)) or 'nothing'}"
-            yield Violation(("call",), "call: the layer takes no part in it", help)
+            how = "" if isinstance(layer, LayerOp) else "; a class with a backward by its apply"
+            help = f"use what the layer defines: {', '.join(sorted(names)) or 'nothing'}{how}"
+            yield Violation(("call",), "call: it does not use the layer", help)
         called = called_with_arguments(self.call.tree)
         for cls in self.applied if self.scenario.expect.raises is None else ():
             if cls.name in called:
@@ -158,8 +159,8 @@ class _Subject:
         return functions_in(plain[0].body).get("forward") if plain else None
 
     def _lacks(self, cls: ast.ClassDef, method: str) -> bool:
-        """Whether neither a class nor those of the source that it is derived from have a method,
-        for certain.
+        """Whether it is certain that neither a class nor its base classes in the source have a
+        method.
         """
         classes = {node.name: node for node in self.tree.body if isinstance(node, ast.ClassDef)}
         family = [cls]

@@ -17,7 +17,8 @@ HANDLER = "gradcheck"
 
 
 def in_ascii(error: UnicodeError) -> tuple[str | bytes, int]:
-    """Return what a stream writes for what it cannot encode: our signs in ASCII, or an escape."""
+    """Return the text that a stream writes for characters that it cannot encode: our signs in
+    ASCII, or an escape."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     text = error.object[error.start : error.end].translate(IN_ASCII)

@@ -13,6 +13,7 @@ import pytest
 from releases import FACADE, make_environment
 
 from gradcheck.backends import environments
+from gradcheck.conformance.releases import release_paths
 
 OP = """\
   - id: tanh
@@ -163,7 +164,8 @@ def test_a_release_that_is_asked_for_and_not_there_says_how_to_get_it(spec, grad
     done = gradcheck("run", "a.grad.yaml", "-b", "numpy,paddle@9.0.0")
     assert (done.code, done.out) == (2, "")
     assert done.err == (
-        "gradcheck: backend paddle@9.0.0: it has no environment: `gradcheck backends add paddle@9.0.0` makes it\n"
+        "gradcheck: backend paddle@9.0.0: it has no environment: `gradcheck backends add paddle@9.0.0` makes it "
+        f"if it exists; known releases are {', '.join(release_paths())}\n"
     )
 
 

@@ -68,6 +68,20 @@ def test_an_unknown_command_brings_up_the_nearest_one(gradcheck, name, hint):
     assert f"Error: No such command {name!r}. {hint}\n" in done.err
 
 
+@pytest.mark.parametrize(
+    ("words", "advice"),
+    [
+        (("check", "m:L", "-i", "a", "3x4"), "(3x4): write an input as one word, as in -i x=3x4\n"),
+        (("check", "m:L", "a=3x4"), "(a=3x4): write -i before each input, as in -i a=3x4\n"),
+        (("backends", "install", "paddle@3.0.0"), "'install': the commands are add and remove.\n"),
+    ],
+)
+def test_a_mistake_that_click_reports_has_advice(gradcheck, words, advice):
+    done = gradcheck(*words)
+    assert done.code == 2
+    assert done.err.endswith(advice)
+
+
 def test_a_bug_of_ours_is_a_report_to_file_and_no_traceback(gradcheck, folder, broken):
     broken(LookupError("oh"))
     done = gradcheck("fails")

@@ -203,7 +203,7 @@ def test_the_second_order_is_checked_of_every_gradient_that_is_to_match(spec, gr
         (["--executor", "cloud"], 2, "gradcheck: --executor cloud: write local, or dask:ADDRESS"),
         (["--resume"], 2, "gradcheck: no last run is recorded in this folder (.gradcheck/last.jsonl): "),
         (["--lf"], 2, "gradcheck: no last run is recorded in this folder"),
-        (["--lf", "--resume"], 2, "gradcheck: --lf runs failed cases again, and --resume takes them over"),
+        (["--lf", "--resume"], 2, "gradcheck: --lf runs failed cases again, and --resume keeps their results"),
     ],
 )
 def test_what_cannot_be_done_is_said_before_anything_runs(spec, gradcheck, arguments, code, message):

@@ -175,7 +175,7 @@ class AllGatherOp(PyLayer):
 
 
 class ReduceScatterOp(PyLayer):
-    """This rank's part of the sum; its gradient is gathered."""
+    """This rank's part of the sum; the gradient is gathered."""
 
     @staticmethod
     def forward(ctx: Any, input: Tensor) -> Tensor:

@@ -456,8 +456,8 @@ class PyLayerNode(Node):
         """One gradient, cast to its input's dtype unless the PyLayer that it goes to takes any
         (observed rule 34).
 
-        One that goes to a PyLayer may have another shape, as in Paddle (observed rule 33): the two
-        may agree on that.
+        A gradient for a PyLayer may have another shape, as in Paddle (observed rule 33), if the two
+        layers agree on it.
         """
         if like.target is None:
             if value is None:

@@ -104,8 +104,8 @@ def recompute(
         preserve_rng_state: random numbers are the same both times.
         use_reentrant: as one layer. Gradients reach the Tensors among `args`, also in lists and
             tuples there, and what `function` closes over, such as the parameters of a layer; at
-            least one of `args` must need a gradient. If False, the function is recorded as any
-            other, without what it saves: gradients reach whatever it reads.
+            least one of `args` must need a gradient. If False, the function is recorded like any
+            other, but keeps no saved values: gradients reach whatever it reads.
 
     Raises:
         ValueError: a list or tuple among `args` holds Tensors and other things, or both kinds of

@@ -29,7 +29,7 @@ def _sizes(output_size: Any, ndim: int, space: Space) -> list[int]:
 
 
 def _spans(size: int, count: int) -> list[range]:
-    """Where each of `count` windows over an axis begins and ends."""
+    """The begin and end of each of `count` windows over an axis."""
     return [range(k * size // count, -(-(k + 1) * size // count)) for k in range(count)]
 
 

@@ -71,8 +71,8 @@ def _conv_transpose(
     """The adjoint of the convolution in its input, with `weight` of shape [in, out / groups,
     *kernel].
 
-    Several sizes of the output would be taken to that of `x`; `output_padding` is added to the
-    least, or `output_size` names it.
+    A convolution maps several sizes to that of `x`; `output_padding` is added to the least of them,
+    or `output_size` names one.
 
     Raises:
         ValueError: shapes or dtypes that do not fit, or a size of another kind.

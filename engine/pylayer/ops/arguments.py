@@ -83,7 +83,7 @@ def normal_axis(axis: Any, ndim: int) -> int:
 
 
 def spread(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """Let the list be given as separate ints as well: ``x.reshape(2, 3)``."""
+    """Let the list argument be given as separate ints as well: ``x.reshape(2, 3)``."""
 
     @functools.wraps(function)
     def call(x: Tensor, *args: Any, **kwargs: Any) -> Tensor:

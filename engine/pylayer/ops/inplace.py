@@ -246,7 +246,7 @@ def assign(x: Any, output: Tensor | None = None) -> Tensor:
     """A copy of a Tensor, part of the graph; or a new Tensor from data, of the dtype that NumPy
     gives it; 1-d at least.
 
-    With `output`, that Tensor takes the values on, in place, with their shape and dtype; copied
+    With `output`, that Tensor takes over the values, in place, with their shape and dtype; copied
     into itself, it stays unchanged.
     """
     if output is not None and output is x:

@@ -250,7 +250,7 @@ def explicit_equation(equation: str, dimensions: list[int]) -> str:
 
 
 def trace(x: Tensor, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
-    """The sum of a diagonal of two axes; an OutOfRangeError if there are less."""
+    """The sum of a diagonal of two axes; an OutOfRangeError if there are fewer."""
     text = "trace(): the Tensor needs at least 2 dimensions"
     require(x.ndim >= 2, text, x, error=OutOfRangeError)
     return sum(diagonal(x, offset, axis1, axis2), -1)

@@ -303,7 +303,7 @@ _UNDERSCORED = (release_names()["paddle"] | release_names()["paddle.Tensor"]) - 
 IN_PLACE = sorted(
     {name for name in FUNCTIONS if f"{name}_" in _UNDERSCORED} - {*IN_PLACE_ANEW, *IN_PLACE_VIEWS}
 )
-"""The other functions that the release has a form with an underscore of."""
+"""The other functions of which the release has a form with an underscore."""
 
 FORMS_IN_PLACE: dict[str, Callable[..., Any]] = {
     **{

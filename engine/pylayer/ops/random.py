@@ -1,7 +1,7 @@
 """Random Tensors, from one generator for all devices, apart from NumPy's and CuPy's global ones;
 the numbers are not Paddle's.
 
-Nothing here is differentiable but `normal`, in its Tensors.
+Only `normal` is differentiable here, in its Tensors.
 """
 
 from __future__ import annotations

@@ -289,8 +289,8 @@ def flip(xp: ModuleType, x: Array, axis: Ints) -> Array:
 
 @op(x=lambda g, F, shifts, axis: F.roll(g, [-n for n in as_ints(shifts)], axis))
 def roll(xp: ModuleType, x: Array, shifts: Ints, axis: Ints | None = None) -> Array:
-    """Moved by `shifts` along `axis`; elements beyond the end come in at the front. Without axes as
-    if flat.
+    """Moved by `shifts` along `axis`; elements beyond the end come in at the front. Without axes,
+    the Tensor counts as flat.
     """
     steps = as_ints(shifts)
     axes = None if axis is None else as_ints(axis)

@@ -110,8 +110,8 @@ def creates(function: F, repeatable: bool = True, like: bool = False) -> F:
     """Let a function that makes a Tensor be recorded in static mode, and accept the arguments that
     all such functions accept.
 
-    One `like` its argument ``x`` has the stop_gradient of that, as in Paddle. A `device` must be
-    the current one.
+    A Tensor made `like` its argument ``x`` has the stop_gradient of ``x``, as in Paddle. A `device`
+    must be the current one.
     """
 
     @functools.wraps(function)

@@ -77,8 +77,8 @@ def changed_since(values: Iterable[Any], age: int, uncounted: bool = False) -> A
 
 
 def check_unchanged(values: Iterable[Any], age: int, label: str, uncounted: bool = False) -> None:
-    """Raise RuntimeError if one is `changed_since`. The key phrases are Paddle's (observed rules 18
-    and 47)."""
+    """Raise RuntimeError if a value has `changed_since` then. The key phrases are Paddle's
+    (observed rules 18 and 47)."""
     value = changed_since(values, age, uncounted)
     if value is not None:
         change = changes[id(owner(value))]

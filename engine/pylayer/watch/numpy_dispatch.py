@@ -170,9 +170,9 @@ def wrapped(
     arrays: Sequence[RecordedArray] = (),
     given: Sequence[Any] = (),
 ) -> Any:
-    """Plain results as arrays that may take recorded values, of a constant, which nothing depends
-    on; what is memory of one of the `arrays` as a view of it, and what is memory of a plain array
-    among what was `given` as it is."""
+    """Plain results as recorded arrays of constants, which may take recorded values later. A result
+    in the memory of one of `arrays` becomes a view of it, and one in the memory of a plain array in
+    `given` stays plain."""
     if session is None:
         return value
 
