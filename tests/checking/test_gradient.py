@@ -247,7 +247,10 @@ def test_rounding_errors_of_a_zero_are_no_error_in_low_precision() -> None:
         inverse = 1 / x
         return g * w * inverse - g * w * (x * inverse) * inverse, g * (x * inverse)
 
-    for x in np.random.default_rng(0).uniform(0.1, 9, (200, 1)).astype("float32"):
+    numbers = np.random.default_rng(0).uniform(0.1, 9, (200, 1)).astype("float32")
+    rounded = numbers[(numbers * (1 / numbers) != 1).any(1)]  # of the others the gradient is 0 without an error
+    assert len(rounded) > 10
+    for x in rounded:
         assert check(lambda x, w: w * (x / x), backward, x, np.float32([1.5])).verdict is Status.PASS
 
 
