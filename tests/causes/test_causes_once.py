@@ -452,7 +452,8 @@ def test_numbers_that_are_written_one_by_one_are_no_obstacle() -> None:
     assert [d.code for d in result.diagnosis if d.line] == ["GC117"]
 
 
-def test_entries_that_cancel_to_zero_contradict_a_cause() -> None:
+@seeds(4)
+def test_entries_that_cancel_to_zero_contradict_a_cause(seed: int) -> None:
     """The gradient at most highs of a wealth cancels to 0, of which no digit is known.
 
     Backward is wrong there all the same, and what leaves it out is not a cause.
@@ -469,7 +470,6 @@ def test_entries_that_cancel_to_zero_contradict_a_cause() -> None:
         share[0] -= (share * wealth / peak).sum()  # all of it, as if the first were the highest
         return np.cumsum((share * wealth)[::-1])[::-1] / (1 + x)
 
-    for seed in range(4):
-        result = gradcheck.check(forward, 0.05 * random(40, seed=seed), backward=backward)
-        assert result.verdict is Status.FAIL
-        assert not [d for d in result.diagnosis if d.code == "GC117"], "it is used, at the wrong element"
+    result = gradcheck.check(forward, 0.05 * random(40, seed=seed), backward=backward)
+    assert result.verdict is Status.FAIL
+    assert not [d for d in result.diagnosis if d.code == "GC117"], "it is used, at the wrong element"

@@ -247,7 +247,10 @@ def test_rounding_errors_of_a_zero_are_no_error_in_low_precision() -> None:
         inverse = 1 / x
         return g * w * inverse - g * w * (x * inverse) * inverse, g * (x * inverse)
 
-    for x in np.random.default_rng(0).uniform(0.1, 9, (200, 1)).astype("float32"):
+    numbers = np.random.default_rng(0).uniform(0.1, 9, (200, 1)).astype("float32")
+    rounded = numbers[(numbers * (1 / numbers) != 1).any(1)]  # of the others the gradient is 0 without an error
+    assert len(rounded) > 10
+    for x in rounded:
         assert check(lambda x, w: w * (x / x), backward, x, np.float32([1.5])).verdict is Status.PASS
 
 
@@ -359,18 +362,18 @@ def test_full_effort_counts_every_wrong_entry() -> None:
 
 
 def test_whole_slices_are_said_only_where_every_wrong_entry_is_known() -> None:
-    factor = np.where(np.arange(1000) < 500, 1.5, 1.0)
+    factor = np.where(np.arange(600) < 300, 1.5, 1.0)
     usual, full = (
         check(
             np.cumsum,
             lambda x, y, g: factor * np.cumsum(g[::-1])[::-1],
-            RANDOM.standard_normal(1000),
+            RANDOM.standard_normal(600),
             effort=effort,
         )
         for effort in ("usual", "full")
     )
     assert (usual.exhaustive, usual.patterns) == (False, ())
-    assert (full.exhaustive, full.patterns) == (True, ("all of x0[0:500]",))
+    assert (full.exhaustive, full.patterns) == (True, ("all of x0[0:300]",))
 
 
 def test_a_wrong_column_is_said_as_such_where_the_tape_knows_all_of_it() -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
-from claims import NOT_FAIL, NOT_GREEN, in_both, in_numpy, in_paddle, judging, normal, verdict_on
+from claims import NOT_FAIL, NOT_GREEN, Claim, in_both, in_numpy, in_paddle, judging, normal, verdict_on
 
 import pylayer.paddle as paddle
 from gradcheck.checking.differences import Line
@@ -26,6 +27,18 @@ def bisected(m: Any, low: Any, high: Any, below: Callable[[Any], Any], steps: in
         left = below(middle)
         low, high = m.where(left, middle, low), m.where(left, high, middle)
     return (low + high) / 2
+
+
+def of_module(module: Any, forward: Any, vjp: Callable[[float], Any], wrong: Sequence[float]) -> tuple[Any, Any, Any]:
+    """A forward, its right backward, and backwards that are wrong by factors."""
+
+    def scaled(factor: float) -> Any:
+        return lambda x, y, g: vjp(factor)(module, x, y, g)
+
+    return lambda x: forward(module, x), scaled(1), [scaled(factor) for factor in wrong]
+
+
+of_numpy, of_paddle = partial(of_module, np), partial(of_module, paddle)
 
 
 def cubic_root(steps: int) -> Any:
@@ -133,8 +146,7 @@ def moving_bracket(m: Any, x: Any) -> Any:
 
 SEARCHES = [
     *in_both("bisection in 30", cubic_root(30), of_cubic_root(1), [of_cubic_root(2), of_cubic_root(0)], normal((4,))),
-    *in_both("bisection in 60", cubic_root(60), of_cubic_root(1), [of_cubic_root(-1), of_cubic_root(0)],
-             normal((2,))),
+    *in_numpy("bisection in 60", *of_numpy(cubic_root(60), of_cubic_root, (-1, 0)), normal((2,))),
     *in_both("float32 bisection", cubic_root(24), of_cubic_root(1), [of_cubic_root(2), of_cubic_root(0)],
              normal((4,), dtype="float32")),
     *in_both("masks", by_masks(40), of_cubic_root(1), [of_cubic_root(2), of_cubic_root(0)], normal((4,))),
@@ -151,8 +163,12 @@ SEARCHES = [
              lambda m, x, y, g: g, normal((4,))),
 ]  # fmt: skip
 
-# Each check takes half a second: of wrong backwards, which are the same search again, the first.
+# Each check takes half a second: of wrong backwards, which are the same search again, the first. Once the interval of a
+# search is one number, more steps change nothing, and NumPy's operations and Paddle's are recorded alike.
+LONGER = in_paddle("bisection in 60", *of_paddle(cubic_root(60), of_cubic_root, (-1, 0)), normal((2,)))
+
 test_a_right_gradient_of_a_search_passes, test_a_wrong_gradient_of_a_search_fails = judging(SEARCHES, kept=1)
+test_a_right_gradient_of_a_longer_one_passes, test_a_wrong_gradient_of_a_longer_one_fails = judging(LONGER, kept=0)
 
 
 # --------------------------------------------------------------------------- searches over values in float32
@@ -187,32 +203,32 @@ def of_flat(factor: float) -> Any:
     return lambda m, x, y, g: factor * g * 2 / (2 + 0.2 * m.cosh(y))
 
 
-def of_numpy(forward: Any, vjp: Callable[[float], Any]) -> tuple[Any, Any, list[Any]]:
-    """A forward, its right backward, and wrong ones."""
-
-    def scaled(factor: float) -> Any:
-        return lambda x, y, g: vjp(factor)(np, x, y, g)
-
-    return lambda x: forward(np, x), scaled(1), [scaled(0.5), scaled(-1)]
-
-
 NARROW: dict[str, Any] = {"inputs": normal((4,), dtype="float32"), "of_right": NOT_FAIL, "of_wrong": NOT_GREEN}
+FACTORS = (0.5, -1)
+"""Of wrong backwards."""
+
+
+def over_values(golden: Sequence[int], ternary: Sequence[int], bisection: Sequence[int]) -> list[Claim]:
+    """Searches in float32, each with these numbers of steps."""
+    forwards = {f"golden section in {n}": (least_of(quartic, "golden", n), of_quartic) for n in golden}
+    forwards |= {f"ternary search in {n}": (least_of(quartic, "ternary", n), of_quartic) for n in ternary}
+    forwards |= {f"float32 bisection in {n}": (cubic_root(n), of_cubic_root) for n in bisection}
+    return [claim for name, pair in forwards.items() for claim in in_numpy(name, *of_numpy(*pair, FACTORS), **NARROW)]
+
+
 SEARCHES_OVER_VALUES = [
-    *[claim for steps in (20, 30, 50) for claim in in_numpy(
-        f"golden section in {steps}", *of_numpy(least_of(quartic, "golden", steps), of_quartic), **NARROW)],
-    *[claim for steps in (30, 80) for claim in in_numpy(
-        f"ternary search in {steps}", *of_numpy(least_of(quartic, "ternary", steps), of_quartic), **NARROW)],
+    *over_values(golden=(20, 30), ternary=(30,), bisection=(30,)),
     *[claim for section in ("golden", "ternary") for claim in in_numpy(
-        f"{section} search of a flat objective", *of_numpy(least_of(flat, section, 40), of_flat), **NARROW)],
-    *[claim for steps in (20, 30, 80) for claim in in_numpy(
-        f"float32 bisection in {steps}", *of_numpy(cubic_root(steps), of_cubic_root), **NARROW)],
-    *in_paddle("golden section of a quartic", lambda x: least_of(quartic, "golden", 36)(paddle, x),
-               lambda x, y, g: of_quartic(1)(paddle, x, y, g), lambda x, y, g: of_quartic(0.5)(paddle, x, y, g),
+        f"{section} search of a flat objective", *of_numpy(least_of(flat, section, 40), of_flat, FACTORS), **NARROW)],
+    *in_paddle("golden section of a quartic", *of_paddle(least_of(quartic, "golden", 36), of_quartic, FACTORS),
                **NARROW),
 ]  # fmt: skip
 
 test_a_search_over_values_keeps_the_digits_of_its_outputs, test_a_wrong_one_is_not_green = judging(
     SEARCHES_OVER_VALUES, kept=1
+)
+test_with_fewer_or_more_steps_as_well, test_a_wrong_one_is_not_green_with_those_steps = judging(
+    over_values(golden=(50,), ternary=(80,), bisection=(20, 80)), kept=0
 )
 
 

@@ -330,6 +330,7 @@ def test_ctrl_c_reports_what_had_finished_and_leaves_no_process(spec, folder):
     assert (process.returncode, err) == (130, "gradcheck: what had finished is kept: add --resume to go on\n")
     assert re.fullmatch(r"PASS good@numpy .*\n1 PASS in .* s; stopped before the end, 2 without a result\n", out)
     assert [result["name"] for result in json.loads((folder / "r.json").read_text())["results"]] == ["good@numpy"]
+    assert len((folder / ".gradcheck" / "last.jsonl").read_text().splitlines()) == 1
     assert len(files) == 2
     for file in files:
         with pytest.raises(ProcessLookupError):
@@ -464,7 +465,7 @@ def test_on_github_nothing_a_layer_says_is_a_workflow_command(spec, folder, layo
 
 def test_a_closed_pipe_is_no_bug(spec, folder):
     spec(*(GOOD.replace("good", f"good-{k}") for k in range(4)))
-    command = f"{sys.executable} {ROOT / 'cli.py'} run a.grad.yaml --allow-code | head -n 1"
+    command = f"{sys.executable} {ROOT / 'cli.py'} run a.grad.yaml --allow-code -j 1 | head -n 1"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert done.stdout.startswith("PASS good-0@numpy")
     assert done.stderr == ""

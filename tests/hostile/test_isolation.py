@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from textwrap import indent
 from typing import Any
 
 import pytest
+from warm import python
 
 ROOT = Path(__file__).parents[2]
 
@@ -52,8 +51,8 @@ def spec(count: int, *, backwards: bool = False) -> str:
 
 def run(folder: Path, *options: str) -> dict[str, Any]:
     """The report of a run by name, but for what depends on the time and on the place in the file."""
-    command = [sys.executable, ROOT / "cli.py", "run", "a.grad.yaml", "--allow-code", "-q", *options]
-    process = subprocess.run([*command, "--report", "json:report.json"], cwd=folder, capture_output=True, check=False)
+    command = (ROOT / "cli.py", "run", "a.grad.yaml", "--allow-code", "-q", *options, "--report", "json:report.json")
+    process = python(*command, folder=folder)
     assert process.returncode == 1, process.stderr
     report = json.loads((folder / "report.json").read_text())["results"]
     changing = ("seconds", "line", "column")

@@ -10,6 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from warm import python
 
 ROOT = Path(__file__).parents[2]
 SECONDS = 20
@@ -241,8 +242,7 @@ def test_no_text_but_code_is_evaluated(tmp_path, places, code):
     head = {"title": "t", "source": {"document": "d"}, "layer": {"op": "tanh"}, "inputs": {"x": {"shape": [1]}}}
     scenarios = [{**head, "id": id, **place} for id, place in places.items()]
     (tmp_path / "a.grad.yaml").write_text(json.dumps({"schema": "gradcheck/v1", "scenarios": scenarios}))
-    command = [sys.executable, str(ROOT / "cli.py"), "run", "a.grad.yaml"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = python(ROOT / "cli.py", "run", "a.grad.yaml", folder=tmp_path)
     assert done.returncode == code, done.stderr
     assert "would run" not in done.stderr
     assert not (tmp_path / "ran").exists()

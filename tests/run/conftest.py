@@ -35,9 +35,9 @@ def make_case(script: str, id: str = "one", timeout: float = 60.0, path: str = "
     return case_of(text, path=path)
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def real_servers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Servers are started here as `gradcheck.run.runner` starts them."""
+    """Servers are started as `gradcheck.run.runner` starts them: an interpreter each."""
     monkeypatch.setattr(runner_module, "subprocess", subprocess)
 
 

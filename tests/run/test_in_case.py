@@ -165,6 +165,7 @@ def test_an_exception_of_ours_is_an_error_with_a_report(runner, case):
     assert result.internal_error.endswith("LookupError: ours\n")
 
 
+@pytest.mark.usefixtures("real_servers")
 def test_cases_run_with_one_thread_and_fixed_hashes_unless_the_user_says_otherwise(make_runner, case, monkeypatch):
     look = "import os\nsaid = os.environ['OMP_NUM_THREADS'], os.environ['PYTHONHASHSEED']"
     for name in ("OMP_NUM_THREADS", "PYTHONHASHSEED"):
@@ -190,6 +191,7 @@ def test_this_process_is_not_the_one_that_runs_cases(runner, case):
 
 
 @linux_only
+@pytest.mark.usefixtures("real_servers")
 def test_signals_that_the_command_was_started_to_ignore_do_in_a_case_what_they_do_elsewhere(make_runner, case):
     names = ("SIGINT", "SIGHUP", "SIGTERM", "SIGQUIT")
     before = {name: signal.signal(getattr(signal, name), signal.SIG_IGN) for name in names}

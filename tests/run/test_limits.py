@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from gradcheck.result import Status
 from gradcheck.run.limits import parse_size, shown_size
 
+pytestmark = pytest.mark.usefixtures("real_servers")  # whose memory is that of a server alone
+
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="the limit is held on Linux")
 
 

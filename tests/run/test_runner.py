@@ -14,6 +14,8 @@ from gradcheck.result import Status
 from gradcheck.run import runner as runner_module
 from gradcheck.run.runner import Runner, RunnerError
 
+real_servers = pytest.mark.usefixtures("real_servers")
+
 SLEEPER = """
 import os, time
 with open({path!r}, 'w') as file: print(os.getpid(), os.getppid(), file=file)
@@ -56,6 +58,7 @@ def test_a_worker_that_dies_costs_its_case_and_is_replaced(make_runner, case):
     assert (second.status, second.message) == (Status.PASS, "fine")
 
 
+@real_servers
 @pytest.mark.parametrize("start", ["fork", "spawn"])
 def test_a_server_that_cannot_start_says_why(case, start):
     with (
@@ -65,6 +68,7 @@ def test_a_server_that_cannot_start_says_why(case, start):
         runner.run(case("pass"))
 
 
+@real_servers
 @pytest.mark.parametrize(
     ("program", "message"),
     [
@@ -130,6 +134,7 @@ def test_workers_and_cases_do_not_outlive_the_command(case, tmp_path, appears, g
     assert gone(child)
 
 
+@real_servers
 def test_where_nothing_can_be_forked_each_case_has_an_interpreter_of_its_own(make_runner, case, script_line):
     with make_runner(start="spawn") as runner:
         first = runner.run(case("import os, json\njson.left = 1\nprint('out')\nsaid = os.getpid()"))

@@ -81,19 +81,20 @@ def from_a_terminal(tmp_path_factory):
 LATER = [
     pytest.param(*one, marks=pytest.mark.long)
     for one in [
+        ("fork", "ignored", ""),
+        ("fork", "blocked", ""),
         ("fork", "ignored", "SIGCHLD"),
         ("fork", "ignored", "SIGUSR1 SIGALRM"),
         ("fork", "blocked", "SIGTERM SIGABRT"),
     ]
 ]
-"""Some of the signals, where the usual tests take all of them."""
+"""Ignored or blocked alone, and some of the signals: the usual tests take all of them, ignored and blocked."""
 
 
 @pytest.mark.parametrize(
     ("start", "how", "names"),
     [
-        ("fork", "ignored", ""),
-        ("fork", "blocked", ""),
+        ("fork", "ignored and blocked", ""),
         ("spawn", "ignored and blocked", ""),
         *LATER,
     ],

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from installed import variables
+from warm import python
 
 from gradcheck.backends.base import version_of
 from gradcheck.conformance.catalogue import iterate_rules, load_catalogue
@@ -19,10 +19,8 @@ ENGINE = "import pylayer, sys; pylayer.install_paddle(); exec(open(sys.argv[1]).
 """Runs a program where ``import paddle`` is the engine, which does what documents say."""
 
 
-def printed(path: Path, *before: str) -> str:
-    """The last line that a program prints, or the type of the exception that ends it."""
-    command = [sys.executable, *before, str(path)]
-    done = subprocess.run(command, capture_output=True, text=True, env=variables(), check=False)
+def printed(done: subprocess.CompletedProcess[str]) -> str:
+    """The last line that a program printed, or the type of the exception that ended it."""
     if done.returncode == 0:
         return done.stdout.strip().splitlines()[-1]
     errors = re.findall(r"(?m)^(\w+Error):", done.stderr)
@@ -35,7 +33,7 @@ def test_each_is_about_a_rule_of_a_page() -> None:
 
 @pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
 def test_where_documents_are_followed_it_prints_what_they_ask_for(program: PlainProgram) -> None:
-    assert printed(program.path, "-c", ENGINE) == program.asked
+    assert printed(python("-c", ENGINE, program.path)) == program.asked
 
 
 @pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
@@ -43,4 +41,6 @@ def test_on_the_installed_release_it_prints_what_is_recorded(program: PlainProgr
     release = version_of("paddle")
     if release not in program.prints:
         pytest.skip(f"nothing is recorded of paddle {release or 'here: it is not installed'}")
-    assert printed(program.path) == program.prints[release]
+    command = [sys.executable, str(program.path)]
+    done = subprocess.run(command, capture_output=True, text=True, env=variables(), check=False)
+    assert printed(done) == program.prints[release]

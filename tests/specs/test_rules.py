@@ -119,14 +119,24 @@ def test_mutations_have_ids_of_their_own() -> None:
 
 @pytest.mark.parametrize("mutation", mutations(), ids=lambda mutation: mutation.id)
 def test_a_mutation_applies_to_the_engine_as_it_is(mutation: Mutation) -> None:
-    path, text = mutation.applied(ENGINE)
-    assert ast.dump(ast.parse(text)) != tree_of(path)
+    file, numbers = mutation.lines(ENGINE)
+    before = statements_at(ENGINE / file, numbers)
+    assert ast.dump(ast.parse(before.replace(mutation.old, mutation.new))) != ast.dump(ast.parse(before))
+
+
+def statements_at(file: Path, numbers: range) -> str:
+    """The text of the lines of a file, and of the statements of the module that they are in."""
+    those = [lines for lines in statements(file) if lines[0] <= numbers[-1] and numbers[0] <= lines[-1]]
+    first, last = min(lines[0] for lines in [*those, numbers]), max(lines[-1] for lines in [*those, numbers])
+    return "".join(file.read_text(encoding="utf-8").splitlines(keepends=True)[first - 1 : last])
 
 
 @functools.cache
-def tree_of(path: Path) -> str:
-    """The syntax tree of a file, as text."""
-    return ast.dump(ast.parse(path.read_text(encoding="utf-8")))
+def statements(file: Path) -> list[range]:
+    """The lines of each statement of a module: of its functions and classes, with their decorators."""
+    nodes = ast.parse(file.read_text(encoding="utf-8")).body
+    starts = [min([node, *getattr(node, "decorator_list", [])], key=lambda n: n.lineno).lineno for node in nodes]
+    return [range(start, node.end_lineno + 1) for start, node in zip(starts, nodes, strict=True)]
 
 
 def bench(*arguments: str) -> subprocess.CompletedProcess[str]:
