@@ -529,12 +529,9 @@ class Prober:
         masks: Masks | None,
     ) -> Probe:
         """Estimates by backward, differences and tape for this cotangent."""
-        parts = parts_of(gradients, direction)
-        claim = BackwardEstimate(
-            sum(float(part.real.sum()) for part in parts),
-            sum(float(abs(part).sum()) for part in parts),
-            math.hypot(*(root_of_squares(part) for part in parts)),
-        )
+        terms = flat(parts_of(gradients, direction))
+        size = float(abs(terms).sum())
+        claim = BackwardEstimate(float(terms.real.sum()), size, root_of_squares(terms))
         seen = self.seen(derivative, cotangent if by_rows else np.ones_like(cotangent[:1]), claim)
         comparison = heard = None
         if self.point.witnessed:
