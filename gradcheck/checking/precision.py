@@ -145,6 +145,11 @@ def distance(a: Array, b: Array) -> Array:
     return np.where(a == b, 0.0, np.where(np.isnan(apart), np.inf, apart))
 
 
+def identical(a: Array, b: Array) -> bool:
+    """Whether two arrays are equal, NaN being equal to itself."""
+    return bool((a == b).all() or ((a == b) | ((a != a) & (b != b))).all())
+
+
 def largest(gradient: Array) -> float:
     """The size of the largest entry that is finite."""
     return float(finite_sizes(gradient).max(initial=0.0))
