@@ -67,12 +67,13 @@ WORDS = {
 
 def require_word(name: str, value: Any) -> None:
     """Require one of the words that an option may be. Raises TypeError, ValueError."""
+    if value in WORDS[name]:
+        return
     *others, last = WORDS[name]
     text = f"{name} must be {', '.join(map(repr, others))} or {last!r}, not {value!r}"
     if not isinstance(value, str):
         raise TypeError(text)
-    if value not in WORDS[name]:
-        raise ValueError(text)
+    raise ValueError(text)
 
 
 def require_words(name: str, value: Any, each: str, example: str) -> None:

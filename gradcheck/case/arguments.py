@@ -45,7 +45,7 @@ def backend_of(function: Any, inputs: Sequence[Any], *, is_named: bool = False) 
         TypeError: nothing says which framework's methods the function calls;
             ForeignFrameworkError: it is of a framework that has no backend.
     """
-    imported = sorted(FRAMEWORK_PACKAGES & sys.modules.keys() - {"pylayer"})
+    imported = sorted((FRAMEWORK_PACKAGES - {"pylayer"}) & sys.modules.keys())
     if imported:
         values = (function, *flat_names("", list(inputs)).values())
         own = frameworks_of(values) or frameworks_of(reachable(function))

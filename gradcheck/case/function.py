@@ -31,13 +31,13 @@ from gradcheck.case.layer_calls import LayerCalls, definer
 from gradcheck.case.observe import (
     ELSEWHERE,
     LayerContracts,
-    identical,
     starts_for,
     tensors_in,
     values_elsewhere,
 )
 from gradcheck.case.of_arrays import without_backward
 from gradcheck.case.reachable import leaves_of, unnamed, unused_name
+from gradcheck.checking.precision import identical
 from gradcheck.checking.problem import Observation, Problem
 from gradcheck.result import GradientSummary
 from gradcheck.spec.containers import in_variables

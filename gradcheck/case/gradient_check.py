@@ -425,10 +425,10 @@ def evaluation_points(
     by a random factor between 1/2 and 2: it keeps its sign and its magnitude; integers and booleans
     stay. Nearer ones are taken if the function raises there or is not finite.
     """
-    random = np.random.default_rng(seed)
+    random = functools.cache(lambda: np.random.default_rng(seed))  # most checks draw no point
     function.know_leaves()
     for number in range(points):
-        at = function if number == 0 else nearby(function, random)
+        at = function if number == 0 else nearby(function, random())
         where = f"point {number + 1} of {points}" if points > 1 else ""
         for dtype in dtypes:
             yield f"{where}, {dtype}".removeprefix(", "), in_dtype(at, dtype)

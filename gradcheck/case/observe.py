@@ -20,6 +20,7 @@ from gradcheck.backends.base import (
     is_differentiable,
 )
 from gradcheck.case.layer_calls import Wrap, wrapped_methods
+from gradcheck.checking.precision import identical
 
 GAVE_LESS = "the documents ask for one gradient per Tensor input"
 """Marks a verdict on a backward that left gradients out, or returned None for one: it was read as
@@ -61,11 +62,6 @@ def values_elsewhere(array: Array, scale: float) -> Array:
     rolled = np.roll(array, 1, axis=tuple(range(array.ndim))) if array.ndim else array
     other = rolled * array.dtype.type(scale)
     return array + array.dtype.type(1 / 8) if identical(other, array) else other
-
-
-def identical(a: Array, b: Array) -> bool:
-    """Whether two arrays are equal, NaN being equal to itself."""
-    return bool(((a == b) | ((a != a) & (b != b))).all())
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import numpy as np
 from gradcheck.backends import hips
 from gradcheck.backends.base import Backend
 from gradcheck.case.broken_contracts import NoGradient
-from gradcheck.case.observe import identical
+from gradcheck.checking.precision import identical
 from gradcheck.spec.containers import filled, flat_names
 from gradcheck.support.display_paths import count
 

@@ -37,11 +37,13 @@ OF_BUDGET = 10
 """The search on the tape takes a tenth of what naming may cost."""
 FAR_FETCHED = {"GC105", "GC114"}
 """Codes of causes with a line that are tried last."""
+SLACK = 1e-3
+"""Room for the rounding of a screen, relative to what it compares: what passes it is tried."""
 COTANGENTS = 2
 """Random ones that a formula has to hold for: with one, any number can be explained."""
 
-FIRST_HELD = 1000
-"""Elements of the last axis for which a formula has to hold before all are looked at."""
+FIRST = (..., slice(1000))
+"""The elements of the last axis for which a formula has to hold before all are looked at."""
 
 Claims = Sequence[tuple[Array, Sequence[Array]]]
 """Cotangents, and the gradients of the moved inputs that backward gives for each."""
@@ -179,21 +181,32 @@ class Evidence:
 
     def holds(self, values: Array) -> bool:
         """Whether these are the right gradients. Of many, most formulas fail for the first."""
-        first = (..., slice(FIRST_HELD))
-        if values[first].shape != values.shape == self.truth.shape == self.bounds.shape:
-            apart = abs(values[first] - self.truth[first])
-            if not bool((apart <= self.bounds[first]).all()):
-                return False
-        return bool((abs(values - self.truth) <= self.bounds).all())
+        return all(
+            bool((abs(values[part] - self.truth[part]) <= self.bounds[part]).all())
+            for part in (FIRST, ...)
+        )
+
+    def may_fit(self, first: Array, wanted: Array) -> bool:
+        """Whether some factor of values may give those wanted, by the `FIRST` of both: the factor
+        is that of the largest value, up to the bound of that one."""
+        bounds = np.broadcast_to(self.bounds[FIRST], wanted.shape)
+        place = abs(first).argmax()
+        base = first.reshape(-1)[place] or 1.0
+        factor, off = wanted.reshape(-1)[place] / base, bounds.reshape(-1)[place] / base
+        apart, room = abs(factor * first - wanted), bounds + abs(first * off)
+        return bool((apart <= (1 + SLACK) * room + SLACK * abs(wanted)).all())
 
     def factor(self, values: Array, added: Array | float = 0.0) -> float:
         """The simplest factor by which the largest of `values`, with the added term, is right.
 
         0 if there is none.
         """
-        place = int(abs(values[0]).argmax())
-        arrays = (values, self.truth - added, self.bounds)
-        base, wanted, bound = (complex(array[0].reshape(-1)[place]) for array in arrays)
+        place = (0, *np.unravel_index(abs(values[0]).argmax(), values[0].shape))
+        arrays = (values, self.truth, added, self.bounds)
+        base, right, more, bound = (
+            complex(np.broadcast_to(array, values.shape)[place]) for array in arrays
+        )
+        wanted = right - more
         if not base or not np.isfinite([base, wanted]).all():
             return 0.0
         ratio, off = (wanted / base).real, bound.real / abs(base)
@@ -310,12 +323,13 @@ def operands(s: Evidence) -> Iterator[Formula]:
         yield from (("GC116", f"numeric = {name}", v) for name, v in fitting.items())
 
 
-def functions(s: Evidence) -> Iterator[tuple[str, Array]]:
-    """Simple functions of input, output and other inputs, elementwise, of the input's shape."""
+def functions(s: Evidence) -> Iterator[tuple[str, Callable[[Array], Array], Array]]:
+    """Simple functions of input, output and other inputs, elementwise, with what they are of, which
+    has the input's shape."""
     for name, v in ({s.name: s.x} | s.outputs | s.inputs).items():
         if v.shape == s.x.shape and "c" not in (v.dtype.kind, s.x.dtype.kind):
             for text, formula in FORMULAS.items():
-                yield (f"({text})" if " " in text else text).format(name), formula(v)
+                yield (f"({text})" if " " in text else text).format(name), formula, v
 
 
 def usable(values: Array) -> bool:
@@ -326,13 +340,41 @@ def usable(values: Array) -> bool:
     return varied and 0 < largest < np.inf
 
 
+TIMES: dict[str, Callable[[Array], Array]] = {"·": np.asarray}
+TIMES_OR_OVER = TIMES | {"/": np.reciprocal}
+"""By sign, what a function is multiplied as."""
+
+
+Fitting = tuple[str, str, Array]
+"""A sign, and the name and the values of a function."""
+
+
+def fitting(
+    s: Evidence,
+    scaled: Array,
+    wanted: Array,
+    signs: Mapping[str, Callable[[Array], Array]],
+    plain: Sequence[Fitting] = (),
+) -> Iterator[Fitting]:
+    """What is `plain`, then the functions by which `scaled` may be as wanted, up to a factor."""
+    if not s.known(wanted[0]):
+        return
+    yield from plain
+    for name, formula, v in functions(s):
+        first = formula(v[None][FIRST])
+        for sign, power in signs.items():
+            if s.may_fit(scaled[FIRST] * power(first), wanted[FIRST]):
+                values = power(formula(v))
+                if usable(values):
+                    yield sign, name, values
+
+
 def ratios(s: Evidence) -> Iterator[Formula]:
     """Analytic times or over a simple function."""
-    for name, f in functions(s) if s.known(s.truth[0]) else ():
-        for text, values in ((f"analytic · {name}", f), (f"analytic / {name}", 1 / f)):
-            product = s.analytic * values
-            if usable(values) and (c := s.factor(product)):
-                yield "GC111", ratio(text, c), c * product
+    for sign, name, values in fitting(s, s.analytic, s.truth, TIMES_OR_OVER):
+        product = s.analytic * values
+        if c := s.factor(product):
+            yield "GC111", ratio(f"analytic {sign} {name}", c), c * product
 
 
 def ratio(text: str, c: float) -> str:
@@ -351,8 +393,8 @@ def terms(s: Evidence) -> Iterator[Formula]:
     if "out" not in s.outputs or s.outputs["out"].size != s.x.size or s.point.complex:
         return
     cotangents = s.cotangents["out"].reshape(s.truth.shape)
-    of_functions = (f for f in functions(s) if usable(f[1]))
-    for name, f in (("", 1.0), *of_functions) if s.known(s.truth[0] - s.analytic[0]) else ():
+    plain = ("·", "", np.ones_like(s.x))
+    for _, name, f in fitting(s, cotangents, s.truth - s.analytic, TIMES, [plain]):
         if c := s.factor(cotangents * f, s.analytic):
             number = "" if abs(c) == 1 else f"{factor_text(abs(c))} · "
             term = f"{number}dy · {name}" if name else f"{number}dy"

@@ -37,6 +37,7 @@ from gradcheck.checking.precision import (
     coarsest,
     distance,
     finite,
+    identical,
     largest,
 )
 from gradcheck.checking.problem import Observation
@@ -244,11 +245,11 @@ def same(a: Array | None, b: Array | None, nondet: float = 0.0) -> bool:
         return a is None and b is None
     if a.shape != b.shape:
         return False
-    equal = (a == b) | ((a != a) & (b != b))
-    if bool(equal.all()):
+    if identical(a, b):
         return True
     if a.dtype.kind not in "fcV":
         return False
+    equal = (a == b) | ((a != a) & (b != b))
     infinite = equal & ~(abs(a) < np.inf)  # where both are, they leave the rest to compare
     first, second = (np.where(infinite, v.dtype.type(0), v) for v in (a, b))
     return close(first, second, 1.0, None, nondet=nondet)

@@ -51,7 +51,7 @@ def scale_of(x: Array) -> Array:
     """
     size = np.abs(x)
     usable = (size > 0) & np.isfinite(size)
-    power = np.ldexp(1.0, np.clip(np.frexp(np.where(usable, size, 1.0))[1] - 1, -1000, 1000))
+    power = np.ldexp(1.0, (np.frexp(np.where(usable, size, 1.0))[1] - 1).clip(-1000, 1000))
     if bool(usable.all()):
         return power
     typical = (

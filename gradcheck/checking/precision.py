@@ -140,12 +140,30 @@ def distance(a: Array, b: Array) -> Array:
     """|a − b|; 0 where both are equal, infinities included; inf where only one is not finite."""
     with np.errstate(invalid="ignore"):
         apart = abs(a - b) if a.dtype.kind != "b" else 1.0 * (a != b)
+    if are_usual(apart):
+        return apart
     return np.where(a == b, 0.0, np.where(np.isnan(apart), np.inf, apart))
+
+
+def identical(a: Array, b: Array) -> bool:
+    """Whether two arrays are equal, NaN being equal to itself."""
+    return bool((a == b).all() or ((a == b) | ((a != a) & (b != b))).all())
 
 
 def largest(gradient: Array) -> float:
     """The size of the largest entry that is finite."""
-    return float(np.where(np.isfinite(gradient), abs(gradient), 0.0).max(initial=0.0))
+    return float(finite_sizes(gradient).max(initial=0.0))
+
+
+def finite_sizes(values: Array) -> Array:
+    """The sizes of values, 0 where one is not finite."""
+    sizes = abs(values)
+    return sizes if are_usual(sizes) else np.where(np.isfinite(values), sizes, 0.0)
+
+
+def are_usual(sizes: Array) -> bool:
+    """Whether sizes are as nearly always: finite, and of a floating dtype of NumPy's own."""
+    return sizes.dtype.kind == "f" and bool(sizes.max(initial=0.0) < np.inf)
 
 
 def is_exact(name: str, out: Array) -> bool:
@@ -204,12 +222,14 @@ def perturb(
     signs = drawn + np.copysign(0.5, drawn)
     moves = size * signs
     if but_whole:
-        moves = moves * (real != np.rint(real))
-    # below the smallest normal number the spacing of numbers does not shrink
-    moved = real * (1 + moves) + ((real != 0) | zeros) * signs * (
-        size * SMALLEST[dtype_name(real.dtype)]
-    )
-    real[...] = np.where(np.isfinite(real), moved, real)
+        moves *= real != np.rint(real)
+    moved = real * (1 + moves)
+    # Below the smallest normal number the spacing of numbers does not shrink. What is far above has
+    # no digit for the move of that one.
+    smallest = size * SMALLEST[dtype_name(real.dtype)]
+    if bool((abs(real) < smallest / EPS**2).any()):
+        moved += ((real != 0) | zeros) * signs * smallest
+    np.copyto(real, moved, where=np.isfinite(real), casting="unsafe")
 
 
 def rounded_input(x: Array, change: Change) -> Array:
@@ -289,7 +309,7 @@ class Measured:
     ) -> Array:
         """η of one array. One entry's response may be small by chance; half of the entries of its
         row are not."""
-        size = np.where(np.isfinite(plain), abs(plain), 0.0)
+        size = finite_sizes(plain)
         if plain.ndim and plain.shape[-1] > 1:
             response = np.maximum(response, size * median_response(response, size))
         bound = MANY * self.epsilon / PERTURBATION_SIZES[self.epsilon] * response
@@ -311,8 +331,9 @@ class Measured:
 def median_response(response: Array, size: Array) -> Array:
     """The median of the relative responses per row, without those of lost entries; 0 where all are
     lost."""
-    relative = response / np.where(size > 0, size, 1.0)
-    rows = np.where(response <= UNKNOWN * size, relative, np.inf).reshape(-1, size.shape[-1])
+    rows = np.full_like(response, np.inf)
+    np.divide(response, size + (size == 0), out=rows, where=response <= UNKNOWN * size)
+    rows = rows.reshape(-1, size.shape[-1])
     rows.sort(axis=-1)
     known = (rows < np.inf).sum(axis=-1)
     middle = rows[np.arange(len(rows)), np.maximum((known - 1) // 2, 0)]

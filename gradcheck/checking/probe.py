@@ -56,7 +56,6 @@ from gradcheck.checking.precision import (
     SMALLEST,
     Measured,
     distance,
-    largest,
 )
 from gradcheck.checking.reasons import VerdictReason
 from gradcheck.result import Diagnosis, Status
@@ -248,10 +247,10 @@ class Comparison:
         return TapeEstimate(value, self.wrong is not None, bar, of_claim)
 
 
-def granted(point: Point, claimed: Array, taped: Array, rtol: float) -> Array:
-    """How far both may be apart without measuring, relative to themselves, and by `rtol` to the
-    largest entry; 0 where one is not finite."""
-    found = MANY * point.epsilon * np.maximum(abs(claimed), abs(taped)) + rtol * largest(taped)
+def granted(point: Point, claimed: Array, taped: Array, allowed: Array) -> Array:
+    """How far both may be apart without measuring, relative to themselves, and by what the user
+    allows; 0 where one is not finite."""
+    found = MANY * point.epsilon * np.maximum(abs(claimed), abs(taped)) + allowed
     return np.where(np.isfinite(found), found, 0.0)
 
 
@@ -263,16 +262,14 @@ def tape_diff(
     Entries outside of `masks`, and those that the point holds, cannot be wrong.
     """
     taped = point.by_tape(cotangent)
-    pairs = zip(claimed, taped, strict=True)
-    alike = flat([distance(c, t) <= granted(point, c, t, rtol) for c, t in pairs])
-    doubted = ~alike & flat(point.free_elements(masks))
+    # A vector has the entries of all inputs.
+    own, right, sizes = flat(claimed), flat(taped), of_each_largest(taped)
+    apart, allowed = distance(own, right), rtol * sizes
+    doubted = ~(apart <= granted(point, own, right, allowed)) & flat(point.free_elements(masks))
     if not bool(doubted.any()):
         return Comparison(claimed, taped)
 
-    # From here on a vector has the entries of all inputs.
-    own, right, scales = flat(claimed), flat(taped), flat(point.scales)
-    apart = distance(own, right)
-    sizes = of_each_largest(taped)
+    scales = flat(point.scales)
     random, parts = np.random.default_rng(point.spent.vjps), point.outputs.split(cotangent)
     assert point.tape is not None
     # The rounding of backward is measured unless that of the tape explains the rest: what agrees
@@ -289,7 +286,7 @@ def tape_diff(
         for of_own in measured[1:]:
             # a claim that is not finite has no digits to lose: only the tape may be unknown there
             rounding = np.where(np.isfinite(own), flat(of_own.bounds()), 0.0) + rounding
-        bounds = np.where(doubted, rounding + rtol * sizes, 0.0) + beside
+        bounds = np.where(doubted, rounding + allowed, 0.0) + beside
         wrong = doubted & ~(apart <= bounds)
         if len(measured) == 1 and bool((wrong | (doubted & ~(bounds <= exact))).any()):
             measured.append(point.measured_claim(parts, random))
@@ -546,11 +543,11 @@ class Prober:
         masks: Masks | None,
     ) -> Probe:
         """Estimates by backward, differences and tape for this cotangent."""
-        parts = parts_of(gradients, direction)
+        terms = flat(parts_of(gradients, direction))
         claim = BackwardEstimate(
-            sum(float(part.real.sum()) for part in parts),
-            sum(float(abs(part).sum()) for part in parts),
-            math.hypot(*(root_of_squares(part) for part in parts)),
+            float(terms.real.sum()),
+            float(abs(terms).sum()),
+            root_of_squares(terms),
             self.spread(gradients, direction),
         )
         seen = self.seen(derivative, cotangent if by_rows else np.ones_like(cotangent[:1]), claim)
