@@ -67,7 +67,9 @@ def test_what_only_paddle_has_is_a_mistake_in_a_file_of_another(spec, gradcheck,
 
 @pytest.mark.parametrize(("head", "owner", "other"), [(TORCH, "torch", "paddle"), ("", "paddle", "torch")])
 def test_what_is_observed_on_a_backend_that_never_runs_it_is_a_mistake(spec, gradcheck, head, owner, other):
-    text = "  - id: a\n    script: y = 1\n    expect: {values: {y: 1}}\n    backends: {%s: {skip: {reason: no kernel}}}\n"
+    text = (
+        "  - id: a\n    script: y = 1\n    expect: {values: {y: 1}}\n    backends: {%s: {skip: {reason: no kernel}}}\n"
+    )
     spec(text % other, head=head)
     done = gradcheck("validate")
     assert done.code == 2
