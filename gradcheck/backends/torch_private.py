@@ -39,7 +39,7 @@ BackwardCFunction: Any = private("torch.autograd.function", "BackwardCFunction")
 """The base class of the contexts of Functions, which have the Function as ``_forward_cls``."""
 WeakTensors: Any = private("torch.utils.weak", "WeakTensorKeyDictionary")
 """A dictionary by tensors, which it does not keep alive."""
-OPERATIONS: Any = private("torch._library.custom_ops", "OPDEFS")
+CUSTOM_OPERATIONS: Any = private("torch._library.custom_ops", "OPDEFS")
 """The operations of `torch.library.custom_op`, by name."""
 DEFAULT_SETUP: Any = torch.autograd.Function.setup_context
 """The ``setup_context`` of a Function that defines none: its forward takes a context."""
@@ -132,7 +132,7 @@ def storage_of(tensor: Any) -> int:
 
 def python_code_of(func: Any) -> Callable[..., Any] | None:
     """The Python function that an operation of `torch.library.custom_op` runs; None for others."""
-    return getattr(OPERATIONS.get(func._schema.name), "_init_fn", None)
+    return getattr(CUSTOM_OPERATIONS.get(func._schema.name), "_init_fn", None)
 
 
 def layer_of_context(context: Any) -> Any:
