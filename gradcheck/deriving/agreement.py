@@ -91,14 +91,6 @@ class KnownPoint:
             return [*(np.copy(v) if is_array(v) else v for v in self.call.args), *arrays]
         return [*self.context, *(None if array is None else Tensor(array) for array in arrays)]
 
-    def agreement(self, backward: Callable[..., Any]) -> list[bool]:
-        """Whether each gradient of a backward is right; none is if it raises."""
-        found = self.gradients_by(backward)
-        if found is None:
-            return [False] * len(self.gradients)
-        pairs = zip(found, self.gradients, strict=True)
-        return [not wrong_entries(*pair).any() for pair in pairs]
-
     def gradients_by(self, backward: Callable[..., Any]) -> list[Any] | None:
         """The gradients that a backward gives; None if it raises or gives too many."""
         try:
@@ -121,8 +113,15 @@ class KnownPoint:
         return self.call.kwargs if self.call.takes_arrays else {}
 
     def is_right(self, backward: Callable[..., Any]) -> bool:
-        """Whether all gradients are right."""
-        return all(self.agreement(backward))
+        """Whether all gradients of a backward are right; they are not if it raises."""
+        return not any(wrong.any() for wrong in self.wrong(self.gradients_by(backward)))
+
+    def wrong(self, found: Sequence[Any] | None) -> Sequence[Array]:
+        """Whether the entries of each gradient are wrong, see `wrong_entries`; all if there are no
+        gradients."""
+        if found is None:
+            return [np.array(True)] * len(self.gradients)
+        return [*map(wrong_entries, found, self.gradients)]
 
 
 def values_in(returned: Any) -> Sequence[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from string import Formatter
@@ -145,14 +145,14 @@ def holes_of_method(call: ast.Call) -> dict[str, Sequence[str]]:
     }
 
 
-def places_in(function: FunctionNode, useless: Collection[ast.AST]) -> list[ast.expr]:
+def places_in(function: FunctionNode) -> list[ast.expr]:
     """The expressions of a backward that may be changed: values, not targets, functions, modules,
     or what reads saved Tensors."""
     places: list[ast.expr] = []
     waiting = [(part, "body") for part in function.body]
     while waiting:
         node, field = waiting.pop(0)
-        if node in useless or getattr(getattr(node, "func", node), "attr", "") in SAVED_TENSORS:
+        if getattr(getattr(node, "func", node), "attr", "") in SAVED_TENSORS:
             continue
         if isinstance(node, ast.expr) and field not in NOT_VALUES and may_change(node):
             places.append(node)

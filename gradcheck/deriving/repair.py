@@ -83,7 +83,9 @@ class Repair:
             raise NotDerived("backward is a classmethod")
         self.forward_code = Code(call.numpy_sources)
         self.point = KnownPoint.of(self.call, self.forward_code)
-        self.agreement = self.point.agreement(self.backward)
+        self.found = self.point.gradients_by(self.backward)
+        """The gradients of the backward as it is; None if it raises."""
+        self.wrong = self.point.wrong(self.found)
         code = self.backward.__code__
         self.source, self.tree = part_of_file(source_of_file(code.co_filename), code.co_firstlineno)
         function = self.tree.body[0]
@@ -104,7 +106,7 @@ class Repair:
         Raises:
             NotDerived: an edit is right here, and forward runs at no other sizes.
         """
-        if all(self.agreement):
+        if not any(wrong.any() for wrong in self.wrong):
             return None
         with warnings.catch_warnings():  # of code that nobody wrote
             warnings.simplefilter("ignore")
@@ -222,36 +224,24 @@ class Repair:
         """The expressions that may be changed, first those on which no right gradient depends.
 
         Expressions on which a wrong entry does not depend are left out. Each value that backward
-        assigns is moved once, which shows what depends on it.
+        assigns or returns is moved once, which shows what depends on it.
         """
-        useless, shared = self.useless(), set[ast.AST]()
-        places = places_in(self.function, useless)
-        given = self.point.gradients_by(self.backward)
-        if given is None:
+        places = places_in(self.function)
+        if self.found is None:
             return [places]
-        wanted = self.point.gradients
-        wrong = [wrong_entries(*pair) for pair in zip(given, wanted, strict=True)]
-        for value in filter(places.__contains__, self.assigned()):
+        given = [raw_gradient(value) for value in self.found]
+        useless, shared = set[ast.AST](), set[ast.AST]()
+        for value in filter(places.__contains__, [*self.assigned(), *self.returned()]):
             moved = self.point.gradients_by(self.with_text(value, MOVED.format(ast.unparse(value))))
             if moved is None:  # such as a number of elements, which is not just any
                 continue
-            pairs = zip(moved, map(raw_gradient, given), strict=True)
-            changes = [wrong_entries(*pair) for pair in pairs]
-            if not all(map(reaches, changes, wrong)):
+            changes = [*map(wrong_entries, moved, given)]
+            if not all(map(reaches, changes, self.wrong)):
                 useless.update(ast.walk(value))
-            elif any(c.any() and not w.any() for c, w in zip(changes, wrong, strict=True)):
+            elif any(c.any() > w.any() for c, w in zip(changes, self.wrong, strict=True)):
                 shared.update(ast.walk(value))
-        places = [place for place in places if place not in useless]
-        return [[p for p in places if (p in shared) is later] for later in (False, True)]
-
-    def useless(self) -> set[ast.AST]:
-        """The results of backward in which no one edit makes it right: those that are right, and
-        all if several are wrong."""
-        returned, agreement = self.returned(), self.agreement
-        if len(returned) != len(agreement):
-            return set()
-        is_alone = agreement.count(False) == 1
-        return {r for r, right in zip(returned, agreement, strict=True) if right or not is_alone}
+        first = [place for place in places if place not in useless | shared]
+        return [first, [place for place in places if place in shared - useless]]
 
     def assigned(self) -> list[ast.expr]:
         """The values that backward assigns to names."""
@@ -268,8 +258,8 @@ class Repair:
 
     def whole_expressions(self) -> Iterator[Edit]:
         """The edits that write out the one gradient that is wrong."""
-        wrong = [k for k, right in enumerate(self.agreement) if not right]
-        if len(wrong) != 1 or len(self.returned()) != len(self.agreement):
+        wrong = [k for k, entries in enumerate(self.wrong) if entries.any()]
+        if len(wrong) != 1 or len(self.returned()) != len(self.wrong):
             return
         with suppress(Exception):  # as in `parts`
             node = self.trace.gradients.get(self.trace.gradient_slots[wrong[0]])
