@@ -1035,7 +1035,7 @@ def _scenario_schema(schema: dict[str, Any]) -> None:
 
 
 def _case_schema(schema: dict[str, Any]) -> None:
-    """The case without an id is called as the scenario."""
+    """The case without an id has the scenario's name."""
     schema["properties"]["id"].pop("default", None)
 
 
