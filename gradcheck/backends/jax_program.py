@@ -418,7 +418,7 @@ def hand_written(jaxpr: Any, params: dict[str, Any]) -> HandWritten:
 
 
 def code_of(function: Any) -> CodeType | None:
-    """The code of a function, or of the one that partials are of; None if it has none."""
+    """The code of a function, or of the function inside partials; None if it has none."""
     while hasattr(function, "func"):
         function = function.func
     return getattr(function, "__code__", None)

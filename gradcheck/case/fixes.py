@@ -1,5 +1,4 @@
-"""The fix of a wrong gradient: the one edit of a hand-written backward, among those that a call
-runs."""
+"""The fix of a wrong gradient: one edit of a hand-written backward that a call runs."""
 
 from __future__ import annotations
 

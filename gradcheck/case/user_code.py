@@ -213,8 +213,8 @@ ROOTS = (
     ),
     *(Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib")),
 )
-"""The folders of gradcheck, the engine and Python's own library. Found at once: else every case
-would find them."""
+"""The folders of gradcheck, the engine and Python's own library. Found once, so that not every case
+has to find them."""
 
 
 @functools.cache

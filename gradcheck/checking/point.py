@@ -261,8 +261,8 @@ class Point:
         """The function as it is where casts cannot be left out, as nothing sees them or the layer
         does not work without."""
         self.opaque = problem.reruns is None
-        """Whether values are handed to code that nothing sees: its rounding cannot be measured by
-        changing results."""
+        """Whether values are passed to unobserved code: its rounding cannot be measured by changing
+        results."""
         self.raised = ""
         """The layer's error at points nearby, if any."""
         self.last_by_tape: tuple[Array | None, list[Array]] = None, []

@@ -329,8 +329,8 @@ def unmeasured(point: Point, measured: Sequence[Measured], sizes: Array) -> Arra
 def unconverged_bounds(
     point: Point, parts: Sequence[Array | None], taped: Array, sizes: Array
 ) -> Array:
-    """Bounds, per entry, of what a stopped iteration leaves of the tape's gradients: what one more
-    step changes.
+    """Bounds, per entry, of the error of the tape's gradients of a stopped iteration: the change by
+    one more step.
 
     If that is more than half of an entry's digits, the iteration has not converged, and no error is
     allowed."""

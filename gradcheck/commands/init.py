@@ -114,10 +114,10 @@ def settings(path: Path) -> str | None:
         return own
     try:
         tool = content_of(path).get("tool", {})
-        if isinstance(tool, dict) and "gradcheck" in tool:
-            return None
         if not isinstance(tool, dict):
             raise ConfigError(f"{path}: tool must be a table")
+        if "gradcheck" in tool:
+            return None
     except ConfigError as error:
         raise UserError(f"{error}; it stays as it is") from None
     text = path.read_text(encoding="utf-8").rstrip("\n")

@@ -80,7 +80,7 @@ class ListedRow:
 def scenario_rows(
     names: Sequence[str], bundled: bool, keywords: str | None, tags: str | None
 ) -> list[ListedRow]:
-    """Return the scenarios that names and selections mean. Raises UserError: there are none."""
+    """Return the scenarios that names and options select. Raises UserError: there are none."""
     specs, ids = read_specs(names, bundled=bundled, command="list")
     everything = plan(specs, with_usual_backends((), specs))
     selected = {case.scenario.id: case.scenario for case in select(everything, ids, keywords, tags)}

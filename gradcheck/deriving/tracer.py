@@ -184,7 +184,7 @@ def without_trace(value: Any) -> Any:
 
 
 def argument_key(value: Any) -> Any:
-    """A key that equal arguments of a call share. A number's source is part of it."""
+    """A key that equal arguments of a call share. A number's source belongs to its identity."""
     if isinstance(value, Traced):
         return "node", id(value.traced)
     if isinstance(value, (list, tuple)):

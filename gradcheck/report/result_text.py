@@ -104,7 +104,7 @@ def explaining(gradient: GradientSummary) -> list[str]:
 def entry_table(gradient: GradientSummary, width: int, shown: int) -> list[str]:
     """The worst wrong entries: analytic, numeric with its error bound, and the relative error.
 
-    A table, or two lines for each if that is wider than `width`.
+    A table, or two lines for each entry if the table is wider than `width`.
     """
     entries = worst_first(gradient.wrong)[:shown]
     if not entries:

@@ -121,7 +121,7 @@ class Journal:
 
 
 def open_journal(*, go_on: bool = False, path: Path = JOURNAL_PATH) -> Journal:
-    """Open a new file, or with `go_on` the one that is there."""
+    """Open a new file, or with `go_on` the existing one."""
     try:
         make_folder(path.parent)
         return Journal(open_for_append(path) if go_on else open_new(path))
@@ -138,7 +138,7 @@ def open_new(path: Path) -> int:
 
 
 def open_for_append(path: Path) -> int:
-    """Open the file that is there, behind a last line that may not be whole. Raises OSError."""
+    """Open the existing file, after a last line that may be incomplete. Raises OSError."""
     descriptor = os.open(path, os.O_RDWR | os.O_APPEND)
     size = os.fstat(descriptor).st_size
     if size and os.pread(descriptor, 1, size - 1) != b"\n":

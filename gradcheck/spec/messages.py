@@ -168,10 +168,11 @@ def _advise_form(
         if isinstance(value, float) and value.is_integer():
             return f"write {int(value)}"
         return "remove the quotes" if mark.style and _NUMBERS.fullmatch(mark.text) else ""
-    if kind == "tuple_type" and mark.text and key in ("tags", "rules"):
-        return f"write [{', '.join(map(_as_name, re.split(r'[ ,]+', mark.text.strip())))}]"
-    if kind == "tuple_type" and mark.text and (key != "range" or _SEVERAL.fullmatch(mark.text)):
-        return f"write {as_list(mark.text)}"
+    if kind == "tuple_type" and mark.text:
+        if key in ("tags", "rules"):
+            return f"write [{', '.join(map(_as_name, re.split(r'[ ,]+', mark.text.strip())))}]"
+        if key != "range" or _SEVERAL.fullmatch(mark.text):
+            return f"write {as_list(mark.text)}"
     if context.get("pattern") == model.REFERENCE:
         meant = re.sub(r"(\.py)?[:.](?=[A-Z]\w*$)", ":", mark.text).replace("/", ".")
         return f"write {meant}" if re.fullmatch(model.REFERENCE, meant) else ""

@@ -1041,7 +1041,7 @@ def _scenario_schema(schema: dict[str, Any]) -> None:
 
 
 def _case_schema(schema: dict[str, Any]) -> None:
-    """The case without an id is called as the scenario."""
+    """The case without an id has the scenario's name."""
     schema["properties"]["id"].pop("default", None)
 
 
@@ -1201,7 +1201,7 @@ class Scenario(_Keys):
         return rules.find_scenario_mistakes(self)
 
     def complete(self, defaults: Defaults) -> Scenario:
-        """Return it with all tags, and with what each expectation says of the gradient."""
+        """Return it with all tags, and with each expectation's statement about the gradient."""
         cited = [rule if isinstance(rule, str) else next(iter(rule)) for rule in self.rules]
         tags = tuple(dict.fromkeys((*defaults.tags, *self.tags, *cited)))
         usual = self.usual_gradient

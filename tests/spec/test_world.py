@@ -148,12 +148,12 @@ class TestWhatIsSaid:
         (
             INPUT + "world: 2\nexpect: {order: 2}",
             "4:10 'order: 2' is not supported with a world",
-            "the derivative alone",
+            "only the derivative",
         ),
         (
             INPUT + "world: 2\nbackends: {paddle: {observed: {order: 2}, reason: r}}",
             "4:32 'order: 2' is not supported with a world",
-            "the derivative alone",
+            "only the derivative",
         ),
         (
             "script: x = 1\nworld: 2\nexpect: {values: {x: 1}}",

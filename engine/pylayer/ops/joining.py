@@ -64,7 +64,7 @@ def stack(xp: ModuleType, x: Sequence[Array], axis: int = 0) -> Array:
 
 
 def _at_least(ndim: int, shape: Callable[[list[int]], list[int]]) -> Callable[..., Any]:
-    """The Tensors with at least `ndim` axes; a list of them, or the one."""
+    """The Tensors with at least `ndim` axes: a list, or a single Tensor if only one is given."""
 
     def at_least(*inputs: Any) -> Any:
         given = one_list(inputs)

@@ -1,4 +1,5 @@
-"""Arguments of operators: the Tensors in them, with values put in their places, and as text."""
+"""Arguments of operators: find the Tensors in them, replace these by values, and write them as
+text."""
 
 from __future__ import annotations
 
