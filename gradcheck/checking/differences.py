@@ -183,7 +183,7 @@ def derivative_of(line: Line, noise: Array) -> Derivative:
     jumps = sides[:, 0] > FAR_BARS * (noises[0] + noises[1]) + abs(sides[:, 1] - sides[:, 0])
     changes, apart = sides.max(axis=0), (ahead + behind) / h
     is_missing = np.isnan(samples).all(axis=1)
-    if bool(is_missing.any()):  # at the edge of the domain there is one side
+    if np.logical_or.reduce(is_missing, axis=None):  # at the edge of the domain there is one side
         ahead, behind = np.where(is_missing[:, None], -samples[::-1], samples)
     both, chosen = balanced(*extrapolated((ahead - behind) / (2 * h), RATIO * RATIO, noises / h))
     # A derivative compatible with 0 is known no better than the outputs over the scale of the

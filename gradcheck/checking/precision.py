@@ -137,9 +137,11 @@ def finite(arrays: Iterable[Array | None]) -> bool:
 
 
 def distance(a: Array, b: Array) -> Array:
-    """|a − b|; 0 where both are equal, infinities included; inf where only one is not finite."""
-    with np.errstate(invalid="ignore"):
-        apart = abs(a - b) if a.dtype.kind != "b" else 1.0 * (a != b)
+    """|a − b|; 0 where both are equal, infinities included; inf where only one is not finite.
+
+    Checks and cases silence what NumPy says of inf − inf.
+    """
+    apart = abs(a - b) if a.dtype.kind != "b" else 1.0 * (a != b)
     if are_usual(apart):
         return apart
     return np.where(a == b, 0.0, np.where(np.isnan(apart), np.inf, apart))
@@ -152,7 +154,7 @@ def identical(a: Array, b: Array) -> bool:
 
 def largest(gradient: Array) -> float:
     """The size of the largest entry that is finite."""
-    return float(finite_sizes(gradient).max(initial=0.0))
+    return float(np.maximum.reduce(finite_sizes(gradient), axis=None, initial=0.0))
 
 
 def finite_sizes(values: Array) -> Array:
@@ -163,7 +165,8 @@ def finite_sizes(values: Array) -> Array:
 
 def are_usual(sizes: Array) -> bool:
     """Whether sizes are as nearly always: finite, and of a floating dtype of NumPy's own."""
-    return sizes.dtype.kind == "f" and bool(sizes.max(initial=0.0) < np.inf)
+    is_own = sizes.dtype.kind == "f"
+    return is_own and bool(np.maximum.reduce(sizes, axis=None, initial=0.0) < np.inf)
 
 
 def is_exact(name: str, out: Array) -> bool:
@@ -227,7 +230,7 @@ def perturb(
     # Below the smallest normal number the spacing of numbers does not shrink. What is far above has
     # no digit for the move of that one.
     smallest = size * SMALLEST[dtype_name(real.dtype)]
-    if bool((abs(real) < smallest / EPS**2).any()):
+    if np.logical_or.reduce(abs(real) < smallest / EPS**2, axis=None):
         moved += ((real != 0) | zeros) * signs * smallest
     np.copyto(real, moved, where=np.isfinite(real), casting="unsafe")
 
