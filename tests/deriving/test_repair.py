@@ -67,6 +67,11 @@ def wrong_number(ctx, dy):
     return 2 * dy * x ** (ctx.n - 1)
 
 
+def stray_minus(ctx, dp):
+    (p,) = ctx.saved_tensor()
+    return p * (dp - -(dp * p).sum(axis=-1, keepdim=True))
+
+
 def does_not_run(ctx, dp):
     (p,) = ctx.saved_tensor()
     return p * (dp - (dp * p).sum(axis=7, keepdim=True))
@@ -75,13 +80,15 @@ def does_not_run(ctx, dp):
 CASES = [
     (tanh_forward, wrong_power, [X], "return dy * (1 - y * y)"),
     (softmax_forward, wrong_axis, [X], "return p * (dp - (dp * p).sum(axis=-1, keepdim=True))"),
+    # not dp + -(…), which makes up for one slip by another
+    (softmax_forward, stray_minus, [X], "return p * (dp - (dp * p).sum(axis=-1, keepdim=True))"),
     (linear_forward, not_summed, [X, W, RANDOM.standard_normal(5)], "return dy @ w.t(), x.t() @ dy, dy.sum(axis=0)"),
     # not 3, which is right where n is 3
     (power_forward, wrong_number, [X], "return ctx.n * dy * x ** (ctx.n - 1)"),
 ]
 
 
-@pytest.mark.parametrize(("forward", "backward", "inputs", "line"), CASES, ids=[line for *_, line in CASES])
+@pytest.mark.parametrize(("forward", "backward", "inputs", "line"), CASES, ids=[case[1].__name__ for case in CASES])
 def test_one_edit_repairs_it(forward: Any, backward: Any, inputs: list[Any], line: str) -> None:
     result = gradcheck.check(layer(backward, forward), *inputs)
     assert result.fix is not None
