@@ -67,7 +67,7 @@ WORDS = {
 
 def require_word(name: str, value: Any) -> None:
     """Require one of the words that an option may be. Raises TypeError, ValueError."""
-    if value in WORDS[name]:
+    if isinstance(value, str) and value in WORDS[name]:  # an array has no truth
         return
     *others, last = WORDS[name]
     text = f"{name} must be {', '.join(map(repr, others))} or {last!r}, not {value!r}"
