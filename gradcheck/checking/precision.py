@@ -137,11 +137,9 @@ def finite(arrays: Iterable[Array | None]) -> bool:
 
 
 def distance(a: Array, b: Array) -> Array:
-    """|a − b|; 0 where both are equal, infinities included; inf where only one is not finite.
-
-    Checks and cases silence what NumPy says of inf − inf.
-    """
-    apart = abs(a - b) if a.dtype.kind != "b" else 1.0 * (a != b)
+    """|a − b|; 0 where both are equal, infinities included; inf where only one is not finite."""
+    with np.errstate(invalid="ignore"):
+        apart = abs(a - b) if a.dtype.kind != "b" else 1.0 * (a != b)
     if are_usual(apart):
         return apart
     return np.where(a == b, 0.0, np.where(np.isnan(apart), np.inf, apart))

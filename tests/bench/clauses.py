@@ -44,7 +44,7 @@ CLAUSES = [
     without("V8", "point.py", "if tape is None or not self.agrees(tape.outputs):", "if tape is None:",
             ("point.py", ">= FEWEST and self.jumps_carry()", "< 0")),
     without("V9", "probe.py", "if heard is not None and heard.rejects and", "if False and"),
-    without("V10", "differences.py", "better = agrees & (error < bar)", "better = finite & (error < bar)"),
+    without("V10", "differences.py", "better = agrees & (errors", "better = finite[k] & (errors"),
     without("V11", "probe.py", "power = known and seen.bar <= POWER * size", "power = known"),
     without("V12", "probe.py", "and not (power and seen.excludes(heard.value))", ""),
     without("V13", "verdict.py", "if comparison.unsure is not None:\n", "if False:\n"),
