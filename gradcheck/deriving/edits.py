@@ -83,10 +83,10 @@ def edits(places: Sequence[ast.expr], names: Sequence[str], make_parts: Any) -> 
             for text in dict.fromkeys(texts_of(tier, place, {**holes[place], "part": parts}))
             if text != texts[place]
         ]
-        yield from sorted(found, key=lambda edit: size_of(tier, edit, texts[edit.expression]))
+        yield from sorted(found, key=lambda edit: change_of(tier, edit, texts[edit.expression]))
 
 
-def size_of(tier: int, edit: Edit, old: str) -> tuple[int, int]:
+def change_of(tier: int, edit: Edit, old: str) -> tuple[int, int]:
     """How much an edit changes: a sign, an operator, then the length of what is put in or left
     out; and the length of it all."""
     length = len(edit.text.lstrip("-"))

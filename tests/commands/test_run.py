@@ -119,11 +119,11 @@ def test_results_come_in_the_order_of_the_file_for_any_number_of_jobs(spec, grad
 
 def test_the_bundled_specs_run_where_they_are_asked_for(spec, gradcheck, folder, monkeypatch):
     spec(BAD)
-    spec(GOOD, name="bundle/b.grad.yaml")
+    spec(GOOD, name="bundle/documents/b.grad.yaml")
     for module in ("support.resources", "commands.permission", "support.display_paths"):
         monkeypatch.setattr(f"gradcheck.{module}.bundled_specs", lambda: folder / "bundle")
     done = gradcheck("run", "--bundled")
-    assert (done.code, done.out.split()[:3]) == (0, ["PASS", "good@numpy", "specs/b.grad.yaml:3:5"])
+    assert (done.code, done.out.split()[:3]) == (0, ["PASS", "good@numpy", "specs/documents/b.grad.yaml:3:5"])
 
 
 # ----------------------------------------------------------------------------------------- order
