@@ -198,8 +198,9 @@ def put_reduced(
     xp: ModuleType, arr: Array, index: Any, values: Array, kind: str, include_self: bool
 ) -> Array:
     """A copy of `arr` with the product or an extreme of `values` at the places `index`."""
-    out, values, reduce = arr.flatten(), values.ravel(), getattr(xp, kind)
-    places = places_of(xp, arr.shape, parsed(xp, arr.shape, index)).ravel()
+    out, reduce = arr.flatten(), getattr(xp, kind)
+    places = places_of(xp, arr.shape, parsed(xp, arr.shape, index))
+    values, places = xp.broadcast_to(values, places.shape).ravel(), places.ravel()
     if not include_self:
         out[places] = 1 if kind == "multiply" else values
     turn = turns(xp, places)
