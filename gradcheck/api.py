@@ -466,7 +466,8 @@ def explore(
         layer_or_function: as of `check`.
         inputs: by argument, in order, its shape, such as ``{"x": "B T C", "w": "C"}``; see
             `gradcheck.strategies.inputs`.
-        seconds, examples: the limits of the search in time and in examples. seed: of what is drawn.
+        seconds, examples: the limits of the search in time and in examples.
+        seed: of the random numbers.
         dtypes: those of floating inputs that name none.
         keywords: the inputs once more, in place of a dict: ``x="B T C", w="C"``.
 

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from gradcheck.backends import environments
-from gradcheck.conformance.releases import release_paths
+from gradcheck.support.resources import release_paths
 
 RELEASES = tuple(release_paths())
 """Those that have a release file."""

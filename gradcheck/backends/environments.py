@@ -29,7 +29,7 @@ from gradcheck.backends.base import (
     version_of,
     without_our_paths,
 )
-from gradcheck.support.resources import bundled_specs
+from gradcheck.support.resources import release_paths
 from gradcheck.support.suggest import hint
 from gradcheck.support.user_error import UserError
 
@@ -174,8 +174,7 @@ def unknown_release(backend: str) -> str:
     """The end of a sentence on a release that was never run, with those that were; empty for
     these."""
     kind, _, wanted = backend.partition("@")
-    files = (bundled_specs() / "releases").glob(f"{kind}-*.yaml")
-    known = sorted((file.stem.removeprefix(f"{kind}-") for file in files), key=Version)
+    known = release_paths(kind)
     return "" if wanted in known else f" if it exists; known releases are {', '.join(known)}"
 
 

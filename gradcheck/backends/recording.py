@@ -243,7 +243,8 @@ class Recording(Observer):
     Values are numbered: the inputs first, then the outputs of each operation. They are noted on the
     host.
 
-    Args: lines: whether to note the line of the user's code for each operation.
+    Args:
+        lines: whether to note the line of the user's code for each operation.
         perturbation: changes the output of each operation.
         backwards: whether the call takes gradients, of which everything is recorded.
     """

@@ -116,7 +116,8 @@ class LayerCalls:
     def watching_forwards(self, only_applied: bool = False) -> Iterator[None]:
         """A block in which `ways` gets each call of a forward outside of another layer's.
 
-        Args: only_applied: whether to watch only layers that are applied; see `wrapped_methods`.
+        Args:
+            only_applied: whether to watch only layers that are applied; see `wrapped_methods`.
         """
         wraps: dict[str, Wrap] = {"forward": self.watched_forward}
         try:

@@ -8,9 +8,10 @@ import click
 
 from gradcheck.commands.specs import read_bundled, with_releases
 from gradcheck.conformance.pytest_files import export_files
-from gradcheck.conformance.releases import read_release, release_paths, require_recorded
+from gradcheck.conformance.releases import read_release, require_recorded
 from gradcheck.run.plan import plan
 from gradcheck.support.file_io import write_whole
+from gradcheck.support.resources import release_paths
 from gradcheck.support.user_error import UserError
 
 

@@ -29,17 +29,14 @@ from gradcheck.conformance.matrix_formats import (
     as_markdown,
     as_text,
 )
-from gradcheck.conformance.releases import (
-    read_release,
-    release_paths,
-    require_recorded,
-)
+from gradcheck.conformance.releases import read_release, require_recorded
 from gradcheck.conformance.suite import suite_version
 from gradcheck.conformance.table import RuleMatrix, build_matrix, column_title
 from gradcheck.report.plain import PlainScreen
 from gradcheck.result import Result
 from gradcheck.run.plan import plan
 from gradcheck.support.file_io import write_whole
+from gradcheck.support.resources import release_paths
 from gradcheck.support.user_error import UserError
 
 

@@ -25,7 +25,7 @@ from gradcheck.spec.messages import report_errors
 from gradcheck.spec.model import LAX, BackendExpectation, Format, Scenario
 from gradcheck.spec.scenario_rules import ScenarioRules
 from gradcheck.spec.text import read_text
-from gradcheck.support.resources import SUITES, bundled_specs, is_bundled
+from gradcheck.support.resources import SUITES, is_bundled, release_paths
 from gradcheck.support.user_error import UserError
 
 RELEASE_FORMAT = "gradcheck-release/1"
@@ -82,20 +82,6 @@ class ReleaseFile(Format):
 
 
 # --------------------------------------------------------------------------- files
-def release_folder() -> Path:
-    """The folder of the release files."""
-    return bundled_specs() / "releases"
-
-
-@functools.cache
-def release_paths(framework: str = "paddle") -> dict[str, Path]:
-    """Release → its file, the oldest first."""
-    paths = {}
-    for path in release_folder().glob(f"{framework}-*.yaml"):
-        paths[path.stem.removeprefix(f"{framework}-")] = path
-    return dict(sorted(paths.items(), key=lambda item: Version(item[0])))
-
-
 @functools.cache
 def read_release(path: Path) -> ReleaseFile:
     """Read a release file. Raises SpecError: it has mistakes."""

@@ -32,6 +32,17 @@ def bundled_files(framework: str = "paddle") -> list[Path]:
 
 
 @functools.cache
+def release_paths(framework: str = "paddle") -> dict[str, Path]:
+    """Release of a framework → the file of what its suite does there, the oldest first."""
+    from packaging.version import Version  # slow to import, and most commands ask for no release
+
+    paths = {}
+    for path in (bundled_specs() / "releases").glob(f"{framework}-*.yaml"):
+        paths[path.stem.removeprefix(f"{framework}-")] = path
+    return dict(sorted(paths.items(), key=lambda item: Version(item[0])))
+
+
+@functools.cache
 def is_bundled(path: str) -> bool:
     """Whether a spec file is one of the bundled ones."""
     return path.endswith(".grad.yaml") and Path(path).resolve().is_relative_to(bundled_specs())

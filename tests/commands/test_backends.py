@@ -13,7 +13,7 @@ import pytest
 from releases import FACADE, make_environment
 
 from gradcheck.backends import environments
-from gradcheck.conformance.releases import release_paths
+from gradcheck.support.resources import release_paths
 
 OP = """\
   - id: tanh

@@ -13,9 +13,9 @@ from installed import variables
 
 from gradcheck.backends.base import version_of
 from gradcheck.commands import main
-from gradcheck.conformance.releases import read_release, release_paths
+from gradcheck.conformance.releases import read_release
 from gradcheck.spec.read import load
-from gradcheck.support.resources import bundled_specs
+from gradcheck.support.resources import bundled_specs, release_paths
 
 NEWEST = [*release_paths()][-1]
 DOCUMENTS = {scenario.id for spec in load([bundled_specs() / "documents"]) for scenario in spec.scenarios}

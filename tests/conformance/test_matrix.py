@@ -18,13 +18,14 @@ from gradcheck.conformance.catalogue import load_catalogue
 from gradcheck.conformance.matrix_formats import as_html, as_markdown, make_page_part
 from gradcheck.conformance.matrix_record import MatrixRecord
 from gradcheck.conformance.programs import MOST_LINES, read_programs
-from gradcheck.conformance.releases import read_release, release_paths, with_recorded_deviations
+from gradcheck.conformance.releases import read_release, with_recorded_deviations
 from gradcheck.conformance.table import RuleMatrix, build_matrix
 from gradcheck.report.files import rendered
 from gradcheck.report.record import Report
 from gradcheck.result import Status
 from gradcheck.run.plan import plan
 from gradcheck.spec.read import read_bytes
+from gradcheck.support.resources import release_paths
 
 PAGE = Path(__file__).parents[2] / "docs" / "matrix.md"
 """Made by ``gradcheck matrix --recorded --format markdown``."""

@@ -14,18 +14,13 @@ from gradcheck.case.case import Case
 from gradcheck.case.execute import execute
 from gradcheck.conformance import release_writer
 from gradcheck.conformance.release_writer import UNREAD, file_text, new_entry, release_entry
-from gradcheck.conformance.releases import (
-    find_release,
-    read_release,
-    release_paths,
-    with_recorded_deviations,
-)
+from gradcheck.conformance.releases import find_release, read_release, with_recorded_deviations
 from gradcheck.conformance.suite import suite_version
 from gradcheck.result import Status
 from gradcheck.run.plan import plan
 from gradcheck.spec.diagnostic import SpecError
 from gradcheck.spec.read import load
-from gradcheck.support.resources import SUITES, bundled_files, bundled_specs
+from gradcheck.support.resources import SUITES, bundled_files, bundled_specs, release_paths
 from gradcheck.support.user_error import UserError
 
 FRAMEWORKS = ["paddle", "torch"]

@@ -16,7 +16,7 @@ from releases import FACADE
 
 from gradcheck.backends.base import version_of
 from gradcheck.conformance.programs import PlainProgram, read_program
-from gradcheck.conformance.releases import release_paths
+from gradcheck.support.resources import release_paths
 
 FOLDER = ROOT / "docs/examples/paddle_programs"
 PROGRAMS = {path.stem: read_program(path) for path in sorted((FOLDER / "programs").glob("*.py"))}

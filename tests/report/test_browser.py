@@ -12,7 +12,7 @@ from reports import NASTY, REPORT, gradient, of_one_cause, result, scenario, wro
 from gradcheck.conformance.behaviour import result_as_recorded
 from gradcheck.conformance.catalogue import load_catalogue
 from gradcheck.conformance.matrix_formats import as_html, make_page_part
-from gradcheck.conformance.releases import read_release, release_paths, with_recorded_deviations
+from gradcheck.conformance.releases import read_release, with_recorded_deviations
 from gradcheck.conformance.table import build_matrix
 from gradcheck.report.check_result import CheckResult
 from gradcheck.report.files import rendered
@@ -20,7 +20,7 @@ from gradcheck.report.record import Report
 from gradcheck.result import Status
 from gradcheck.run.plan import plan
 from gradcheck.spec.read import load
-from gradcheck.support.resources import bundled_specs
+from gradcheck.support.resources import bundled_specs, release_paths
 
 playwright = pytest.importorskip("playwright.sync_api")
 PROGRAM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)

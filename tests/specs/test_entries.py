@@ -16,7 +16,8 @@ import pytest
 from installed import variables
 
 from gradcheck.backends.base import version_of
-from gradcheck.conformance.releases import deviations_of, release_paths
+from gradcheck.conformance.releases import deviations_of
+from gradcheck.support.resources import release_paths
 
 HEAD = """
 import paddle

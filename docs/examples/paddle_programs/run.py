@@ -19,8 +19,8 @@ from pathlib import Path
 
 from gradcheck.backends.environments import folder_of, python_in
 from gradcheck.conformance.programs import PlainProgram, read_program
-from gradcheck.conformance.releases import release_paths
 from gradcheck.conformance.table import describe_backends
+from gradcheck.support.resources import release_paths
 
 HERE = Path(__file__).resolve().parent
 PROGRAMS = HERE / "programs"

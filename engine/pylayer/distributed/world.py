@@ -42,8 +42,9 @@ class World:
     def run(self, function: Callable[[int], Any]) -> list[Any]:
         """Run the function on each rank, given its number, and return the results.
 
-        Raises: Exception: the first exception of a rank, with a note that names the ranks that
-            raised the same.
+        Raises:
+            Exception: the first exception of a rank, with a note that names the ranks that raised
+                the same.
         """
         found: list[Any] = [None] * len(self.ranks)
         errors: dict[int, BaseException] = {}

@@ -1,8 +1,8 @@
 """Reading and writing at an index.
 
 Three operations do the work, here and in `gathering`: `getitem`, `setitem` (out of place) and
-`add_at`. An index is read as Paddle reads it: ints, slices and None first, then arrays. So ``x[0,
-:, [0, 1]]`` has the shape [3, 2] where x has the shape [2, 3, 4].
+`add_at`. An index is read as Paddle reads it: ints, slices and None first, then arrays.
+So ``x[0, :, [0, 1]]`` has the shape [3, 2] where x has the shape [2, 3, 4].
 """
 
 from __future__ import annotations

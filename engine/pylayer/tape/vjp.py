@@ -81,14 +81,17 @@ def picker(reads: Iterable[str], arguments: Sequence[str]) -> Function:
 class OpDef:
     """An operation's definition, and how it is called: by `apply`, or by the public function.
 
-    Args: name: Paddle's name of the operation. bind: given an array module, returns the forward on
-        its arrays. arguments: the forward's argument names, in order. vjps: by input name, or
-        derivatives; inputs without one get no gradient. many: the first argument is a list of
-        Tensors, each of which the one vjp serves. floating: integer inputs are computed in the
-        default floating dtype. promote: inputs of different dtypes are reconciled (see
-        `reconciled`). inputs: the arguments that must be Tensors (or a number beside one), if not
-        those with a vjp; otherwise the first. view: the result may be a view with other strides.
-        Any other result is put `in_order`.
+    Args:
+        name: Paddle's name of the operation.
+        bind: given an array module, returns the forward on its arrays.
+        arguments: the forward's argument names, in order.
+        vjps: by input name, or derivatives; inputs without one get no gradient.
+        many: the first argument is a list of Tensors, each of which the one vjp serves.
+        floating: integer inputs are computed in the default floating dtype.
+        promote: inputs of different dtypes are reconciled (see `reconciled`).
+        inputs: the arguments that must be Tensors (or a number beside one), if not those with a
+            vjp; otherwise the first.
+        view: the result may be a view with other strides. Any other result is put `in_order`.
         view_gradient: the gradient may be one, too.
     """
 

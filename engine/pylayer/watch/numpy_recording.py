@@ -236,7 +236,8 @@ the key."""
 def recording_numpy(code: Code, exact: bool = True) -> Iterator[Session]:
     """Record the NumPy code of a call made in the block, in this thread, which gives the session.
 
-    Args: code: the called objects.
+    Args:
+        code: the called objects.
         exact: nothing changes the values that operations give, so a rule whose result differs from
             NumPy's is not used.
     """
