@@ -279,13 +279,14 @@ CODES: dict[str, Code] = {
     ),
     "GC131": Code(
         "forward is not deterministic",
-        "Two calls with the same inputs give different outputs: a fresh dropout mask, a random "
-        "number, a counter.",
+        "Two calls with the same inputs give different outputs, although the generators of the "
+        "framework, of NumPy and of Python were set back: a generator of its own, a counter.",
         "The outputs differ by more than sums do that are taken in another order, and by more than "
         "nondet of the largest entry.",
-        "Fix the seed, draw the random part once and pass it as an input, or switch to evaluation "
-        "mode for the check. For kernels that add in another order each time, give nondet=1e-6.",
-        "wrong: mask = rand(x.shape) > p in forward      right: forward(ctx, x, mask)",
+        "Seed the generator in forward, draw the random part once and pass it as an input, or "
+        "switch to evaluation mode for the check. For kernels that add in another order each time, "
+        "give nondet=1e-6.",
+        "wrong: mask = self.generator.random(x.shape) > p      right: forward(ctx, x, mask)",
     ),
     "GC132": Code(
         "backward is not deterministic",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import os
+import random
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
@@ -12,6 +13,8 @@ from importlib import import_module
 from importlib.util import find_spec
 from types import BuiltinFunctionType, CodeType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import numpy as np
 
 from gradcheck.spec import containers
 from gradcheck.support.entry_points import entry_points_of
@@ -179,6 +182,14 @@ class Backend(Protocol):
 
     def seed(self, seed: int) -> None:
         """Seed its random numbers."""
+
+    def generators(self) -> list[tuple[Callable[[], Any], Callable[[Any], None]]]:
+        """How the state of each generator that a forward may draw from is read, and set again."""
+        return [(np.random.get_state, np.random.set_state), (random.getstate, random.setstate)]
+
+    def generator_states(self) -> list[tuple[Callable[[Any], None], Any]]:
+        """What sets each of the `generators`, and its present state."""
+        return [(set_state, state()) for state, set_state in self.generators()]
 
     def settings(self) -> Any:
         """Settings of the whole process that a layer may change."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 from gradcheck.backends.base import Array, Backend, FrameworkWords, Refusal, Tensor
@@ -44,6 +45,9 @@ class PaddleApi(Backend):
 
     def seed(self, seed: int) -> None:
         self.paddle.seed(seed)
+
+    def generators(self) -> list[tuple[Callable[[], Any], Callable[[Any], None]]]:
+        return [*super().generators(), (self.paddle.get_rng_state, self.paddle.set_rng_state)]
 
     def settings(self) -> Any:
         """Whether static mode is off."""

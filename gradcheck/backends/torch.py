@@ -81,6 +81,9 @@ class TorchBackend(Backend):
     def seed(self, seed: int) -> None:
         torch.manual_seed(seed)
 
+    def generators(self) -> list[tuple[Callable[[], Any], Callable[[Any], None]]]:
+        return [*super().generators(), (torch.get_rng_state, torch.set_rng_state)]
+
     def settings(self) -> Any:
         """Whether gradients are recorded, and the default dtype."""
         return torch.is_grad_enabled(), torch.get_default_dtype()

@@ -161,6 +161,8 @@ class TensorFunction:
         """Marks of the verdict from the observations of `observe`."""
         self.evaluations = 0
         """How often it was called."""
+        self.draws: Sequence[tuple[Callable[[Any], None], Any]] = ()
+        """What sets each generator of random numbers before an evaluation, and to which state."""
 
     def at(self, arrays: dict[str, Array], dtypes: dict[str, str] | None = None) -> TensorFunction:
         """Copy the function at other values of its inputs."""
@@ -210,6 +212,8 @@ class TensorFunction:
         An error that the first evaluation does not raise is marked with the evaluation's number.
         """
         self.evaluations += 1
+        for set_state, state in self.draws:
+            set_state(state)
         given = dict(tensors)
         for name in self.closed_over:
             given.pop(name, None)
@@ -221,6 +225,11 @@ class TensorFunction:
                 with suppress(Exception):  # its notes may be anything
                     error.add_note(note)
             raise
+
+    def repeat_draws(self) -> None:
+        """Let each evaluation from now on draw the same random numbers, the first one included."""
+        self.draws = self.backend.generator_states()
+        self.__dict__.pop("first_call", None)
 
     def outputs(self, returned: Any) -> list[Tensor]:
         """The Tensors in the result of the call."""

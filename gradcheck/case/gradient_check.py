@@ -62,6 +62,9 @@ Mode = Literal["auto", "probe", "full"]
 Effort = Literal["least", "usual", "full"]
 """The effort for naming what is wrong: `least` does not search for a fix."""
 
+SAME_DRAWS = "the same random numbers in each evaluation"
+"""The mark of a function that draws some, as a dropout does."""
+
 LEAST_BUDGET = 300
 """Evaluations and vjps that naming may take in any case: some hundredths of a second."""
 BUDGET = 10
@@ -277,6 +280,10 @@ def gradient_summary(
             nothing = GradientSummary(verdict=Status.INCONCLUSIVE, why=why)
             return with_backwards_that_ran(function, nothing)
         summary = check_gradient(problem, **options)
+        if differs_by_call(summary) and not function.draws:
+            function.repeat_draws()
+            again = gradient_summary(function, settings, find_fix)
+            return summary if differs_by_call(again) else with_marks(again, SAME_DRAWS)
         if order == 2 and summary.verdict in GREEN:
             summary = check_gradient(function.second_order(problem), **options).of_second_order()
     except Exception as error:
@@ -287,6 +294,11 @@ def gradient_summary(
         return found
     summary = with_marks(summary, *function.marks)
     return with_backwards_that_ran(function, function.in_words(summary))
+
+
+def differs_by_call(summary: GradientSummary) -> bool:
+    """Whether two calls of forward at the same inputs gave different values."""
+    return any(found.code == "GC131" for found in summary.diagnosis)
 
 
 def with_marks(summary: GradientSummary, *marks: str) -> GradientSummary:

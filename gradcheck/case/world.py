@@ -142,6 +142,8 @@ class OnRank:
         self, backend: Backend, call: Call, leaf: Callable[[str, Array, bool], Tensor]
     ) -> None:
         self.backend, self.call, self.leaf = backend, call, leaf
+        self.draws: Sequence[tuple[Callable[[Any], None], Any]] = ()
+        """As those of a `TensorFunction`."""
         self.calls: LayerCalls | None = None
         """The layers of this rank, if it is a separate process."""
         if backend.ranks_are_processes:
@@ -154,7 +156,13 @@ class OnRank:
 
     def recorded(self, tensors: dict[str, Tensor]) -> list[Tensor]:
         """The outputs, as part of the graph that the inputs are in."""
+        for set_state, state in self.draws:
+            set_state(state)
         return tensors_in(self.backend, self.call(tensors))
+
+    def repeat_draws(self) -> None:
+        """Let each call from now on draw the same random numbers."""
+        self.draws = self.backend.generator_states()
 
     def forward(
         self, arrays: dict[str, Array], needed: dict[str, bool], spared: Sequence[str] = ()

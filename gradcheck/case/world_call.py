@@ -387,6 +387,10 @@ class FunctionOfWorld(TensorFunction):
         """The call."""
         return self.call  # type: ignore[return-value]
 
+    def repeat_draws(self) -> None:
+        super().repeat_draws()
+        self.world.each("repeat_draws")
+
     def problem(self) -> Problem:
         problem = super().problem()
         names = [*problem.names, *problem.output_names]

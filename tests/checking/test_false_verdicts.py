@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import numpy as np
@@ -94,10 +95,29 @@ class AbsInPlace(PyLayer):  # type: ignore[misc]
         return 2 * g * paddle.abs(x)
 
 
-class FreshDropout(PyLayer):  # type: ignore[misc]
+def drawn_by_paddle(shape: Any) -> Any:
+    return paddle.rand(shape, dtype="float64")
+
+
+def drawn_by_numpy(shape: Any) -> Any:
+    return paddle.to_tensor(np.random.rand(*shape))
+
+
+def drawn_by_python(shape: Any) -> Any:
+    return paddle.to_tensor([random.random() for _ in range(shape[0])], dtype="float64")
+
+
+GENERATOR = np.random.default_rng(0)
+
+
+def drawn_by_its_own(shape: Any) -> Any:
+    return paddle.to_tensor(GENERATOR.random(shape))
+
+
+class Dropout(PyLayer):  # type: ignore[misc]
     @staticmethod
-    def forward(ctx: Any, x: Any) -> Any:
-        mask = (paddle.rand(x.shape) > 0.5).astype(x.dtype)
+    def forward(ctx: Any, x: Any, draw: Any) -> Any:
+        mask = (draw(x.shape) > 0.5).astype(x.dtype)
         ctx.save_for_backward(mask)
         return x * mask
 
@@ -105,6 +125,12 @@ class FreshDropout(PyLayer):  # type: ignore[misc]
     def backward(ctx: Any, g: Any) -> Any:
         (mask,) = ctx.saved_tensor()
         return g * mask
+
+
+class DropoutDrawnTwice(Dropout):
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        return g * (paddle.rand(g.shape) > 0.5).astype(g.dtype)
 
 
 class CubeOnce(PyLayer):  # type: ignore[misc]
@@ -134,10 +160,29 @@ def test_an_input_changed_in_place_is_named() -> None:
     assert "GC133" in [found.code for found in result.diagnosis]
 
 
-def test_a_fresh_mask_in_each_forward_is_named() -> None:
-    result = gradcheck.check(FreshDropout, NORMAL[:20])
-    assert result.verdict is Status.FAIL
-    assert "GC131" in [found.code for found in result.diagnosis]
+class TestADropout:
+    """Each evaluation draws the same numbers, so that the mask is a constant."""
+
+    @pytest.mark.parametrize("draw", [drawn_by_paddle, drawn_by_numpy, drawn_by_python])
+    def test_its_right_backward_passes_and_the_verdict_says_how(self, draw: Any) -> None:
+        result = gradcheck.check(Dropout, NORMAL[:20], draw)
+        assert (result.verdict, result.marks) == (Status.PASS, ("the same random numbers in each evaluation",))
+
+    def test_each_rank_of_a_world_has_its_mask(self) -> None:
+        def dropout(x: Any) -> Any:
+            return Dropout.apply(x, drawn_by_paddle)
+
+        assert gradcheck.check(dropout, NORMAL[:20].reshape(2, 10), world=2).verdict is Status.PASS
+
+    def test_a_backward_that_draws_another_mask_fails(self) -> None:
+        result = gradcheck.check(DropoutDrawnTwice, NORMAL[:200], drawn_by_paddle)
+        assert result.verdict is Status.FAIL
+        assert result.wrong_counts["x"][0] == pytest.approx(100, abs=40)  # half of 200, to 5 deviations
+
+    def test_a_generator_that_is_not_set_back_is_named(self) -> None:
+        result = gradcheck.check(Dropout, NORMAL[:20], drawn_by_its_own)
+        assert result.verdict is Status.FAIL
+        assert [found.code for found in result.diagnosis] == ["GC131"]
 
 
 def test_overlapping_memory_is_no_matter() -> None:

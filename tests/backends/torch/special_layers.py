@@ -262,6 +262,24 @@ class DropoutSeeded(Function):
         return g * ctx.saved_tensors[0] * 2
 
 
+class Dropout(Function):
+    @staticmethod
+    def forward(ctx, x):
+        mask = (torch.rand_like(x) > 0.5).to(x.dtype)
+        ctx.save_for_backward(mask)
+        return x * mask / 0.5
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * ctx.saved_tensors[0] * 2
+
+
+class DropoutBad(Dropout):
+    @staticmethod
+    def backward(ctx, g):
+        return g * ctx.saved_tensors[0]
+
+
 class StraightThrough(Function):
     @staticmethod
     def forward(ctx, x):
