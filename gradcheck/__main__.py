@@ -2,6 +2,7 @@
 ready for Ctrl-C.
 """
 
+import gc
 import os
 import sys
 
@@ -28,6 +29,20 @@ except KeyboardInterrupt:
     os._exit(130)
 
 
+CASE_COMMANDS = ("run", "check", "explore", "derive", "replay")
+"""Commands that run cases."""
+OTHER_SERVER = ("-h", "--help", "-b", "--backend", "--executor", "--watch")
+"""Options with which a command needs no server, or another one than usual."""
+
+
+def wants_server(arguments: list[str]) -> bool:
+    """Whether a command line is likely to need the usual server, which is then started at once."""
+    if None in (sys.stdin, sys.stdout, sys.stderr):  # a file would take the number of a closed one
+        return False
+    runs_cases = any(name in CASE_COMMANDS for name in arguments[:1])
+    return runs_cases and not any(word.startswith(OTHER_SERVER) for word in arguments)
+
+
 def main(name: str = "gradcheck") -> None:
     """Run the command line, which calls itself `name`.
 
@@ -43,9 +58,16 @@ def main(name: str = "gradcheck") -> None:
     if hasattr(signal, "SIGCHLD") and signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
         # Otherwise the system reports no exit status of a process started here.
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    if wants_server(sys.argv[1:]):
+        from gradcheck.run.server_process import start_ahead
+
+        start_ahead()
     from gradcheck.commands import main as command
 
-    command(prog_name=name)
+    try:
+        command(prog_name=name)
+    finally:
+        gc.freeze()  # so that the end of the process does not look through all modules for garbage
 
 
 if __name__ == "__main__":

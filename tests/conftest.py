@@ -24,7 +24,7 @@ import pytest
 from hypothesis import settings
 from warm import WARM
 
-from gradcheck.run import runner
+from gradcheck.run import server_process
 
 MadeOnce = Callable[[str, Callable[[], Any]], Any]
 
@@ -85,7 +85,7 @@ def signals() -> None:
 def warm_servers(home: None) -> Iterator[None]:
     """The servers of cases that commands start in this process are ready at once (`warm.py`)."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(runner, "subprocess", WARM)
+        patch.setattr(server_process, "subprocess", WARM)
         yield
     WARM.close()
 

@@ -3,7 +3,7 @@
 To start an interpreter and to import all that takes longer than most of what tests do with it. `python` runs a program
 as ``python -c``, ``python -m`` or ``python FILE`` would, in a folder, with an environment and module path of its own.
 The servers of cases are forked, too: those of commands that run in this process, as `WARM` stands for the module
-`subprocess` in `gradcheck.run.runner` (see `conftest.py`), and those of commands that `python` runs.
+`subprocess` in `gradcheck.run.server_process` (see `conftest.py`), and those of commands that `python` runs.
 
 Not for what is about the start itself: what is imported when, options of the interpreter, its streams and signals,
 variables that are read while modules are imported.
@@ -32,7 +32,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from gradcheck.run import runner
+from gradcheck.run import server_process
 from gradcheck.run.in_case import prepare_process
 from gradcheck.run.interpreter import EXECUTE, READY, environment
 from gradcheck.run.server import signal_when_children_end
@@ -147,7 +147,7 @@ def become(request: Request, descriptors: Sequence[int], installed: Sequence[str
         first = str(Path(arguments[0]).parent) if arguments[0] not in ("-c", "-m") else ""
         named = [part for part in request.environment.get("PYTHONPATH", "").split(os.pathsep) if part]
         sys.path[:] = request.path or [first, *named, *installed]
-        runner.subprocess = Warm(address)  # type: ignore[assignment]
+        server_process.subprocess = Warm(address)  # type: ignore[assignment]
         execute(arguments)
         status = 0
     except SystemExit as end:
@@ -235,7 +235,7 @@ class Warm:
         return WarmProcess(client)
 
     def Popen(self, command: list[str], **options: Any) -> Any:  # noqa: N802 - as in `subprocess`
-        """Start a server as `gradcheck.run.runner.Server` does; what starts another interpreter is started as ever."""
+        """Start a server as `gradcheck.run.server_process` does; what starts another interpreter is started as ever."""
         if command[0] != sys.executable or SERVER not in command[3]:
             return subprocess.Popen(command, **options)
         request = Request(command[2:-1], os.getcwd(), options["env"], sys.path)

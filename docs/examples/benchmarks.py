@@ -40,8 +40,12 @@ RUNS = {
     "engines": "engines.py --rounds 2",
     "suite": "overhead.py --rounds 2",
     "path": "path.py --beside 2793097d",
+    "peers": "peers.py",
+    "jax-functions": "jax_functions.py",
 }
 """Name of a benchmark → its script in tests/bench, and the arguments."""
+NEEDED = {"peers": ("torch", "jax", "autograd"), "jax-functions": ("jax",)}
+"""Packages without which a benchmark cannot run; the others leave out the peers that are not installed."""
 OURS, THEIRS = "#1565c0", "#c62828"
 Record = Mapping[str, Mapping[str, Any]]
 
@@ -131,6 +135,47 @@ def checkers(record: Record) -> str:
     return table(("milliseconds", *names), *rows)
 
 
+def peers(record: Record) -> str:
+    """Verdicts on the same layers in each framework, by gradcheck and by its own checker."""
+    found = record["peers"]["figures"]
+    wrong = f"{found['mistakes']} wrong: refused"
+    rows = [
+        (label, *(f"{row[kind][0]}, {row[kind][1]}" for kind in ("right", "wrong")), lines_named(label, row["line"]))
+        for label, row in found["checkers"].items()
+    ]
+    return table(("", f"{found['layers']} right, float64, float32: accepted", wrong, "a line is named"), *rows)
+
+
+def lines_named(label: str, counts: list[int]) -> str:
+    """How often a checker named a line, by dtype."""
+    return f"{counts[0]}, {counts[1]}" if label.endswith(": gradcheck") else "none"
+
+
+def jax_functions(record: Record) -> str:
+    """Verdicts on functions of JAX, by gradcheck and by JAX's own checker, and the CPU time of a check."""
+    found = record["jax-functions"]["figures"]
+    ours, theirs = ([found[dtype][name] for dtype in found] for name in ("gradcheck", "check_grads"))
+
+    def pair(counts: list[dict[str, float]], key: str) -> str:
+        return " and ".join(str(each.get(key, 0)) for each in counts)
+
+    def seconds(counts: list[dict[str, float]]) -> str:
+        return " and ".join(f"{each['seconds'] / each['checks']:.2f}" for each in counts)
+
+    right = sum(number for key, number in ours[0].items() if key.startswith("PASS as "))
+    rows = (
+        (f"{right} right ones: PASS", "PASS as PASS"),
+        (f"{ours[0]['checks'] - right} mistakes: FAIL", "FAIL as FAIL"),
+    )
+    return table(
+        ("float64 and float32", "gradcheck", "`jax.test_util.check_grads`"),
+        *((said, pair(ours, key), pair(theirs, key)) for said, key in rows),
+        (f"{ours[0]['about a line']} mistakes about one line: that line is named", pair(ours, "line named"), "none"),
+        ("… another line is named", pair(ours, "another line named"), "none"),
+        ("seconds of CPU a check, compilation included", seconds(ours), seconds(theirs)),
+    )
+
+
 def engines(record: Record) -> str:
     """Median times of each engine."""
     found = record["engines"]["figures"]
@@ -185,7 +230,7 @@ def why(record: Record) -> str:
 
 TABLES: dict[str, Callable[[Record], str]] = {
     "mutants": mutants, "causes": causes, "engine-mutants": engine_mutants, "checkers": checkers, "engines": engines,
-    "suite": suite, "path": path, "why": why,
+    "suite": suite, "path": path, "why": why, "peers": peers, "jax-functions": jax_functions,
 }  # fmt: skip
 """The table that is drawn in the place of that name on a page."""
 PICTURES = {"checkers": "Ratios of the checkers' times", "engines": "Ratios of the engines' times"}
@@ -261,6 +306,14 @@ def bundled_sentence(_: re.Match[str], figures: Mapping[str, Any]) -> str:
     return f"The {figures['cases']:,} bundled cases take about {figures['seconds']:.0f} seconds on two cores"
 
 
+def speed_sentence(_: re.Match[str], figures: Mapping[str, Any]) -> str:
+    """How long a check of 1,000 elements takes, compared with torch's checker in both modes."""
+    times = figures["seconds"]["tanh-1000"]
+    ratio = ratios({"": times}, "ours, full")[""]
+    slow, fast = (f"{shown(ratio[name])} times as long" for name in ("torch, slow", "torch, fast"))
+    return f"every entry certified: torch's slow mode takes {slow}, its fast mode, which compares one number, {fast}"
+
+
 def tests_sentence(_: re.Match[str], figures: Mapping[str, Any]) -> str:
     """How long all tests take."""
     return f"about {figures['seconds'] / 60:.0f} minutes on 2 cores"
@@ -271,6 +324,7 @@ SENTENCES: tuple[tuple[str, str, str, Callable[[re.Match[str], Mapping[str, Any]
     ("README.md", r"(?<=```text\n)gradcheck .*?(?=\n```)", "bundled", bundled_screen),
     ("README.md", TESTS_SENTENCE, "tests", tests_sentence),
     ("CONTRIBUTING.md", TESTS_SENTENCE, "tests", tests_sentence),
+    ("docs/peers.md", r"every entry certified: torch's .*? times as long.*? times as long", "checkers", speed_sentence),
     ("docs/faq.md", r"The [\d,]+ bundled cases take about \d+ seconds on two cores", "bundled", bundled_sentence),
 )
 """Figures in running text: page, pattern, benchmark, and what is written from its figures."""
@@ -315,6 +369,9 @@ def main() -> None:
         parser.error(f"unknown benchmark {', '.join(sorted(unknown))}; the benchmarks are {', '.join(RUNS)}")
     record = json.loads(RECORD.read_text(encoding="utf-8")) if RECORD.is_file() else {}
     for name in () if chosen.draw else chosen.names or RUNS:
+        if missing := [package for package in NEEDED.get(name, ()) if not version_of(package)]:
+            print(f"{name} is left out: it needs {', '.join(missing)}")
+            continue
         record[name] = measured(name, chosen.peers)
         RECORD.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     for path, content in files(record).items():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import os
 import random
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -526,13 +525,3 @@ def folders_of(packages: Iterable[str]) -> list[str]:
     """The folders of those of some packages that are installed. Nothing is imported."""
     specs = [find_spec(package) for package in sorted(packages)]
     return [folder for spec in specs if spec for folder in spec.submodule_search_locations or ()]
-
-
-def without_our_paths() -> dict[str, str]:
-    """The variables of this process, without those that would show another interpreter the packages
-    of this one."""
-    return {
-        name: value
-        for name, value in os.environ.items()
-        if name not in ("PYTHONPATH", "PYTHONHOME")
-    }

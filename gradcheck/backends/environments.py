@@ -27,11 +27,11 @@ from gradcheck.backends.base import (
     kind_of,
     missing,
     version_of,
-    without_our_paths,
 )
 from gradcheck.support.resources import release_paths
 from gradcheck.support.suggest import hint
 from gradcheck.support.user_error import UserError
+from gradcheck.support.variables import without_our_paths
 
 DISTRIBUTIONS = {"paddle": ("paddlepaddle", "setuptools")}
 """The backends that have releases to install: the package, and imports that it does not declare.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import builtins
 import inspect
 from collections.abc import Callable, Sequence
@@ -31,7 +32,7 @@ from gradcheck.case.user_code import (
 from gradcheck.checking.precision import NumpyArray
 from gradcheck.spec.containers import in_variables, variables
 from gradcheck.spec.model import OPERATIONS, Input, LayerOp, LayerRef
-from gradcheck.spec.python import written_arguments
+from gradcheck.spec.python import called_with_arguments, written_arguments
 from gradcheck.support.entry_points import installed_operations
 from gradcheck.support.suggest import hint
 
@@ -165,6 +166,7 @@ class ScenarioLayer(TensorFunction):
         if scenario.call:
             own = {*namespace, *variables(self.inputs), layer.name}
             wanted = self.names_from_module(scenario.call, module, own)
+            self.require_apply(scenario.call, layer.name, target)
         else:
             target = instance_of(target, self.backend)
         self.defined_line = first_line(target)
@@ -182,6 +184,13 @@ class ScenarioLayer(TensorFunction):
         if not is_file(scenario.path):  # named on the command line, with inputs by name
             signature.require_call(self.inputs, scenario.kwargs)
         return signature.call_of(self.inputs, scenario.kwargs)
+
+    def require_apply(self, call: str, name: str, target: Any) -> None:
+        """Raise NoLayerError: a call calls a layer itself that has ``apply`` for that."""
+        is_applied = self.backend.layer_of(target) is target
+        called = called_with_arguments(ast.parse(call.strip(), mode="eval"))
+        if is_applied and name in called and self.scenario.expect.raises is None:
+            raise NoLayerError(f"call: {name} is applied, not called: write {name}.apply(…)")
 
     def names_from_module(self, call: str, module: ModuleType, known: set[str]) -> dict[str, Any]:
         """Return what a call reads of a module, by name; `known` are the names from elsewhere.

@@ -16,7 +16,7 @@ from gradcheck.commands.shared_options import SEED, ScreenOptions, allow_code_op
 from gradcheck.commands.show import source
 from gradcheck.commands.specs import parse_target, read_specs
 from gradcheck.config import load_project
-from gradcheck.report.result_text import number
+from gradcheck.report.wrong_entries import number
 from gradcheck.result import Result
 from gradcheck.run.journal import Record, read_journal, skipped_message
 from gradcheck.run.plan import plan

@@ -20,8 +20,6 @@ from rich.text import Text
 
 from gradcheck.report.plain import color_of
 from gradcheck.report.result_text import (
-    ALL_ENTRIES,
-    ENTRIES_SHOWN,
     by_cause,
     by_file,
     counts_of,
@@ -30,6 +28,7 @@ from gradcheck.report.result_text import (
     place,
     summary,
 )
+from gradcheck.report.wrong_entries import ALL_ENTRIES, ENTRIES_SHOWN
 from gradcheck.result import Result, Status
 from gradcheck.support.display_paths import shown_path
 from gradcheck.support.escape import one_line

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from gradcheck.report.result_text import number, worst_first
+from gradcheck.report.wrong_entries import number, worst_first
 from gradcheck.result import GradientSummary, Index, StepScan, WrongEntry, absolute_error, element
 
 MOST_CELLS = 40

@@ -11,7 +11,6 @@ from gradcheck.report.drawings import CELL, FRAME, heat_maps, plot
 from gradcheck.report.page import templates
 from gradcheck.report.record import Report
 from gradcheck.report.result_text import (
-    ENTRIES_SHOWN,
     again,
     by_cause,
     by_file,
@@ -21,13 +20,12 @@ from gradcheck.report.result_text import (
     further_lines,
     labelled_causes,
     marks,
-    number,
     place,
     shown_line,
     summary,
     window,
-    worst_first,
 )
+from gradcheck.report.wrong_entries import ENTRIES_SHOWN, number, worst_first
 from gradcheck.result import Diagnosis, GradientSummary, Result
 from gradcheck.support.display_paths import shown_path
 from gradcheck.support.escape import one_line, safe

@@ -9,16 +9,8 @@ from contextlib import contextmanager
 
 import click
 
-from gradcheck.report.result_text import (
-    ALL_ENTRIES,
-    ENTRIES_SHOWN,
-    failure_block,
-    key_of,
-    marks,
-    place,
-    summary,
-    worst_first,
-)
+from gradcheck.report.result_text import failure_block, key_of, marks, place, summary
+from gradcheck.report.wrong_entries import ALL_ENTRIES, ENTRIES_SHOWN, worst_first
 from gradcheck.result import Result, Status, element
 from gradcheck.support.display_paths import count
 from gradcheck.support.escape import one_line, safe

@@ -12,14 +12,12 @@ from itertools import groupby
 from pathlib import Path
 
 from gradcheck.codes import is_cause
-from gradcheck.result import Diagnosis, GradientSummary, Result, Status, StepScan, WrongEntry
+from gradcheck.report.wrong_entries import ENTRIES_SHOWN, number, wrong_entry_lines
+from gradcheck.result import Diagnosis, GradientSummary, Result, Status, StepScan
 from gradcheck.support.display_paths import shown_path
 from gradcheck.support.escape import escape, one_line, safe
 from gradcheck.support.resources import bundled_specs
 
-ENTRIES_SHOWN = 5
-ALL_ENTRIES = 1_000_000
-"""Wrong entries that ``-v`` shows: more than a result lists."""
 OUTPUT_LINES_SHOWN = 15
 LABELS = {"GC120": "kink", "GC125": "also"}
 """Labels of certain findings that are not contracts: a kink, and a second backward that never
@@ -35,19 +33,9 @@ def place(result: Result) -> str:
     return f"{shown_path(result.path)}:{result.line}:{result.column}"
 
 
-def number(value: float) -> str:
-    """A derivative's value, to 8 digits."""
-    return f"{value + 0.0:.8g}"  # no -0
-
-
 def marks(gradient: GradientSummary) -> list[str]:
     """The marks of a verdict in one pair of brackets; empty if it has none."""
     return [f"[{one_line(', '.join(gradient.marks))}]"] if gradient.marks else []
-
-
-def worst_first(entries: Iterable[WrongEntry]) -> list[WrongEntry]:
-    """The entries, those with most of the error first: a tiny one may be off by twice itself."""
-    return sorted(entries, key=lambda entry: -entry.error)
 
 
 def gradient_lines(
@@ -62,7 +50,7 @@ def gradient_lines(
         said: lines above; a diagnosis that is in one of them is not repeated.
         width: of the screen; the table of entries and the excerpts keep to it.
     """
-    lines = entry_table(gradient, width, shown)
+    lines = wrong_entry_lines(gradient, width, shown)
     for label, cause in labelled_causes(gradient, said):
         if label:
             lines.append(f"{label}: {cause.text}")
@@ -99,38 +87,6 @@ def explaining(gradient: GradientSummary) -> list[str]:
     """The command that explains the diagnoses; none for a kink, or without a diagnosis."""
     codes = " ".join(dict.fromkeys(found.code for found in gradient.diagnosis))
     return [f"gradcheck explain {codes}"] if codes and gradient.verdict is not Status.KINK else []
-
-
-def entry_table(gradient: GradientSummary, width: int, shown: int) -> list[str]:
-    """The worst wrong entries: analytic, numeric with its error bound, and the relative error.
-
-    A table, or two lines for each entry if the table is wider than `width`.
-    """
-    entries = worst_first(gradient.wrong)[:shown]
-    if not entries:
-        return []
-    rows = [("", "analytic", "numeric ± bound", "rel. error")]
-    for entry in entries:
-        numeric = f"{number(entry.numeric)} ± {entry.error_bound:.0e}"
-        relative = f"{entry.relative_error:.1e}"
-        rows.append((entry.derivative, number(entry.analytic), numeric, relative))
-    names, analytic, numerics, _ = (max(map(len, column)) for column in zip(*rows, strict=True))
-    lines = [f"  {a:<{names}}  {b:<{analytic}}  {c:<{numerics}}  {d}" for a, b, c, d in rows]
-    for mark in (f"  ◀ worst: off by {entries[0].error:.2g}", "  ◀ worst", ""):
-        if len(lines[1] + mark) <= width:
-            lines[1] += mark
-            break
-    if max(map(len, lines)) > width:
-        lines = []
-        for name, claimed, numeric, relative in rows[1:]:
-            lines += [f"  {name}", f"    analytic {claimed}"]
-            lines.append(f"    numeric {numeric}, rel. error {relative}")
-
-    elements = {(entry.input, entry.index) for entry in entries}
-    more = sum(wrong for wrong, _ in gradient.wrong_counts.values()) - len(elements)
-    if more > 0:
-        lines.append(f"  … and {'' if gradient.exhaustive else 'at least '}{more} more")
-    return lines
 
 
 def step_lines(scan: StepScan) -> list[str]:

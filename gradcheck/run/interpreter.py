@@ -7,7 +7,7 @@ import os
 import sys
 from importlib.util import find_spec
 
-from gradcheck.backends.base import without_our_paths
+from gradcheck.support.variables import without_our_paths
 
 EXECUTE = "gradcheck.case.execute:execute"
 """The function that runs a case, as ``module:function``."""

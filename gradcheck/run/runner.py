@@ -20,9 +20,10 @@ import psutil
 from gradcheck.case.case import Case
 from gradcheck.result import Result, Status
 from gradcheck.run.answer import Outcome, Stopped, how_it_ended, result_of
-from gradcheck.run.interpreter import EXECUTE, READY, START, START_LIMIT, environment, python
+from gradcheck.run.interpreter import EXECUTE, READY, START, START_LIMIT
 from gradcheck.run.memory_used import memory_of
 from gradcheck.run.ordering import Executor
+from gradcheck.run.server_process import ServerKind, take_process
 from gradcheck.support.user_error import UserError
 
 OUTPUT_KEPT = 16_000
@@ -54,29 +55,16 @@ class ServerLostError(Exception):
 class Server:
     """A server process (`run.server`), which runs one case at a time, or with ``spawn`` one only.
 
-    It ends when its connection is closed, also because this process has ended. It finds modules
-    where this process does; another `interpreter` has other packages.
+    It ends when its connection is closed, also because this process has ended.
 
     Raises:
         ServerLostError: it ended before it was ready.
         TimeoutError: it was not ready after `START_LIMIT` seconds.
     """
 
-    def __init__(self, execute: str, backend: str, interpreter: str, start: str) -> None:
-        self.start = start
-        self.log = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `end`
-        self.connection, theirs = socket.socketpair()
-        with theirs:
-            command = [*python("gradcheck.run.server", interpreter), execute, backend, start]
-            self.process = subprocess.Popen(
-                [*command, str(theirs.fileno())],
-                stdin=subprocess.DEVNULL,
-                stdout=self.log,
-                stderr=self.log,
-                pass_fds=[theirs.fileno()],
-                env=environment(interpreter),
-                start_new_session=True,
-            )
+    def __init__(self, kind: ServerKind) -> None:
+        self.start = kind.start
+        self.process, self.connection, self.log = take_process(kind)
         if self.receive(START_LIMIT) != READY:
             self.end(patience=0)
             raise TimeoutError(f"the server process was not ready after {START_LIMIT:g} s")
@@ -201,8 +189,7 @@ class Runner(Executor):
         Case.model_rebuild()  # before threads use it: pydantic 2.11 lets several build it at once
         self.threads = ThreadPoolExecutor(slots, thread_name_prefix="gradcheck")
         self.servers: list[Server] = []
-        self.idle: dict[tuple[str, str], list[Server]] = {}
-        """Idle servers, by backend and interpreter."""
+        self.idle: dict[ServerKind, list[Server]] = {}
         self.lock = threading.Lock()
 
     def __enter__(self) -> Runner:
@@ -250,10 +237,11 @@ class Runner(Executor):
 
         Raises RunnerError: no server starts, or the run is over.
         """
+        kind = ServerKind(self.execute, case.backend, case.interpreter, self.start)
         with self.lock:
-            idle = self.idle.setdefault((case.backend, case.interpreter), [])
+            idle = self.idle.setdefault(kind, [])
             server = idle.pop() if idle else None
-        server = server or self.start_server(case.backend, case.interpreter)
+        server = server or self.start_server(kind)
         try:
             result = result_of(case, server.run(case))
         except ServerLostError as lost:
@@ -262,13 +250,14 @@ class Runner(Executor):
             idle.append(server)
         return result
 
-    def start_server(self, backend: str, interpreter: str) -> Server:
+    def start_server(self, kind: ServerKind) -> Server:
         """Start a server. Raises RunnerError: it does not start, or the run is over."""
         if self.stopped:
             raise RunnerError("the run is over")
-        where = f"{backend} does not run in {interpreter}: " if interpreter else ""
+        there = kind.interpreter
+        where = f"{kind.backend} does not run in {there}: " if there else ""
         try:
-            server = Server(self.execute, backend, interpreter, self.start)
+            server = Server(kind)
         except TimeoutError as late:
             raise RunnerError(f"{where}{late}") from None
         except ServerLostError as lost:

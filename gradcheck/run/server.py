@@ -21,7 +21,7 @@ from gradcheck.support.signals import use_default_signals
 
 
 def main() -> None:
-    """Serve until the connection is closed.
+    """Serve until the connection is closed, then end at once: there is nothing to put away.
 
     ``sys.argv`` holds the function that runs a case, as ``module:function``; the backend; ``fork``
     or ``spawn``; and the descriptor of the connection. A request is a byte with three descriptors:
@@ -33,14 +33,13 @@ def main() -> None:
     connection = socket.socket(fileno=int(descriptor))
     function = prepare_process(execute, backend, warm_up=start == "fork")
     # A forked process shares memory pages until it writes to them, as a garbage collection would.
-    gc.collect()
     gc.freeze()
     children_end = signal_when_children_end()
     connection.sendall(READY)
     while True:
         message, files, _, _ = socket.recv_fds(connection, 1, 3)
         if not message:
-            return
+            os._exit(0)
         if not files:  # a signal for a case that has ended meanwhile
             continue
         pid = os.fork() if start == "fork" else 0

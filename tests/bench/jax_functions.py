@@ -1,12 +1,14 @@
 """The functions of tests/backends/jax/functions.py by gradcheck and by `jax.test_util.check_grads`.
 
 Each of them right, and with five mistakes, in double and single precision: verdicts, lines named, and seconds of this
-process. Needs JAX. ``--only NAME`` checks one of them, ``--checker NAME`` runs one of the two.
+process. Needs JAX. ``--only NAME`` checks one of them, ``--checker NAME`` runs one of the two, ``--json FILE`` writes
+the figures into a file.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import time
 import warnings
@@ -75,18 +77,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", choices=FUNCTIONS)
     parser.add_argument("--checker", choices=CHECKERS)
+    parser.add_argument("--json", type=Path, help="also write the figures to this file")
     options = parser.parse_args()
+    figures: dict[str, dict[str, Counter[str]]] = {}
     checkers = [options.checker] if options.checker else [*CHECKERS]
     jax.config.update("jax_enable_x64", True)
     warnings.simplefilter("ignore")
     for dtype in ("float64", "float32"):
-        total = {checker: Counter[str]() for checker in checkers}
+        figures[dtype] = total = {checker: Counter[str]() for checker in checkers}
         for name in [options.only] if options.only else FUNCTIONS:
             for checker, count in measured(name, dtype, checkers).items():
                 total[checker].update(count)
         for checker, count in total.items():
-            seconds = count.pop("seconds") / count["checks"]
+            seconds = count["seconds"] / count["checks"]
             print(f"{dtype} {checker}: {dict(count)}, {seconds:.2f} s of CPU a check", flush=True)
+    if options.json:
+        options.json.write_text(json.dumps(figures), encoding="utf-8")
 
 
 if __name__ == "__main__":

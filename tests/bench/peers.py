@@ -1,19 +1,19 @@
 """The same layers in torch, JAX, HIPS autograd and NumPy, by gradcheck and by each framework's own checker.
 
 Eight layers, each right and with four mistakes, in double and single precision, at the checkers' defaults. Needs torch,
-JAX and HIPS autograd in one environment; some two minutes. ``--write`` puts the table into docs/peers.md.
+JAX and HIPS autograd in one environment; some two minutes. ``--json FILE`` writes the figures into a file.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import tempfile
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,9 +25,6 @@ from autograd.test_util import check_grads as check_hips
 from jax.test_util import check_grads as check_jax
 
 import gradcheck
-
-PAGE = Path(__file__).parents[2] / "docs" / "peers.md"
-MARK = "<!-- the table of peers -->\n"
 
 
 class Layer(NamedTuple):
@@ -189,34 +186,31 @@ def measured(framework: str) -> dict[str, Counter[tuple[str, str]]]:
     return counts
 
 
-def table() -> str:
-    """The table, with what it was made of."""
+def figures() -> dict[str, Any]:
+    """What is counted, of each checker in each framework, and how many layers and mistakes there are."""
     wrong = sum(len(layer.mistakes) for layer in LAYERS.values())
-    head = f"| | {len(LAYERS)} right, float64, float32: accepted | {wrong} wrong: refused | a line is named |"
-    lines = [head, "|---|---|---|---|"]
+    checkers: dict[str, dict[str, list[int]]] = {}
     for framework in HEADS:
         for checker, row in measured(framework).items():
             label = f"{framework}: {checker}"
-            numbers = [f"{row[kind, 'float64']}, {row[kind, 'float32']}" for kind in ("right", "wrong")]
-            named = f"{row['line', 'float64']}, {row['line', 'float32']}" if checker == "gradcheck" else "none"
-            lines.append(f"| {label} | {' | '.join(numbers)} | {named} |")
-            print(lines[-1], flush=True)
-    packages = ", ".join(f"{name} {version(name)}" for name in ("torch", "jax", "autograd", "numpy"))
-    return "\n".join([*lines, "", f"One run; {packages}.", ""])
+            checkers[label] = {
+                kind: [row[kind, dtype] for dtype in ("float64", "float32")] for kind in ("right", "wrong", "line")
+            }
+            print(label, checkers[label], flush=True)
+    return {"layers": len(LAYERS), "mistakes": wrong, "checkers": checkers}
 
 
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--write", action="store_true", help="put the table into docs/peers.md")
-    is_written = arguments.parse_args().write
+    arguments.add_argument("--json", type=Path, help="also write the figures to this file")
+    file = arguments.parse_args().json
     warnings.simplefilter("ignore")
     jax.config.update("jax_enable_x64", True)
     with tempfile.TemporaryDirectory() as folder:
         sys.path.insert(0, folder)
-        text = table()
-    if is_written:
-        before, _, rest = PAGE.read_text(encoding="utf-8").partition(MARK)
-        PAGE.write_text(f"{before}{MARK}{text}<!-- / -->{rest.partition('<!-- / -->')[2]}", encoding="utf-8")
+        found = figures()
+    if file:
+        file.write_text(json.dumps(found), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -284,6 +284,7 @@ def test_new_without_inputs_writes_of_it_what_validates(gradcheck, objects, laye
         ("check objects:decorated -i x=2 --kwarg x=1", "'x' is an input as well as a keyword"),
         ("check objects:decorated -i x=2 --kwarg times=1 --call decorated(x)", "write the keywords in the call"),
         ("check objects:decorated -i x=2 --call decorated(x,FACTR)", "call: there is no 'FACTR'; did you mean FACTOR?"),
+        ("check objects:Assigned -i x=2 --call Assigned(x)", "is applied, not called: write Assigned.apply(…)"),
         ("new objects:decorated -i y=2", "forward has no argument 'y'"),
         ("new objects:decorated -i x=2 --call decorated(", "'(' was never closed"),
     ],

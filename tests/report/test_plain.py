@@ -15,8 +15,8 @@ from gradcheck.report.result_text import (
     folded,
     gradient_lines,
     summary,
-    worst_first,
 )
+from gradcheck.report.wrong_entries import worst_first
 from gradcheck.result import Diagnosis, GradientSummary, Result, Status, StepScan, WrongEntry
 from gradcheck.support.display_paths import shown_path
 from gradcheck.support.resources import bundled_specs

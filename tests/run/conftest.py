@@ -15,7 +15,7 @@ from cases import case_of
 
 from gradcheck.backends.base import missing
 from gradcheck.case.case import Case
-from gradcheck.run import runner as runner_module
+from gradcheck.run import server_process
 from gradcheck.run.interpreter import START
 from gradcheck.run.runner import Runner
 from gradcheck.spec.model import SpecFile
@@ -37,8 +37,8 @@ def make_case(script: str, id: str = "one", timeout: float = 60.0, path: str = "
 
 @pytest.fixture
 def real_servers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Servers are started as `gradcheck.run.runner` starts them: an interpreter each."""
-    monkeypatch.setattr(runner_module, "subprocess", subprocess)
+    """Servers are started as `gradcheck.run.server_process` starts them: an interpreter each."""
+    monkeypatch.setattr(server_process, "subprocess", subprocess)
 
 
 def is_gone(pid: int, patience: float = 20.0) -> bool:

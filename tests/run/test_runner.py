@@ -12,6 +12,7 @@ import pytest
 
 from gradcheck.result import Status
 from gradcheck.run import runner as runner_module
+from gradcheck.run import server_process
 from gradcheck.run.runner import Runner, RunnerError
 
 real_servers = pytest.mark.usefixtures("real_servers")
@@ -78,7 +79,7 @@ def test_a_server_that_cannot_start_says_why(case, start):
 )
 def test_a_server_that_does_not_become_ready_ends_the_run(case, monkeypatch, program, message):
     monkeypatch.setattr(runner_module, "START_LIMIT", 0.5)
-    monkeypatch.setattr(runner_module, "python", lambda module, interpreter: [sys.executable, "-c", program])
+    monkeypatch.setattr(server_process, "python", lambda module, interpreter: [sys.executable, "-c", program])
     with Runner(1) as runner, pytest.raises(RunnerError, match=message):
         runner.run(case("pass"))
 

@@ -1,0 +1,63 @@
+"""The table of wrong entries in a report: how many are shown, in which order, in which columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from gradcheck.result import GradientSummary, WrongEntry
+
+ENTRIES_SHOWN = 5
+ALL_ENTRIES = 1_000_000
+"""Wrong entries that ``-v`` shows: more than a result lists."""
+COLUMN_TITLES = ("", "analytic", "numeric ± bound", "rel. error")
+
+
+def wrong_entry_lines(gradient: GradientSummary, width: int, shown: int) -> list[str]:
+    """The worst wrong entries, `shown` of them, and how many more there are.
+
+    A table, or three lines for each entry if the table is wider than `width`.
+    """
+    entries = worst_first(gradient.wrong)[:shown]
+    if not entries:
+        return []
+    rows = [cells_of(entry) for entry in entries]
+    lines = table_lines(rows, entries[0].error, width) or separate_lines(rows)
+    elements = {(entry.input, entry.index) for entry in entries}
+    more = sum(wrong for wrong, _ in gradient.wrong_counts.values()) - len(elements)
+    if more > 0:
+        lines.append(f"  … and {'' if gradient.exhaustive else 'at least '}{more} more")
+    return lines
+
+
+def worst_first(entries: Iterable[WrongEntry]) -> list[WrongEntry]:
+    """The entries, those with most of the error first: a tiny one may be off by twice itself."""
+    return sorted(entries, key=lambda entry: -entry.error)
+
+
+def number(value: float) -> str:
+    """A derivative's value, to 8 digits."""
+    return f"{value + 0.0:.8g}"  # no -0
+
+
+def cells_of(entry: WrongEntry) -> tuple[str, ...]:
+    """The columns of an entry, in the order of `COLUMN_TITLES`."""
+    numeric = f"{number(entry.numeric)} ± {entry.error_bound:.0e}"
+    return entry.derivative, number(entry.analytic), numeric, f"{entry.relative_error:.1e}"
+
+
+def table_lines(rows: Sequence[tuple[str, ...]], worst: float, width: int) -> list[str]:
+    """A line for each row, the first with its error `worst`; none if one is wider than `width`."""
+    table = [COLUMN_TITLES, *rows]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    lines = ["  " + "  ".join(map(str.ljust, row, widths)).rstrip() for row in table]
+    if max(map(len, lines)) > width:
+        return []
+    marks = (f"  ◀ worst: off by {worst:.2g}", "  ◀ worst")
+    lines[1] += next((mark for mark in marks if len(lines[1] + mark) <= width), "")
+    return lines
+
+
+def separate_lines(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    """Three lines for each row."""
+    form = "  {}\n    analytic {}\n    numeric {}, rel. error {}"
+    return "\n".join(form.format(*row) for row in rows).split("\n")

@@ -1,0 +1,73 @@
+"""The processes of servers, before they are ready; one may be started before the command is known
+in full. Loads nothing that takes long.
+"""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import tempfile
+from contextlib import suppress
+from typing import IO, NamedTuple
+
+from gradcheck.run.interpreter import EXECUTE, START, environment, python
+
+
+class ServerKind(NamedTuple):
+    """What a server can run."""
+
+    execute: str
+    """The function that runs a case, as ``module:function``."""
+    backend: str
+    interpreter: str
+    """The path of the interpreter; empty for this one."""
+    start: str
+    """How the process of a case is made, see `run.interpreter.START`."""
+
+
+class ServerProcess(NamedTuple):
+    """A process that will be a server, the connection to it, and the file that it prints into."""
+
+    process: subprocess.Popen[bytes]
+    connection: socket.socket
+    log: IO[bytes]
+
+
+USUAL_SERVER = ServerKind(EXECUTE, "numpy", "", START)
+_started: list[ServerProcess] = []
+"""The server that was started ahead, until it is taken."""
+
+
+def start_ahead() -> None:
+    """Start the usual server, so that it imports its modules while this process does.
+
+    An unused one ends with this process.
+    """
+    with suppress(OSError):  # reported when the server is needed
+        _started.append(start_process(USUAL_SERVER))
+
+
+def take_process(kind: ServerKind) -> ServerProcess:
+    """Return a process of a server, which may have been started ahead."""
+    return _started.pop() if _started and kind == USUAL_SERVER else start_process(kind)
+
+
+def start_process(kind: ServerKind) -> ServerProcess:
+    """Start the process of a server.
+
+    It finds modules where this process does; another `interpreter` has other packages.
+    """
+    log = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `Server.end`
+    connection, theirs = socket.socketpair()
+    with theirs:
+        command = [*python("gradcheck.run.server", kind.interpreter), kind.execute, kind.backend]
+        process = subprocess.Popen(
+            [*command, kind.start, str(theirs.fileno())],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            pass_fds=[theirs.fileno()],
+            env=environment(kind.interpreter),
+            start_new_session=True,
+        )
+    return ServerProcess(process, connection, log)
