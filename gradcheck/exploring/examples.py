@@ -260,9 +260,11 @@ def is_drawn(spec: Input) -> bool:
 
 
 def given_input(spec: Input, values: NumpyArray) -> Input:
-    """Return an input with its elements."""
+    """Return an input with its elements, unless these are those of another one."""
     given = {"shape": None, "values": nested_tuples(values.tolist())}
-    if not values.size:
+    if spec.alias_of:
+        del given["values"]
+    elif not values.size:
         given = {"shape": values.shape}
     fixed = {"range": None, "below": None, "dtype_written": True, "layout_written": True}
     return spec.model_copy(update={**given, **fixed})
@@ -271,16 +273,3 @@ def given_input(spec: Input, values: NumpyArray) -> Input:
 def nested_tuples(value: Any) -> Any:
     """Return nested lists as the tuples that the model has."""
     return tuple(map(nested_tuples, value)) if isinstance(value, list) else value
-
-
-def example_input(spec: Input, values: NumpyArray) -> dict[str, Any]:
-    """Return an input of an example as a scenario has it."""
-    written: dict[str, Any] = {"layout": {"aliased": spec.alias_of}}
-    if not spec.alias_of:
-        written = {"values": values.tolist()} if values.size else {"shape": list(values.shape)}
-        usual = {"dtype": "float64", "layout": "contiguous"}
-        given = {"dtype": str(spec.dtype), "layout": str(spec.layout)}
-        written |= {key: value for key, value in given.items() if value != usual[key]}
-    if spec.stop_gradient:
-        written["stop_gradient"] = True
-    return written
