@@ -56,7 +56,7 @@ class SearchSettings:
     dtypes: Sequence[str] = ("float64", "float32")
     """The dtypes of floating inputs that name none."""
     layouts: Sequence[str] = get_args(Layout)
-    """The layouts of inputs with several axes; with a single layout, no two inputs share memory."""
+    """The layouts of inputs with several axes."""
     on_example: Callable[[Search], None] = lambda search: None
     """Called with the search after every example."""
 
@@ -121,7 +121,7 @@ def weight(example: Example) -> tuple[Any, ...]:
         sum(a.size for a in values),
         sum(recipe.sizes.values()),
         recipe.dtype != "float64",
-        sum(layout != "contiguous" for layout in recipe.layouts.values()) + len(recipe.aliases),
+        sum(layout != "contiguous" for layout in recipe.layouts.values()),
         sum(kinds.index(kind) for kind in recipe.kinds.values()),
         sum(len(f"{abs(v):.17g}") for a in values for v in a.real.ravel()),
     )
@@ -230,11 +230,10 @@ def simplify_numbers(search: Search) -> None:
 
 
 def is_rounded(spec: Input) -> bool:
-    """Whether an input's numbers may be changed: they are drawn, and its memory is not shared."""
-    return is_drawn(spec) and is_floating(spec) and not spec.alias_of
+    """Whether an input's numbers may be changed: they are drawn."""
+    return is_drawn(spec) and is_floating(spec)
 
 
 def with_values(example: Example, name: str, values: NumpyArray) -> Example:
-    """Return the example with other values of one input, and of those in its memory."""
-    sharing = [other for other, of in example.recipe.aliases.items() if of == name]
-    return replace(example, values={**example.values, **dict.fromkeys([name, *sharing], values)})
+    """Return the example with other values of one input."""
+    return replace(example, values={**example.values, name: values})
