@@ -373,7 +373,7 @@ def where_apart(name: str, first: Array, other: Array, rank: int) -> str:
 class FunctionOfWorld(TensorFunction):
     """The function of the inputs of a world that calls the layer on all ranks."""
 
-    closes_over = False
+    knows_leaves = True
     layers_by_name = True
     between: Sequence[Diagnosis] = ()
     """A mistake at a collective that explains all that is wrong, once it was found."""
