@@ -31,7 +31,7 @@ def says_what_is_wrong(code: str) -> bool:
 
 def is_cause(code: str) -> bool:
     """Whether a code is of a cause, which explains the numbers."""
-    return "GC101" <= code < "GC131" or "GC151" <= code <= "GC153"
+    return "GC101" <= code < "GC131" or "GC151" <= code <= "GC152"
 
 
 CODES: dict[str, Code] = {
@@ -392,18 +392,6 @@ CODES: dict[str, Code] = {
         "input partial, if the trainer sums its gradient later.",
         "y = x (on all ranks)      wrong: return dy      right: dx = dy.clone(); "
         "dist.all_reduce(dx); return dx",
-    ),
-    "GC153": Code(
-        "right under another declaration",
-        "Whether a gradient is right in a world depends on what Tensors stand for: the same code "
-        "is right for an "
-        "output that all ranks have, and wrong for one of which each rank's part counts in the "
-        "loss.",
-        "The check passes with the declaration that the message names.",
-        "Declare what is meant (`ranks: replicated`, `outputs: {ranks: replicated}`), or change "
-        "backward.",
-        "y = all_gather(x), own slice of dy      right if y is replicated; if it is split, "
-        "reduce-scatter dy",
     ),
     "GC161": Code(
         "ranks disagree on a replicated output",

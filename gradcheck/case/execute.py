@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -211,7 +211,7 @@ class Run:
             left = [*left_by(self.namespace, self.given, self.backend)]
             paddle.disable_static()
             if not has_drawn(paddle, self.case.seed):  # random numbers are others on other backends
-                self.values = tuple(value_of(name, self.on_host(value)) for name, value in left)
+                self.keep_values(left)
         return found
 
     def run_and_check(self, layer: ScenarioLayer) -> tuple[list[Finding], GradientSummary | None]:
@@ -244,7 +244,7 @@ class Run:
                 named = [*zip(output_names(len(outputs)), outputs, strict=True)]
                 for name, gradient in self.gradients.items():
                     named.append((f"gradient of {name}", gradient))
-                self.values = tuple(value_of(name, self.on_host(value)) for name, value in named)
+                self.keep_values(named)
         if found or self.expect.raises:
             return found
         for name, expected in self.expect.grads.items():
@@ -252,6 +252,10 @@ class Run:
             if text:
                 found.append(Finding(Status.FAIL, f"gradient of {name}: {text}"))
         return [*found, *self.check_values(), *self.check_calls()]
+
+    def keep_values(self, named: Iterable[tuple[str, Any]]) -> None:
+        """Keep values for the comparison with those of other backends."""
+        self.values = tuple(value_of(name, self.on_host(value)) for name, value in named)
 
     @contextmanager
     def expected_exception(self) -> Iterator[list[Finding]]:

@@ -124,8 +124,8 @@ class TensorFunction:
             is not given.
     """
 
-    closes_over = True
-    """Whether leaves that the call reads besides its inputs can be perturbed like inputs."""
+    knows_leaves = False
+    """Whether the leaves that the call reads are among the inputs, or are not to be."""
     layers_by_name = False
     """Whether layers of the same name are one."""
     expects_backward = True
@@ -150,7 +150,6 @@ class TensorFunction:
         self.closed_over: dict[str, Tensor] = {}
         """Leaves that need a gradient and that the call reads besides its inputs: once known, they
         are inputs too."""
-        self.knows_leaves = not self.closes_over
         self.held: Sequence[Tensor] = ()
         """The leaves, and others whose gradients a release may add to."""
         self.originals: dict[str, Tensor] = {}

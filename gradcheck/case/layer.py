@@ -146,9 +146,7 @@ class ScenarioLayer(TensorFunction):
         """Return the call of an operation of Paddle, or of one that an installed package adds."""
         if layer.op in OPERATIONS:
             return f"paddle.{layer.op}({arguments})"
-        place = installed_operations().get(layer.op)
-        if place is None:  # no spec file gets here
-            raise ValueError(f"not a layer, nor an operation that may be named: {layer!r}")
+        place = installed_operations()[layer.op]  # the model knows no others
         namespace[layer.name] = named_in(self.import_module(place), place)
         return f"{layer.name}({arguments})"
 
@@ -267,11 +265,11 @@ class ScenarioLayer(TensorFunction):
         returned = self.namespace["out"] = self.backend.call(self.call, inputs)
         self.documented_outputs = self.outputs(returned)
         ends = [t for t in self.documented_outputs if self.backend.needs_gradient(t)]
-        starts: list[Tensor | None] = [None] * len(ends)
-        if ends and cotangent is not None:
-            array = self.backend.array(ends[0])
-            given = fitting_cotangent(cotangent, array.shape)
-            starts[0] = self.backend.tensor(given, array.dtype.name, stop_gradient=True)
         if ends:
+            starts: list[Tensor | None] = [None] * len(ends)
+            if cotangent is not None:
+                array = self.backend.array(ends[0])
+                given = fitting_cotangent(cotangent, array.shape)
+                starts[0] = self.backend.tensor(given, array.dtype.name, stop_gradient=True)
             self.backend.backward(ends, starts)
         return {name: tensor.grad for name, tensor in inputs.items()}

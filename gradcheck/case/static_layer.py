@@ -57,7 +57,7 @@ class Program(NamedTuple):
 class StaticLayer(ScenarioLayer):
     """The layer in static mode, its gradients those that ``paddle.static.gradients`` gives."""
 
-    closes_over = False
+    knows_leaves = True
     default_call = "paddle.static.nn.static_pylayer(forward_fn, [{inputs}], backward_fn)"
 
     def load_call(self, case: Case) -> tuple[Call, list[NamespaceCall]]:
@@ -206,7 +206,7 @@ class StaticLayer(ScenarioLayer):
 class EagerStaticLayer(ScenarioLayer):
     """The functions of a static layer, called as those of a PyLayer: they can be recorded."""
 
-    closes_over = False
+    knows_leaves = True
     default_call = StaticLayer.default_call
 
     def called(self, tensors: dict[str, Tensor]) -> Any:

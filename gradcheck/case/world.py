@@ -8,16 +8,16 @@ derivative. A replicated output counts once in the loss, and every rank gets its
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import compress
 from typing import Any
 
 import numpy as np
 
 from gradcheck.backends.base import Array, Backend, Cotangents, Tensor
-from gradcheck.case.function import Call, gradients_of, map_present, output_names, with_gaps
+from gradcheck.case.function import Call, gradients_of, map_present, with_gaps
 from gradcheck.case.layer_calls import LayerCalls, Way
 from gradcheck.case.observe import starts_for, tensors_in
 from gradcheck.spec.containers import map_leaves
@@ -67,14 +67,6 @@ def without_marks(
     return map_leaves(name, value, leaf)
 
 
-OTHER_WORDS: Mapping[Placement, Sequence[Placement]] = {
-    "split": ("replicated",),
-    "replicated": ("partial", "split"),
-    "partial": ("replicated",),
-}
-"""The other words for an input, with a gradient of the same kind."""
-
-
 @dataclass(frozen=True)
 class Declared:
     """A world, and what the Tensors of a layer stand for in it.
@@ -112,22 +104,6 @@ class Declared:
                 f"but the layer returns {count}"
             )
         return list(self.outputs)
-
-    def neighbours(self, names: Sequence[str], count: int) -> Iterator[tuple[Declared, str, str]]:
-        """Declarations that differ in one word, that word's text, and its input; empty for outputs.
-
-        Args:
-            names: of the inputs.
-            count: of the outputs.
-        """
-        for k, name in enumerate(output_names(count)):
-            words = self.of_outputs(count)
-            words[k] = "replicated" if words[k] == "split" else "split"
-            yield replace(self, outputs=tuple(words)), f"{name} is {words[k]}", ""
-        for name in names:
-            for word in OTHER_WORDS[self.of_input(name)]:
-                inputs = {**self.inputs, name: word}
-                yield replace(self, inputs=inputs), f"{name} is {word}", name
 
 
 class OnRank:

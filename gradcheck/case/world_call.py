@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain
@@ -18,17 +18,14 @@ import numpy as np
 from gradcheck.backends.base import Array, Backend, Cotangents, Tensor, is_differentiable
 from gradcheck.case.broken_contracts import Broken
 from gradcheck.case.function import Call, NamespaceCall, TensorFunction, map_present, output_names
-from gradcheck.case.gradient_check import checked
 from gradcheck.case.layer import ScenarioLayer
 from gradcheck.case.layer_calls import LayerCalls
 from gradcheck.case.user_code import module_anew, module_of_reference
 from gradcheck.case.world import Declared, OnRank, WorldOutput
 from gradcheck.causes.between_ranks import WorldGradient, backward_of, between_ranks
-from gradcheck.causes.entries import far_off
 from gradcheck.checking.contracts import same
 from gradcheck.checking.problem import Problem
 from gradcheck.checking.tape import Tape
-from gradcheck.checking.verdict import Check
 from gradcheck.codes import is_cause, is_contract
 from gradcheck.result import Diagnosis, GradientSummary, Status, element
 from gradcheck.spec.model import LayerRef, size_of
@@ -70,7 +67,6 @@ class WorldCall:
         leaf: Callable[[str, Array, bool], Tensor] | None = None,
     ) -> None:
         self.backend, self.declared, self.size = backend, declared, declared.size
-        self.makers = call, leaf
         make = leaf or (lambda name, array, stop: backend.leaf(array, stop))
         self.raised: Exception | None = None
         """The last backward's error, of which Paddle keeps a text."""
@@ -377,7 +373,7 @@ def where_apart(name: str, first: Array, other: Array, rank: int) -> str:
 class FunctionOfWorld(TensorFunction):
     """The function of the inputs of a world that calls the layer on all ranks."""
 
-    closes_over = False
+    knows_leaves = True
     layers_by_name = True
     between: Sequence[Diagnosis] = ()
     """A mistake at a collective that explains all that is wrong, once it was found."""
@@ -480,50 +476,7 @@ class FunctionOfWorld(TensorFunction):
                 diagnosis = diagnosis.model_copy(update=where)
             if is_contract(diagnosis.code) or not between:
                 kept.append(diagnosis)
-        return whole.model_copy(update={"diagnosis": (*kept, *between, *self.right_if())})
-
-    def right_if(self) -> list[Diagnosis]:
-        """The declarations, different in one word, under which the same gradient is right."""
-        if isinstance(self.twin, FunctionOfWorld):
-            return self.twin.right_if()
-        world = self.world
-        declared, right = world.declared, list[str]()
-        for changed, text, name in declared.neighbours(list(self.arrays), len(world.outputs)):
-            arrays = dict(self.arrays)
-            if name and declared.of_input(name) == "split":
-                arrays[name] = arrays[name][0]
-            elif name and changed.of_input(name) == "split":
-                arrays[name] = np.stack([arrays[name]] * declared.size)
-            with suppress(Exception):  # it may take no such values
-                call = WorldCall(world.backend, changed, *world.makers)
-                with closing(call.ranks):
-                    other = FunctionOfWorld(
-                        world.backend, call, arrays, self.dtypes, list(self.stopped)
-                    )
-                    if is_right(other.problem(), call) and not other.first_call.unchecked:
-                        right.append(text)
-        if not right:
-            return []
-        return [Diagnosis.of("GC153", f"this backward is right if {', or if '.join(right)}")]
-
-
-def is_right(problem: Problem, call: WorldCall) -> bool:
-    """Whether a gradient check passes, and ranks agree.
-
-    Most do not, which two gradients next to the tape's show.
-    """
-    with np.errstate(all="ignore"):
-        with suppress(Exception):
-            prober = Check(problem, 0, 0.0, False, "strict").prober
-            # in the first, which looks for casts, ranks are not held against each other
-            for _ in range(2):
-                cotangent, claimed = prober.claimed()
-                taped = prober.point.by_tape(cotangent) if prober.point.witnessed else claimed
-                pairs = zip(claimed, taped, strict=True)
-                if call.broken or any(bool(far_off(c, t).any()) for c, t in pairs):
-                    return False
-        passes = checked(problem, 0, 0.0, False, "strict")[1].verdict is Status.PASS
-        return passes and not call.broken
+        return whole.model_copy(update={"diagnosis": (*kept, *between)})
 
 
 class WorldLayer(FunctionOfWorld, ScenarioLayer):

@@ -35,7 +35,6 @@ from gradcheck.exploring.example_search import (
 from gradcheck.exploring.examples import (
     Example,
     case_of_example,
-    example_input,
     inputs_of,
     is_drawn,
     letters_of,
@@ -44,7 +43,13 @@ from gradcheck.result import Status
 from gradcheck.run.plan import plan
 from gradcheck.run.select import select_ids
 from gradcheck.spec.containers import in_variables
-from gradcheck.spec.draft import flow_yaml, qualified_reference, read_draft, spec_text
+from gradcheck.spec.draft import (
+    flow_yaml,
+    qualified_reference,
+    read_draft,
+    spec_text,
+    written_input,
+)
 from gradcheck.spec.input_words import InputWordError, inputs_of_words
 from gradcheck.spec.literals import DType
 from gradcheck.spec.model import Scenario
@@ -122,11 +127,12 @@ def explore(**given: Any) -> None:
     if asked.scenario is not None or parse_target(asked.named.reference).is_place:
         case = case_in_file(asked)
         smallest = explored_case(asked, case)
+        example = case_of_example(case, smallest)
         for name, spec in smallest.inputs.items():
             if is_drawn(spec):
-                written = flow_yaml(example_input(spec, smallest.values[name]))
+                written = flow_yaml(written_input(example.scenario.inputs[name]))
                 click.echo(safe(f"  {name}: {written}"))
-        raise SystemExit(show_case(asked, case_of_example(case, smallest)))
+        raise SystemExit(show_case(asked, example))
     reference = qualified_reference(asked.named.reference)
     file = None if asked.save is None else new_spec("--save", asked.save)
     keys = scenario_to_explore(asked.named, reference, asked.backend)
@@ -135,9 +141,10 @@ def explore(**given: Any) -> None:
     places = chosen_backends([asked.backend], specs=[spec_file])
     case = plan([spec_file], list(places), places, seed=asked.seed)[0]
     smallest = explored_case(asked, case)
-    status = show_case(asked, case_of_example(case, smallest))
+    example = case_of_example(case, smallest)
+    status = show_case(asked, example)
     del keys["sizes"]
-    inputs = {n: example_input(spec, smallest.values[n]) for n, spec in smallest.inputs.items()}
+    inputs = {name: written_input(spec) for name, spec in example.scenario.inputs.items()}
     title = f"Found by gradcheck explore, seed {asked.seed}: {smallest}"
     keys = {"id": keys["id"], "title": title, **keys, "inputs": in_variables(inputs)}
     text = spec_text(keys, framework)

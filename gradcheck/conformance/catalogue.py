@@ -55,12 +55,6 @@ class Sentence(_Strict):
     reason: str = ""
     """Why no rule asserts it."""
 
-    @model_validator(mode="after")
-    def _rules_or_reason(self) -> Sentence:
-        if bool(self.rules) is bool(self.reason):
-            raise ValueError(f"write the rules or a reason, one of the two: {self.quote}")
-        return self
-
 
 class Document(_Strict):
     """A file of the catalogue: the rules of one document."""
@@ -80,15 +74,6 @@ class Document(_Strict):
     def _hand_class_on(cls, data: dict[str, Any]) -> dict[str, Any]:
         rules = [{"class": data.get("class"), **rule} for rule in data.get("rules", ())]
         return {**data, "rules": rules}
-
-    @model_validator(mode="after")
-    def _texts(self) -> Document:
-        for rule in self.rules:
-            if bool(rule.quote) is not bool(self.url):
-                raise ValueError(f"{rule.id}: a rule of a page has a quote, no other rule has one")
-            if rule.class_ == "decided" and not (rule.decided and rule.against):
-                raise ValueError(f"{rule.id}: a decision has `decided` and `against`")
-        return self
 
 
 @functools.cache

@@ -71,10 +71,6 @@ class ReleaseFile(Format):
         description="Scenarios that ran and hold. A scenario in neither list was not run.",
     )
 
-    def has_run(self, scenario: str) -> bool:
-        """Whether the release was run on a scenario."""
-        return scenario in self.deviates or scenario in self.holds_set
-
     @functools.cached_property
     def holds_set(self) -> frozenset[str]:
         """The scenarios that hold, to look up."""

@@ -35,9 +35,8 @@ def input_arrays(case: Case) -> Iterator[tuple[str, Any, str, bool]]:
     random = np.random.default_rng(case.seed)
     for name, written in case.scenario.inputs.items():
         spec = written.at(case.variables)
-        dtype = spec.dtype if spec.dtype_written else case.parameters.get("dtype", spec.dtype)
-        array = make_input(spec, dtype, random, Path(case.scenario.path).parent)
-        yield name, array, dtype, spec.stop_gradient
+        array = make_input(spec, spec.dtype, random, Path(case.scenario.path).parent)
+        yield name, array, spec.dtype, spec.stop_gradient
 
 
 def layer_call(scenario: Scenario) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 from gradcheck.case.input_arrays import make_input
 from gradcheck.checking.precision import SMALLEST, NumpyArray
 from gradcheck.spec.literals import Layout
-from gradcheck.spec.model import Aliased, Input
+from gradcheck.spec.model import Input
 
 if TYPE_CHECKING:
     from gradcheck.case.case import Case
@@ -36,8 +36,6 @@ class Recipe:
     """The memory layout of each input that has several axes."""
     seed: int = 0
     """The seed of the values."""
-    aliases: Mapping[str, str] = field(default_factory=dict)
-    """For each input that shares memory: the earlier input that it shares it with."""
 
 
 @dataclass(frozen=True)
@@ -53,18 +51,15 @@ class Example:
     @property
     def numbers(self) -> int:
         """The count of its numbers."""
-        return sum(
-            self.values[name].size for name, spec in self.inputs.items() if not spec.alias_of
-        )
+        return sum(values.size for values in self.values.values())
 
     def __str__(self) -> str:
-        inputs = self.inputs.items()
-        dtypes = {str(spec.dtype) for _, spec in inputs if is_floating(spec)}
-        layouts = {str(spec.layout) for _, spec in inputs if not spec.alias_of} - {"contiguous"}
+        inputs = self.inputs.values()
+        dtypes = {str(spec.dtype) for spec in inputs if is_floating(spec)}
+        layouts = {str(spec.layout) for spec in inputs} - {"contiguous"}
         kinds = [f"{name} {kind}" for name, kind in self.recipe.kinds.items() if kind != "normal"]
-        aliases = [f"{name} in the memory of {of}" for name, of in self.recipe.aliases.items()]
         sizes = [f"{letter} = {size}" for letter, size in self.recipe.sizes.items()]
-        return ", ".join([*sizes, *sorted(dtypes), *sorted(layouts), *kinds, *aliases])
+        return ", ".join([*sizes, *sorted(dtypes), *sorted(layouts), *kinds])
 
 
 # --------------------------------------------------------------------------- values
@@ -169,10 +164,7 @@ def build(inputs: Inputs, recipe: Recipe) -> Example:
         layout = recipe.layouts.get(name, "contiguous")
         spec = written.at({**sizes, "dtype": recipe.dtype, "layout": layout})
         array = values_of(spec, recipe.kinds.get(name, "normal"), random)
-        if other := recipe.aliases.get(name):
-            spec = specs[other].model_copy(update={"layout": Aliased(aliased=other)})
-            array = values[other]
-        elif spec.layout == "expanded" and len(array):
+        if spec.layout == "expanded" and len(array):
             array = array[:1].repeat(len(array), 0)
         specs[name], values[name] = spec, array
     return Example(replace(recipe, sizes=sizes), specs, values)
@@ -189,7 +181,7 @@ def drawn(inputs: Inputs, dtypes: Sequence[str], layouts: Sequence[str] = get_ar
 
     Args:
         dtypes: those of floating inputs that name none.
-        layouts: those of inputs with several axes; where there is one, no two inputs share memory.
+        layouts: those of inputs with several axes.
 
     Raises:
         ImportError: Hypothesis is not installed.
@@ -199,12 +191,6 @@ def drawn(inputs: Inputs, dtypes: Sequence[str], layouts: Sequence[str] = get_ar
     letters = letters_of(inputs)
     kinds = [name for name, spec in inputs.items() if has_kind(spec)]
     with_axes = [name for name, spec in inputs.items() if len(spec.shape or ()) > 1]
-    first: dict[Input, str] = {}
-    alike = dict[str, str]()
-    """Inputs that could lie in the memory of an earlier one, which is written in the same way."""
-    for name, spec in inputs.items():
-        if is_floating(spec) and first.setdefault(spec, name) != name and len(layouts) > 1:
-            alike[name] = first[spec]
 
     @st.composite
     def example(draw: Any) -> Any:
@@ -213,7 +199,6 @@ def drawn(inputs: Inputs, dtypes: Sequence[str], layouts: Sequence[str] = get_ar
             dtype=draw(st.sampled_from(list(dtypes))),
             kinds={name: draw(st.sampled_from(list(KINDS_OF_VALUES))) for name in kinds},
             layouts={name: draw(st.sampled_from(list(layouts))) for name in with_axes},
-            aliases={name: of for name, of in alike.items() if draw(st.integers(0, 7)) == 0},
             seed=draw(st.integers(0, 2**16)),
         )
         return build(inputs, recipe)
@@ -271,16 +256,3 @@ def given_input(spec: Input, values: NumpyArray) -> Input:
 def nested_tuples(value: Any) -> Any:
     """Return nested lists as the tuples that the model has."""
     return tuple(map(nested_tuples, value)) if isinstance(value, list) else value
-
-
-def example_input(spec: Input, values: NumpyArray) -> dict[str, Any]:
-    """Return an input of an example as a scenario has it."""
-    written: dict[str, Any] = {"layout": {"aliased": spec.alias_of}}
-    if not spec.alias_of:
-        written = {"values": values.tolist()} if values.size else {"shape": list(values.shape)}
-        usual = {"dtype": "float64", "layout": "contiguous"}
-        given = {"dtype": str(spec.dtype), "layout": str(spec.layout)}
-        written |= {key: value for key, value in given.items() if value != usual[key]}
-    if spec.stop_gradient:
-        written["stop_gradient"] = True
-    return written

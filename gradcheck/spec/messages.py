@@ -149,9 +149,9 @@ def _report_value(detail: ErrorDetails, location: Location, text: SpecText) -> N
         msg=detail["msg"],
         **context,
     )
-    if kind == "literal_error" and not mark.text:
-        message = f"{label} must be one word, not {describe(value)}"
     if kind == "literal_error":
+        if not mark.text:
+            message = f"{label} must be one word, not {describe(value)}"
         choices = [choice.strip("'") for choice in re.split(", | or ", context["expected"])]
         help = text.suggest(mark.text, choices)
     else:

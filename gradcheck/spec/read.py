@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterable
+from itertools import chain
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -70,7 +71,7 @@ def shared_ids(specs: Iterable[SpecFile]) -> list[Diagnostic]:
     """A diagnostic where a file gives ids that the file before it gives, too: one for two files."""
     last: dict[str, Scenario] = {}
     shared: dict[tuple[str, str], list[tuple[Scenario, Scenario]]] = {}
-    for one in (scenario for spec in specs for scenario in spec.scenarios):
+    for one in chain.from_iterable(spec.scenarios for spec in specs):
         other = last.get(one.id)
         last[one.id] = one
         if other is not None:

@@ -57,15 +57,6 @@ def require_finite(value: Any) -> Any:
     return value
 
 
-def flatten(value: Any, path: DataPath = ()) -> Iterator[tuple[DataPath, Any]]:
-    """Yield what is in nested lists and is not a list, with its path."""
-    if not isinstance(value, tuple):
-        yield path, value
-        return
-    for index, item in enumerate(value):
-        yield from flatten(item, (*path, index))
-
-
 def shape_of(value: Any) -> tuple[int, ...]:
     """Return the shape of nested lists, by the first entry of each."""
     if not isinstance(value, tuple):
@@ -76,7 +67,7 @@ def shape_of(value: Any) -> tuple[int, ...]:
 def find_uneven_rows(value: Any) -> Iterator[Violation]:
     """Yield the first part of nested lists whose shape is not that of its neighbours."""
     shape = shape_of(value)
-    for path, row in _rows(value, ()):
+    for path, row in _parts(value):
         if shape_of(row) != shape[len(path) :]:
             message = f"the rows are uneven: {describe(row)} of shape {[*shape_of(row)]}, where "
             message += f"its neighbours have shape {[*shape[len(path) :]]}"
@@ -87,18 +78,18 @@ def find_uneven_rows(value: Any) -> Iterator[Violation]:
         yield Violation((), message, "remove brackets")
 
 
-def _rows(value: Any, path: DataPath) -> Iterator[tuple[DataPath, Any]]:
-    """Yield the parts of nested lists, inner ones first."""
+def _parts(value: Any, path: DataPath = ()) -> Iterator[tuple[DataPath, Any]]:
+    """Yield the parts of nested lists, inner ones first, and the whole; each with its path."""
     for index, item in enumerate(value if isinstance(value, tuple) else ()):
-        yield from _rows(item, (*path, index))
-        yield (*path, index), item
+        yield from _parts(item, (*path, index))
+    yield path, value
 
 
 def find_unfit_numbers(values: Any, dtypes: Iterable[str]) -> Iterator[Violation]:
     """Yield the first number that one of some dtypes cannot hold."""
     for dtype in dtypes:
-        for path, number in flatten(values):
-            if help := _why_unfit(number, dtype):
+        for path, number in _parts(values):
+            if not isinstance(number, tuple) and (help := _why_unfit(number, dtype)):
                 yield Violation(path, f"{number} does not fit into {dtype}", help)
                 return
 

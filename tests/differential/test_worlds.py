@@ -56,8 +56,7 @@ def test_the_same_layer_is_right_and_wrong_as_on_the_engine(real: Any, all_gathe
     assert right.verdict is Status.PASS, right
     wrong = gradcheck.check(all_gather(lambda dy: own_rows(real, dy)), x, world=size)
     assert wrong.verdict is Status.FAIL
-    assert [d.code for d in wrong.diagnosis] == ["GC152", "GC153"]
-    assert "this backward is right if out is replicated" in str(wrong)
+    assert [d.code for d in wrong.diagnosis] == ["GC152"]
     assert "test_worlds.py" in wrong.diagnosis[0].line
     replicated = gradcheck.check(all_gather(lambda dy: own_rows(real, dy)), x, world=size, outputs="replicated")
     assert replicated.verdict is Status.PASS, replicated

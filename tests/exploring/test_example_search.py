@@ -141,3 +141,9 @@ def test_a_text_that_describes_no_input_is_refused(text):
 def test_a_shape_that_is_no_text_is_refused():
     with pytest.raises(TypeError, match="x must be a text such as 'B T C'"):
         gradcheck.explore(Tanh, {"x": (2, 3)})
+
+
+def test_a_failure_keeps_the_dtypes_that_were_asked_for():
+    asked = SearchSettings(20, 50, 0, dtypes=("float32",))
+    found = search(lambda example: (Status.FAIL, "wrong"), parse_inputs({"x": "B"}), asked)
+    assert {example.recipe.dtype for example in found.failures} == {"float32"}

@@ -81,6 +81,16 @@ def test_a_decision_is_listed_with_both_texts() -> None:
     assert all(rule.quote and rule.against and rule.decided for rule in decided)
 
 
+def test_a_rule_of_a_page_has_a_quote_and_no_other_rule_has_one() -> None:
+    rules = [*iterate_rules(load_catalogue())]
+    assert [rule.id for rule, document in rules if bool(rule.quote) is not bool(document.url)] == []
+
+
+def test_a_sentence_has_rules_that_assert_it_or_a_reason_why_none_does() -> None:
+    sentences = [sentence for page in PAGES for sentence in page.sentences]
+    assert [sentence.quote for sentence in sentences if bool(sentence.rules) is bool(sentence.reason)] == []
+
+
 def test_no_id_is_a_number() -> None:
     assert [rule.id for rule, _ in iterate_rules(load_catalogue()) if re.search(r"-\d+$", rule.id)] == []
 
