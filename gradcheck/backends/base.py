@@ -13,8 +13,6 @@ from importlib.util import find_spec
 from types import BuiltinFunctionType, CodeType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-import numpy as np
-
 from gradcheck.spec import containers
 from gradcheck.support.entry_points import entry_points_of
 
@@ -184,7 +182,9 @@ class Backend(Protocol):
 
     def generators(self) -> list[tuple[Callable[[], Any], Callable[[Any], None]]]:
         """How the state of each generator that a forward may draw from is read, and set again."""
-        return [(np.random.get_state, np.random.set_state), (random.getstate, random.setstate)]
+        from numpy.random import get_state, set_state  # not for commands that run nothing
+
+        return [(get_state, set_state), (random.getstate, random.setstate)]
 
     def generator_states(self) -> list[tuple[Callable[[Any], None], Any]]:
         """What sets each of the `generators`, and its present state."""

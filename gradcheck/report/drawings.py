@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from gradcheck.report.wrong_entries import number, worst_first
+from gradcheck.report.wrong_entries import number, told_apart, worst_first
 from gradcheck.result import GradientSummary, Index, StepScan, WrongEntry, absolute_error, element
 
 MOST_CELLS = 40
@@ -75,8 +75,8 @@ def heat_map(
         entry, is_right = by_place.get((column, row)), all_listed and column not in listed
         words = "right" if is_right else "not among the wrong ones that are listed"
         if entry is not None:
-            numeric = f"{number(entry.numeric)} ± {entry.error_bound:.0e}"
-            words = f"analytic {number(entry.analytic)}, numeric {numeric}"
+            analytic, numeric = told_apart(entry)
+            words = f"analytic {analytic}, numeric {numeric} ± {entry.error_bound:.0e}"
         title = f"d {element(output, row)} / d {element(input, column)}: {words}"
         cells.append(HeatMapCell(x, y, shade(entry), is_right, title))
     return HeatMap(input, output, labels(columns), labels(rows), cells)

@@ -25,7 +25,7 @@ from gradcheck.report.result_text import (
     summary,
     window,
 )
-from gradcheck.report.wrong_entries import ENTRIES_SHOWN, number, worst_first
+from gradcheck.report.wrong_entries import ENTRIES_SHOWN, told_apart, worst_first
 from gradcheck.result import Diagnosis, GradientSummary, Result
 from gradcheck.support.display_paths import shown_path
 from gradcheck.support.escape import one_line, safe
@@ -52,7 +52,7 @@ def as_html(report: Report) -> str:
     environment.globals.update(
         FRAME,
         place=place,
-        number=number,
+        told_apart=told_apart,
         shown_path=shown_path,
         cell=CELL,
         entries_shown=ENTRIES_SHOWN,

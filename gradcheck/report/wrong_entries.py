@@ -34,15 +34,24 @@ def worst_first(entries: Iterable[WrongEntry]) -> list[WrongEntry]:
     return sorted(entries, key=lambda entry: -entry.error)
 
 
-def number(value: float) -> str:
-    """A derivative's value, to 8 digits."""
-    return f"{value + 0.0:.8g}"  # no -0
+def number(value: float, digits: int = 8) -> str:
+    """A derivative's value."""
+    return f"{value + 0.0:.{digits}g}"  # no -0
+
+
+def told_apart(entry: WrongEntry) -> tuple[str, str]:
+    """The analytic and the numeric value, to the digits of a float64 where the usual ones agree."""
+    analytic, numeric = number(entry.analytic), number(entry.numeric)
+    if analytic == numeric:
+        return number(entry.analytic, 17), number(entry.numeric, 17)
+    return analytic, numeric
 
 
 def cells_of(entry: WrongEntry) -> tuple[str, ...]:
     """The columns of an entry, in the order of `COLUMN_TITLES`."""
-    numeric = f"{number(entry.numeric)} ± {entry.error_bound:.0e}"
-    return entry.derivative, number(entry.analytic), numeric, f"{entry.relative_error:.1e}"
+    analytic, numeric = told_apart(entry)
+    bounded = f"{numeric} ± {entry.error_bound:.0e}"
+    return entry.derivative, analytic, bounded, f"{entry.relative_error:.1e}"
 
 
 def table_lines(rows: Sequence[tuple[str, ...]], worst: float, width: int) -> list[str]:

@@ -159,6 +159,15 @@ def test_on_a_narrow_screen_an_entry_has_lines_of_its_own():
     ]
 
 
+def test_values_that_agree_to_the_usual_digits_are_shown_whole():
+    entry = WrongEntry(
+        input="x", index=(), output="out", output_index=(), analytic=1.0, numeric=1 - 2e-9, error_bound=4e-15
+    )
+    found = GradientSummary(verdict=Status.FAIL, wrong=(entry,), wrong_counts={"x": (1, 1)})
+    output = screen_of(make_result("bad", Status.FAIL, message=found.headline(), gradient=found))
+    assert "d out / d x  1         0.99999999799999995 ± 4e-15" in output
+
+
 @pytest.mark.parametrize("width", [60, 80, 120])
 def test_a_panel_cuts_lines_between_words(width):
     message = "nothing could be verified here " * 20
