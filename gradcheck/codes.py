@@ -21,7 +21,7 @@ class Code(NamedTuple):
 
 def is_contract(code: str) -> bool:
     """Whether a code is of a contract, which is broken for certain."""
-    return "GC131" <= code <= "GC139" or "GC161" <= code <= "GC165"
+    return "GC131" <= code <= "GC139" or "GC161" <= code <= "GC166"
 
 
 def says_what_is_wrong(code: str) -> bool:
@@ -440,6 +440,16 @@ CODES: dict[str, Code] = {
         "waited for, or what was sent is not the same when it is.",
         "Call wait() on the task before the result is used.",
         "wrong: dist.all_reduce(x, sync_op=False)      right: task = ...; task.wait()",
+    ),
+    "GC166": Code(
+        "backward needs a contiguous cotangent",
+        "The gradient of a result that is transposed or permuted later has its axes in another "
+        "order in memory, and backward reads that memory as if it were contiguous: view(), a "
+        "kernel that takes a pointer, as_strided().",
+        "For a cotangent with equal values, its axes in another order, backward raises or gives "
+        "another gradient.",
+        "Call contiguous() on the cotangent first, or use reshape() in place of view().",
+        "wrong: g.view(-1)      right: g.contiguous().view(-1)",
     ),
 }  # fmt: skip
 """The diagnoses by code, in order."""

@@ -50,12 +50,14 @@ FACTOR = -64.0
 """A factor for cotangents, large and negative, so that a cotangent that is clipped, squared or
 masked is noticed."""
 
+OTHER_ORDER = "a cotangent whose axes are in another order in memory, as after a transpose"
 REPEATED = {
     "GC132": "two calls with the same cotangent give different gradients",
     "GC138": (
         "a forward at other values, run before backward, changes the gradient: "
         "keep what backward needs on ctx"
     ),
+    "GC166": f"backward gives another gradient for {OTHER_ORDER}",
 }
 """Messages for a backward that does not repeat its gradient, by code."""
 
@@ -80,8 +82,8 @@ class Contracts:
         """Broken contracts, the cause before its consequences."""
         point = self.at
         g = point.outputs.cotangent(self.random)
-        seen = point.problem.observe(point.outputs.split(g))
-        observed = self.observed(seen)
+        seen, refused = self.observation(point.outputs.split(g))
+        observed = [*refused, *self.observed(seen)]
         found = self.forward_repeats(seen.outputs)
         if not found:
             of_g = self.at.claimed(g)
@@ -89,6 +91,17 @@ class Contracts:
             del seen  # as large as the inputs, the outputs and the gradients
             found = found or [*self.linear(g, of_g), *self.undefined_cotangents()]
         return [*observed, *found]
+
+    def observation(self, cotangents: Gradients) -> tuple[Observation, list[Diagnosis]]:
+        """What is seen of a run with cotangents in another order; if backward refuses that, of one
+        with them as they are."""
+        observe = self.at.problem.observe
+        try:
+            return observe(list(map(in_other_order, cotangents))), []
+        except Exception as error:
+            text = f"backward raises {type(error).__name__} for {OTHER_ORDER}: {text_of(error)}"
+        seen = observe(cotangents)  # raises as well, unless the order is at fault
+        return seen, [Diagnosis.of("GC166", text)]
 
     # -------------------------------------------------------- helpers
     def named(self, differ: Callable[[int], bool]) -> tuple[str, ...]:
@@ -132,6 +145,9 @@ class Contracts:
             return []
         again = in_own_dtypes()
         if found := self.differing("GC132", once, again):
+            return found
+        ordered = problem.vjp(list(problem.inputs), list(map(in_other_order, cotangents)))
+        if found := self.differing("GC166", once, ordered):
             return found
         return self.differing("GC138" if seen.interrupted else "GC132", once, seen.gradients)
 
@@ -229,6 +245,14 @@ class Contracts:
             for code, names, text in rows
             if names
         ]
+
+
+def in_other_order(cotangent: Array | None) -> Array | None:
+    """A copy of a cotangent whose first axis varies fastest in memory; one of a single axis as it
+    is."""
+    if cotangent is None or cotangent.ndim < 2:
+        return cotangent
+    return cotangent.T.copy().T
 
 
 def diagnosis_if(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from layers import problem
 
 from gradcheck.case.gradient_check import check_gradient
 from gradcheck.checking.contracts import close
+from gradcheck.checking.problem import Observation
 from gradcheck.result import GradientSummary, Status
 
 X = np.random.default_rng(3).standard_normal((4, 3))
@@ -44,6 +46,36 @@ def test_a_backward_is_linear_in_its_cotangent(backward: Any) -> None:
     summary = check(np.square, backward, X)
     assert summary.verdict is Status.FAIL
     assert "GC110" in codes(summary)
+
+
+class TestACotangentWhoseAxesLieInAnotherOrder:
+    """As after a transpose; its values are the same."""
+
+    def codes_of(self, vjp: Any) -> list[str]:
+        """The codes of a backward that gets the observed cotangent in the order that it has."""
+        squared = problem(np.square, vjp, X)
+
+        def observe(cotangents: Any) -> Observation:
+            return Observation(outputs=squared.forward([X]), gradients=squared.vjp([X], cotangents))
+
+        return codes(check_gradient(replace(squared, observe=observe)))
+
+    def test_a_backward_that_reads_memory_as_it_lies_is_named(self) -> None:
+        assert self.codes_of(lambda x, y, g: 2 * x * g.ravel(order="K").reshape(g.shape)) == ["GC166"]
+
+    def test_a_backward_that_refuses_it_is_named(self) -> None:
+        def contiguous_only(x: Any, y: Any, g: Any) -> Any:
+            if not g.flags.c_contiguous:
+                raise ValueError("view size is not compatible")
+            return 2 * x * g
+
+        assert self.codes_of(contiguous_only) == ["GC166"]
+
+    def test_a_backward_in_any_order_passes(self) -> None:
+        assert self.codes_of(lambda x, y, g: (2 * x * g).T.copy().T) == []
+
+    def test_it_is_not_the_cause_of_another_mistake(self) -> None:
+        assert "GC166" not in self.codes_of(lambda x, y, g: x * g)
 
 
 def test_a_forward_that_draws_random_numbers_is_named() -> None:

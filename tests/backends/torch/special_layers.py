@@ -280,6 +280,33 @@ class DropoutBad(Dropout):
         return g * ctx.saved_tensors[0]
 
 
+class FlatSine(Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return torch.sin(x)
+
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return (g.view(-1) * torch.cos(x).view(-1)).view(x.shape)
+
+
+class KernelSine(FlatSine):
+    """As a kernel that gets a pointer."""
+
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return g.as_strided(g.shape, torch.empty(g.shape).stride()) * torch.cos(x)
+
+
+class ContiguousSine(FlatSine):
+    @staticmethod
+    def backward(ctx, g):
+        return FlatSine.backward(ctx, g.contiguous())
+
+
 class StraightThrough(Function):
     @staticmethod
     def forward(ctx, x):
@@ -423,9 +450,8 @@ class ItemScale(Function):
     @staticmethod
     def backward(ctx, g):
         (x,), s = ctx.saved_tensors, ctx.s
-        gx = g / s
+        gx = (g / s).contiguous()
         i = x.abs().argmax()
-        gx = gx.clone()
         gx.view(-1)[i] -= (g * x).sum() / s**2 * x.view(-1)[i].sign()
         return gx
 
