@@ -38,8 +38,9 @@ from gradcheck.backends.jax_program import (
     is_plain,
     plain_array,
 )
-from gradcheck.backends.played import Unplayed, is_close
+from gradcheck.backends.played import Unplayed
 from gradcheck.backends.recomputation import Recomputation
+from gradcheck.backends.recording import is_close
 from gradcheck.spec.containers import map_leaves
 from gradcheck.support.foreign import text_of
 from pylayer.tensor.tensor import Tensor as Shadow
