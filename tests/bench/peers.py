@@ -1,14 +1,17 @@
 """The same layers in torch, JAX, HIPS autograd and NumPy, by gradcheck and by each framework's own checker.
 
-Eight layers, each right and with four mistakes, in double and single precision, at the checkers' defaults. Needs torch,
-JAX and HIPS autograd in one environment; some two minutes. ``--write`` puts the table into docs/peers.md.
+Eight layers, each right and with four mistakes, in double and single precision, at the checkers' defaults; then the
+time of a right one of torch beside torch's fast mode. Needs torch, JAX and HIPS autograd in one environment; some two
+minutes. ``--speed`` only times them; ``--write`` puts all into docs/peers.md.
 """
 
 from __future__ import annotations
 
 import argparse
+import statistics
 import sys
 import tempfile
+import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -189,6 +192,43 @@ def measured(framework: str) -> dict[str, Counter[tuple[str, str]]]:
     return counts
 
 
+# ------------------------------------------------------------------------------------------- how long they take
+ROUNDS = 40
+"""Rounds in which both checkers run in turn."""
+
+
+def seconds(call: Callable[[], object]) -> float:
+    """The CPU time of one call, which says the same where others use the machine as well."""
+    start = time.process_time()
+    call()
+    return time.process_time() - start
+
+
+def times_fast_mode(name: str, layer: Layer) -> float:
+    """How many times as long as torch's fast mode a check of a right layer takes, in float64: the ratio of medians."""
+    random = np.random.default_rng(0)
+    inputs = [torch.tensor(random.standard_normal(shape), requires_grad=True) for shape in layer.shapes]
+    own = made(layer, "torch", layer.backward, f"timed_{name.replace(' ', '_')}").layer
+
+    def fast() -> None:
+        torch.autograd.gradcheck(own.apply, inputs, fast_mode=True)
+
+    rounds = [(seconds(lambda: gradcheck.check(own, *inputs)), seconds(fast)) for _ in range(ROUNDS)]
+    ours, theirs = map(statistics.median, zip(*rounds, strict=True))
+    return ours / theirs
+
+
+def speed() -> str:
+    """How the checkers compare on the right layers of torch, in one thread: torch's wait for each other busily."""
+    torch.set_num_threads(1)
+    ratios = {name: times_fast_mode(name, layer) for name, layer in LAYERS.items()}
+    text = ", ".join(f"{name} {ratio:.1f}" for name, ratio in ratios.items())
+    median = statistics.median(ratios.values())
+    line = f"A check of a right layer of torch takes, times its fast mode: {text}; median **{median:.1f}**."
+    print(line)
+    return line
+
+
 def table() -> str:
     """The table, with what it was made of."""
     wrong = sum(len(layer.mistakes) for layer in LAYERS.values())
@@ -202,19 +242,20 @@ def table() -> str:
             lines.append(f"| {label} | {' | '.join(numbers)} | {named} |")
             print(lines[-1], flush=True)
     packages = ", ".join(f"{name} {version(name)}" for name in ("torch", "jax", "autograd", "numpy"))
-    return "\n".join([*lines, "", f"One run; {packages}.", ""])
+    return "\n".join([*lines, "", speed(), "", f"One run; {packages}.", ""])
 
 
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--write", action="store_true", help="put the table into docs/peers.md")
-    is_written = arguments.parse_args().write
+    arguments.add_argument("--speed", action="store_true", help="time the right layers of torch, and nothing else")
+    options = arguments.parse_args()
     warnings.simplefilter("ignore")
     jax.config.update("jax_enable_x64", True)
     with tempfile.TemporaryDirectory() as folder:
         sys.path.insert(0, folder)
-        text = table()
-    if is_written:
+        text = speed() if options.speed else table()
+    if options.write and not options.speed:
         before, _, rest = PAGE.read_text(encoding="utf-8").partition(MARK)
         PAGE.write_text(f"{before}{MARK}{text}<!-- / -->{rest.partition('<!-- / -->')[2]}", encoding="utf-8")
 
