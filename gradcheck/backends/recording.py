@@ -418,7 +418,10 @@ class Recording(Observer):
         if self.number_of(parent_of(tensor)) >= 0 and is_differentiable(tensor.array):
             frame = users_frame(sys._getframe(1))
             where = "" if frame is None else f" in line {frame.f_lineno}"
-            self.taken_out.append((len(self.arrays), f"{how}{where}"))
+            self.leaked(f"{how}{where}")
+
+    def leaked(self, how: str) -> None:
+        self.taken_out.append((len(self.arrays), how))
 
     def applied(self, layer: Any, context: Any) -> None:
         self.layers.append(layer)
@@ -453,7 +456,10 @@ class PerturbingWatch(Observer):
 
     def left(self, tensor: Tensor, how: str) -> None:
         if how not in WALKS and is_differentiable(tensor.array):
-            self.leaks.append(how)
+            self.leaked(how)
+
+    def leaked(self, how: str) -> None:
+        self.leaks.append(how)
 
 
 class Reaching(Observer):

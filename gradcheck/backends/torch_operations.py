@@ -40,7 +40,7 @@ from gradcheck.backends.played import (
     play,
     shadow_of,
 )
-from gradcheck.backends.recording import PerturbingWatch, Recording
+from gradcheck.backends.recording import Recording
 from gradcheck.backends.torch_private import (
     Patch,
     TorchDispatchMode,
@@ -215,11 +215,7 @@ class ForeignOperation:
 # ------------------------------ shadows of tensors
 def leak(how: str) -> None:
     """Tell the observer in force that values are computed that it does not follow."""
-    observer = watchers.get().observer
-    if isinstance(observer, Recording):
-        observer.taken_out.append((len(observer.arrays), how))
-    elif isinstance(observer, PerturbingWatch):
-        observer.leaks.append(how)
+    watchers.get().observer.leaked(how)
 
 
 def or_constant(shadow: Shadow | None, tensor: Any) -> Shadow:

@@ -224,7 +224,7 @@ def speed() -> str:
     ratios = {name: times_fast_mode(name, layer) for name, layer in LAYERS.items()}
     text = ", ".join(f"{name} {ratio:.1f}" for name, ratio in ratios.items())
     median = statistics.median(ratios.values())
-    line = f"A check of a right layer of torch takes, times its fast mode: {text}; median **{median:.1f}**."
+    line = f"A check of a right layer of torch takes, times its fast mode:\n{text};\nmedian **{median:.1f}**."
     print(line)
     return line
 
