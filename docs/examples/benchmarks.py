@@ -143,7 +143,10 @@ def peers(record: Record) -> str:
         (label, *(f"{row[kind][0]}, {row[kind][1]}" for kind in ("right", "wrong")), lines_named(label, row["line"]))
         for label, row in found["checkers"].items()
     ]
-    return table(("", f"{found['layers']} right, float64, float32: accepted", wrong, "a line is named"), *rows)
+    head = ("", f"{found['layers']} right, float64, float32: accepted", wrong, "a line is named")
+    times = ", ".join(f"{name} {ratio:.1f}" for name, ratio in found["speed"].items())
+    middle = f"{median(found['speed'].values()):.1f}"
+    return f"{table(head, *rows)}\nA check of a right layer of torch takes, times its fast mode: {times}; median **{middle}**.\n"
 
 
 def lines_named(label: str, counts: list[int]) -> str:

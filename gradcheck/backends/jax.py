@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import jax
@@ -38,8 +39,9 @@ from gradcheck.backends.jax_program import (
     is_plain,
     plain_array,
 )
-from gradcheck.backends.played import Unplayed, is_close
+from gradcheck.backends.played import Unplayed
 from gradcheck.backends.recomputation import Recomputation
+from gradcheck.backends.recording import is_close
 from gradcheck.spec.containers import map_leaves
 from gradcheck.support.foreign import text_of
 from pylayer.tensor.tensor import Tensor as Shadow
@@ -159,11 +161,11 @@ class JaxBackend(Backend):
         self.observers: list[LayerObserver] = []
         self.functions: dict[Any, PureFunction] = {}
         """Functions for JAX, by what they are made of: JAX knows them by identity."""
-        self.programs: dict[Any, JaxProgram] = {}
-        """The recorded programs, by function, shapes and dtypes."""
         self.not_played: set[Any] = set()
         """The keys of programs that the engine does not compute, or not as JAX does."""
-        self.compiled: dict[Any, Any] = {}
+        self.program_at, self.compiled_at = cache(traced), cache(compiled)
+        """Programs, and what XLA makes of them, of functions at arrays of some shapes and dtypes.
+        """
         self.inspected: set[Any] = set()
         """The calls whose results were compared with those of JAX itself, by the same keys."""
         self.differing: dict[Any, str] = {}
@@ -365,15 +367,12 @@ class JaxBackend(Backend):
     def computed_by_jax(self, function: PureFunction, values: Sequence[Any]) -> list[Any]:
         """The results that JAX computes."""
         with jax.enable_x64(True):
-            return list(map(np.asarray, self.compile(function, values)(*values)))
+            run = self.compiled_at(function, avals_of(values))
+            return list(map(np.asarray, run(*values)))
 
     def program(self, function: PureFunction, values: Sequence[Any]) -> JaxProgram:
         """The program of a function at these shapes."""
-        key = function, avals_of(values)
-        if key not in self.programs:
-            with jax.enable_x64(True):
-                self.programs[key] = JaxProgram(jax.make_jaxpr(function)(*values))
-        return self.programs[key]
+        return self.program_at(function, avals_of(values))
 
     def played(self, function: PureFunction, values: Sequence[Any]) -> list[Any] | None:
         """The results on the engine; None if the function is not computed there."""
@@ -387,14 +386,6 @@ class JaxBackend(Backend):
         except Unplayed:
             self.not_played.add(key)
             return None
-
-    def compile(self, function: PureFunction, values: Sequence[Any]) -> Any:
-        """A function compiled by XLA for these shapes."""
-        key = function, avals_of(values)
-        if key not in self.compiled:
-            lowered = jax.jit(function).lower(*values)
-            self.compiled[key] = lowered.compile(compiler_options=QUICKLY)
-        return self.compiled[key]
 
     # ----------------------------------------------------------------- layers
     def observing(self, observer: LayerObserver) -> ObserverBlock:
@@ -446,20 +437,22 @@ class OnEngine:
 
     def __init__(self, backend: JaxBackend, function: Recordable) -> None:
         self.backend, self.function = backend, function
-        self.programs: dict[Any, tuple[JaxProgram, Any]] = {}
-        """The programs by half (forward or vjp), shapes and dtypes, each with the tree of its
-        results, some of which are None."""
+        self.program_at = cache(self.traced)
 
     def program(self, half: str, *given: Any) -> tuple[JaxProgram, Any]:
-        """The program of a half at arguments of these shapes, and the tree of its results."""
+        """The program of a half (forward or vjp) at arguments of these shapes, and the tree of its
+        results, some of which are None."""
         leaves, tree = jax.tree.flatten(given)
-        key = half, tree, avals_of(leaves)
-        if key not in self.programs:
-            compute = getattr(self.function, half)
-            with jax.enable_x64(True):
-                closed, results = jax.make_jaxpr(compute, return_shape=True)(*given)
-            self.programs[key] = JaxProgram(closed), jax.tree.structure(results)
-        return self.programs[key]
+        return self.program_at(half, tree, avals_of(leaves))
+
+    def traced(
+        self, half: str, tree: Any, avals: Sequence[jax.ShapeDtypeStruct]
+    ) -> tuple[JaxProgram, Any]:
+        """The program of `program`, at the leaves of a tree of arguments."""
+        compute = getattr(self.function, half)
+        with jax.enable_x64(True):
+            closed, results = jax.make_jaxpr(compute, return_shape=True)(*tree.unflatten(avals))
+        return JaxProgram(closed), jax.tree.structure(results)
 
     def run(self, half: str, *given: Any) -> Any:
         """The results of a half."""
@@ -525,6 +518,17 @@ def is_scalar(value: Any) -> bool:
     return isinstance(value, (int, float, complex))
 
 
-def avals_of(values: Sequence[Any]) -> tuple[Any, ...]:
+def avals_of(values: Sequence[Any]) -> tuple[jax.ShapeDtypeStruct, ...]:
     """The shapes and dtypes of arrays."""
-    return tuple((v.shape, str(v.dtype)) for v in values)
+    return tuple(jax.ShapeDtypeStruct(v.shape, v.dtype) for v in values)
+
+
+def traced(function: Callable[..., Any], avals: Sequence[jax.ShapeDtypeStruct]) -> JaxProgram:
+    """The program of a function at arrays of these shapes."""
+    with jax.enable_x64(True):
+        return JaxProgram(jax.make_jaxpr(function)(*avals))
+
+
+def compiled(function: Callable[..., Any], avals: Sequence[jax.ShapeDtypeStruct]) -> Any:
+    """A function compiled by XLA for these shapes."""
+    return jax.jit(function).lower(*avals).compile(compiler_options=QUICKLY)

@@ -18,6 +18,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple, Protocol
 
+import ml_dtypes
 import numpy as np
 
 import pylayer
@@ -54,6 +55,12 @@ STEP_FUNCTIONS = {"floor", "ceil", "trunc", "round", "sign"}
 """Operations whose floating results are choices."""
 VjpRule = tuple[Vjp, Sequence[Any], Sequence[int] | None]
 """The vjp of an input, what it reads, and the input's shape."""
+
+
+ROUNDINGS = 16.0
+"""How far a replayed value may be from the recorded one, in units of rounding of the largest entry:
+the exponential functions of torch and NumPy differ by 1 to 2, and a dozen operations add up. A
+perturbation of float64 is 16,000 times as large."""
 
 
 @dataclass(eq=False)
@@ -337,20 +344,17 @@ class Recording(Observer):
 
     @functools.cached_property
     def replays(self) -> bool:
-        """Whether a replay on the same inputs gives the same values, bit by bit.
+        """Whether a replay on the same inputs gives the same values up to rounding.
 
         It does not where memory was written into that an operation reads, or where a kernel draws
-        random numbers.
+        random numbers. A framework's values, in the place of the engine's, are rounded otherwise.
         """
         try:
             again = self.recomputed(self.arrays[: self.inputs])
         except Exception:  # a kernel of another array module, say
             return False
         known, found = [*self.arrays, *self.outputs], [*again, *self.outputs_among(again)]
-        for a, b in zip(known, found, strict=True):
-            if a.dtype != b.dtype or a.tobytes() != b.tobytes():
-                return False
-        return True
+        return all(map(is_replayed, known, found))
 
     def number_of(self, parent: Any) -> int:
         """The number of the value that a gradient goes to; -1 where there is none."""
@@ -414,7 +418,10 @@ class Recording(Observer):
         if self.number_of(parent_of(tensor)) >= 0 and is_differentiable(tensor.array):
             frame = users_frame(sys._getframe(1))
             where = "" if frame is None else f" in line {frame.f_lineno}"
-            self.taken_out.append((len(self.arrays), f"{how}{where}"))
+            self.leaked(f"{how}{where}")
+
+    def leaked(self, how: str) -> None:
+        self.taken_out.append((len(self.arrays), how))
 
     def applied(self, layer: Any, context: Any) -> None:
         self.layers.append(layer)
@@ -449,7 +456,10 @@ class PerturbingWatch(Observer):
 
     def left(self, tensor: Tensor, how: str) -> None:
         if how not in WALKS and is_differentiable(tensor.array):
-            self.leaks.append(how)
+            self.leaked(how)
+
+    def leaked(self, how: str) -> None:
+        self.leaks.append(how)
 
 
 class Reaching(Observer):
@@ -486,6 +496,26 @@ def operand_arrays(inputs: Sequence[Any]) -> list[Any]:
 def chooses(name: str, out: Array) -> bool:
     """Whether an output of an operation is a choice: a truth, an integer, a step."""
     return out.dtype.kind in "biu" or name in STEP_FUNCTIONS
+
+
+def is_replayed(known: Array, again: Array) -> bool:
+    """Whether a value is the recorded one up to `ROUNDINGS`; integers and truths bit by bit."""
+    if known.dtype != again.dtype or known.shape != again.shape:
+        return False
+    if known.tobytes() == again.tobytes():
+        return True
+    return is_differentiable(known) and is_close(again, known, ROUNDINGS)
+
+
+def is_close(ours: Array, theirs: Array, roundings: float | None = None) -> bool:
+    """Whether two floating arrays agree to half of their digits, or up to so many roundings of the
+    largest finite entry, NaN and infinities in the same places."""
+    limits: Any = ml_dtypes.finfo(theirs.dtype)  # type: ignore[no-untyped-call]
+    tolerance = roundings * float(limits.eps) if roundings else 2.0 ** -(limits.nmant // 2)
+    a, b = widened(ours), widened(theirs)
+    size = np.abs(b).max(initial=0.0, where=np.isfinite(b))
+    same = (a == b) | (np.isnan(a) & np.isnan(b))
+    return bool((same | (np.abs(a - b) <= tolerance * size)).all())
 
 
 def outputs_of(out: Any) -> list[Any]:

@@ -89,13 +89,15 @@ class TorchBackend(Backend):
         return torch.is_grad_enabled(), torch.get_default_dtype()
 
     def restore_settings(self, before: Any) -> None:
-        torch.set_grad_enabled(before[0])
-        torch.set_default_dtype(before[1])
+        if before != self.settings():  # setting them takes as long as a small layer
+            torch.set_grad_enabled(before[0])
+            torch.set_default_dtype(before[1])
 
     # ----------------------------------------------------------------- tensors
     def tensor(self, array: Array, dtype: str | None, *, stop_gradient: bool) -> Tensor:
         made = tensor_of(array, dtype)
-        return made.requires_grad_(not stop_gradient) if is_floating_tensor(made) else made
+        takes_gradient = not stop_gradient and is_floating_tensor(made)
+        return made.requires_grad_() if takes_gradient else made
 
     def needs_gradient(self, tensor: Tensor) -> bool:
         return bool(tensor.requires_grad)

@@ -35,11 +35,12 @@ from gradcheck.backends.played import (
     Counterpart,
     Unplayed,
     foreign,
+    is_equal,
     overwrite,
     play,
     shadow_of,
 )
-from gradcheck.backends.recording import PerturbingWatch, Recording
+from gradcheck.backends.recording import Recording
 from gradcheck.backends.torch_private import (
     Patch,
     TorchDispatchMode,
@@ -122,10 +123,10 @@ def tensors_among(values: Sequence[Any]) -> list[Any]:
 
 
 def replaced(value: Any, function: Callable[[Any], Any]) -> Any:
-    """A value, or a list, with what a function gives in the place of every tensor."""
+    """What a function gives for a value, or for each in lists."""
     if isinstance(value, (list, tuple)):
         return [replaced(item, function) for item in value]
-    return function(value) if isinstance(value, torch.Tensor) else value
+    return function(value)
 
 
 # ------------------------------ the operations of torch
@@ -140,7 +141,8 @@ class Operation:
         schema = func._schema
         self.func = func
         self.name: str = schema.name.partition("::")[2]
-        self.arguments = schema.arguments
+        self.defaults = {a.name: a.default_value for a in schema.arguments}
+        self.by_name = [a.name for a in schema.arguments if a.kwarg_only]
         self.writes = [
             k
             for k, argument in enumerate(schema.arguments)
@@ -160,13 +162,14 @@ class Operation:
 
     def in_order(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
         """All arguments in the order of the schema."""
-        rest = self.arguments[len(args) :]
-        return [*args, *(kwargs.get(a.name, a.default_value) for a in rest)]
+        rest = {**self.defaults, **kwargs}
+        return [*args, *[*rest.values()][len(args) :]]
 
     def run(self, values: Sequence[Any]) -> list[Any]:
         """The tensors that the operation returns for all its arguments, in order."""
-        by_name = {a.name: v for a, v in zip(self.arguments, values, strict=True) if a.kwarg_only}
-        return tensors_among([self.func(*values[: len(values) - len(by_name)], **by_name)])
+        count = len(values) - len(self.by_name)
+        by_name = dict(zip(self.by_name, values[count:], strict=True))
+        return tensors_among([self.func(*values[:count], **by_name)])
 
 
 INDEPENDENT = {
@@ -196,7 +199,7 @@ class ForeignOperation:
         with torch.enable_grad():
             # an operation in place may not change a leaf
             wide[id(tensor)] = leaf.clone()
-            outs = self.operation.run(replaced(self.values, lambda t: wide[id(t)]))
+            outs = self.operation.run(replaced(self.values, lambda v: wide.get(id(v), v)))
             pairs = [
                 (o, tensor_of(c).to(o.dtype).reshape(o.shape))
                 for o, c in zip(outs, cotangents, strict=True)
@@ -212,11 +215,7 @@ class ForeignOperation:
 # ------------------------------ shadows of tensors
 def leak(how: str) -> None:
     """Tell the observer in force that values are computed that it does not follow."""
-    observer = watchers.get().observer
-    if isinstance(observer, Recording):
-        observer.taken_out.append((len(observer.arrays), how))
-    elif isinstance(observer, PerturbingWatch):
-        observer.leaks.append(how)
+    watchers.get().observer.leaked(how)
 
 
 def or_constant(shadow: Shadow | None, tensor: Any) -> Shadow:
@@ -349,7 +348,7 @@ class Played:
         self.written = tensors_among([values[k] for k in operation.writes])
         # what is written into is read before
         before = {id(tensor): tensor.detach().clone() for tensor in self.written}
-        self.values = replaced(values, lambda t: before.get(id(t), t))
+        self.values = replaced(values, lambda v: before.get(id(v), v)) if before else values
         for key, copy in before.items():
             if key in shadows:
                 shadows[id(copy)] = shadows[key]
@@ -363,7 +362,7 @@ class Played:
             return None
         arrays, operation = list(map(array_of, results)), self.operation
         read = [v for k, v in enumerate(self.values) if k not in operation.outs]
-        made = play(operation.counterpart, list(map(self.as_played, read)), arrays)
+        made = play(operation.counterpart, replaced(read, self.as_played), arrays)
         if made is not None:
             return made
         if is_of_a_program(list(self.shadows.values())):
@@ -379,13 +378,9 @@ class Played:
 
     def as_played(self, value: Any) -> Any:
         """An argument as a counterpart takes it: shadows for tensors, names for dtypes."""
-        if isinstance(value, torch.dtype):
-            return name_of_dtype(value)
-        return replaced(value, self.shadow)
-
-    def shadow(self, tensor: Any) -> Shadow:
-        """The shadow of a tensor, or one for a constant."""
-        return or_constant(self.shadows.get(id(tensor)), tensor)
+        if isinstance(value, torch.Tensor):
+            return or_constant(self.shadows.get(id(value)), value)
+        return name_of_dtype(value) if isinstance(value, torch.dtype) else value
 
 
 # ------------------------------ a run that is watched
@@ -456,7 +451,7 @@ class OperationMode(TorchDispatchMode):  # type: ignore[misc]
                 assert isinstance(recording, Recording)
                 number = recording.number_of(parent_of(made[k]))
             self.perturbation(operation.rounds_as, host, number)
-            if made is not None and not np.array_equal(host, made[k].array):
+            if made is not None and not is_equal(host, made[k].array):
                 made[k] = overwrite(made[k], host)
             if result.device.type != "cpu":
                 result.copy_(tensor_of(host))
@@ -550,7 +545,7 @@ class ReachingMode(TorchDispatchMode):  # type: ignore[misc]
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        for value in tensors_among([args, [*kwargs.values()]]):
+        for value in tensors_among([*args, *kwargs.values()]):
             # within a Function, views of its arguments are leaves too
             base = value._base if value._is_view() and value._base.requires_grad else value
             if base.requires_grad and base.is_leaf:

@@ -57,6 +57,9 @@ class Observer:
         """Values of `tensor` were handed to code outside the graph, by the method or function
         `how`."""
 
+    def leaked(self, how: str) -> None:
+        """Values that come from outside the graph, by `how`, may depend on its Tensors."""
+
     def decided(self, tensor: Tensor) -> None:
         """`bool(tensor)` was read."""
 

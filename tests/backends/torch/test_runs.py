@@ -19,8 +19,9 @@ from gradcheck.backends.torch_operations import OperationMode
 from gradcheck.backends.torch_private import Patch, TorchTooDifferentError, private, run_backward
 
 X = np.random.default_rng(1).standard_normal((3, 4))
-MOST_WATCHED = 6
-"""The recorded run, the plain one of backward that shows its casts, and perturbed ones."""
+MOST_WATCHED = 2
+"""The recorded run, and the plain one of backward that shows its casts. Perturbed runs are replays of
+the recorded one, though torch rounds a tanh in another way than NumPy does."""
 
 
 CALLS = Counter[str]()
