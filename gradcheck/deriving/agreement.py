@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -107,6 +108,12 @@ class KnownPoint:
             args = [as_tensor(v) if isinstance(v, np.ndarray) else v for v in self.call.args]
             return self.call.played.pull_back(backward, args, self.cotangents)
         return backward(*self.arguments(), **self.keywords())
+
+    def arguments_by_name(self, backward: Callable[..., Any]) -> dict[str, Any]:
+        """The arguments of a backward by the names of its parameters."""
+        bound = inspect.signature(backward).bind(*self.arguments(), **self.keywords())
+        bound.apply_defaults()
+        return bound.arguments
 
     def keywords(self) -> dict[str, Any]:
         """The keyword arguments of a backward: those of the call go to one of arrays."""

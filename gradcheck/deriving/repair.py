@@ -12,7 +12,7 @@ import inspect
 import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import cached_property
 from itertools import chain, islice
 from textwrap import dedent
@@ -32,9 +32,9 @@ from gradcheck.deriving.source import (
     SourceText,
     TextChange,
     part_of_file,
-    returns_of,
     source_of_file,
 )
+from gradcheck.deriving.steps import Steps, edited, gradients_in
 from gradcheck.deriving.trace import Return, Trace, attributes_of, trace
 from gradcheck.result import Fix
 from pylayer.tensor.tensor import Tensor
@@ -51,10 +51,6 @@ SAME_VALUE = 1e-12
 MOVED = "0.7 - 1.3 * ({0}) * ({0})"
 """Another value for an expression, which moves all of its entries: no scale, sign or mean taken
 after it undoes that."""
-
-HOLE_NAME = "__edit__"
-HOLE = f"{HOLE_NAME}(locals())"
-"""The call that gives the value of the edit that is tried."""
 
 WrittenGradient = Callable[..., Any]
 
@@ -83,9 +79,6 @@ class Repair:
             raise NotDerived("backward is a classmethod")
         self.forward_code = Code(call.numpy_sources)
         self.point = KnownPoint.of(self.call, self.forward_code)
-        self.found = self.point.gradients_by(self.backward)
-        """The gradients of the backward as it is; None if it raises."""
-        self.wrong = self.point.wrong(self.found)
         code = self.backward.__code__
         self.source, self.tree = part_of_file(source_of_file(code.co_filename), code.co_firstlineno)
         function = self.tree.body[0]
@@ -95,9 +88,9 @@ class Repair:
         self.function = function
         closure = inspect.getclosurevars(self.backward).nonlocals
         self.scope = {**self.backward.__globals__, **closure}
-        self.holed: dict[ast.expr, WrittenGradient] = {}
         if [*instructions_of(code)] != [*instructions_of(self.compiled().__code__)]:
             raise NotDerived("the source of backward is not what runs")
+        self.steps = Steps(function, self.scope, self.point, self.backward)
 
     def fix(self, most: int = MOST_EDITS) -> Fix | None:
         """The edit; None if backward is right already, or if none of the first `most` edits makes
@@ -106,7 +99,7 @@ class Repair:
         Raises:
             NotDerived: an edit is right here, and forward runs at no other sizes.
         """
-        if not any(wrong.any() for wrong in self.wrong):
+        if not self.steps.wrong:
             return None
         with warnings.catch_warnings():  # of code that nobody wrote
             warnings.simplefilter("ignore")
@@ -116,35 +109,18 @@ class Repair:
 
     def tried(self, edit: Edit) -> Fix | None:
         """The fix that an edit is, if it is right everywhere."""
-        try:
-            backward = self.with_text(edit.expression, edit.text)
-        except SyntaxError:
-            return None
-        if not self.point.is_right(backward) or not self.is_right_elsewhere(backward):
+        if not self.steps.is_right_with(edit.expression, edit.text):
             return None
         expression = parsed(edit.text)
         with edited(edit.expression, expression):
-            if not self.passes(self.compiled()):
-                return None
-            wanted = ast.dump(self.function)
+            backward, wanted = self.compiled(), ast.dump(self.function)
+        if not self.is_right_elsewhere(backward) or not self.passes(backward):
+            return None
         return written_fix(self.source, edit.expression, expression, wanted)
-
-    def with_text(self, place: ast.expr, text: str) -> WrittenGradient:
-        """The backward with a text in place of an expression: it is compiled once, however many
-        texts are tried there. It holds until the next one is made."""
-        self.edit = compile(text, "<edit>", "eval")
-        if place not in self.holed:
-            with edited(place, parsed(HOLE)):
-                self.holed[place] = self.compiled()
-        return self.holed[place]
-
-    def evaluated(self, variables: dict[str, Any]) -> Any:
-        """The value of the edit that is tried, among the variables of backward."""
-        return eval(self.edit, self.scope, variables)
 
     def compiled(self) -> WrittenGradient:
         """The backward as it is changed now."""
-        scope = {**self.scope, HOLE_NAME: self.evaluated}
+        scope = dict(self.scope)
         exec(compile(self.tree, "<edited backward>", "exec"), scope)
         return scope[self.function.name]  # type: ignore[no-any-return]
 
@@ -227,18 +203,19 @@ class Repair:
         assigns or returns is moved once, which shows what depends on it.
         """
         places = places_in(self.function)
-        if self.found is None:
+        if self.steps.found is None:
             return [places]
-        given = [raw_gradient(value) for value in self.found]
+        given = [raw_gradient(value) for value in self.steps.found]
+        wrong = self.steps.wrong
         useless, shared = set[ast.AST](), set[ast.AST]()
-        for value in filter(places.__contains__, [*self.assigned(), *self.returned()]):
-            moved = self.point.gradients_by(self.with_text(value, MOVED.format(ast.unparse(value))))
+        for value in filter(places.__contains__, [*self.assigned(), *gradients_in(self.function)]):
+            moved = self.steps.gradients_with(value, MOVED.format(ast.unparse(value)))
             if moved is None:  # such as a number of elements, which is not just any
                 continue
-            changes = [*map(wrong_entries, moved, given)]
-            if not all(map(reaches, changes, self.wrong)):
+            changes = {k: wrong_entries(gradient, given[k]) for k, gradient in moved.items()}
+            if not all(k in changes and reaches(changes[k], wrong[k]) for k in wrong):
                 useless.update(ast.walk(value))
-            elif any(c.any() > w.any() for c, w in zip(changes, self.wrong, strict=True)):
+            elif any(changes[k].any() for k in changes.keys() - wrong.keys()):
                 shared.update(ast.walk(value))
         first = [place for place in places if place not in useless | shared]
         return [first, [place for place in places if place in shared - useless]]
@@ -248,23 +225,16 @@ class Repair:
         kinds = ast.Assign, ast.AugAssign, ast.AnnAssign
         return [n.value for n in ast.walk(self.function) if isinstance(n, kinds) and n.value]
 
-    def returned(self) -> list[ast.expr]:
-        """The expressions that backward returns, if it returns at one place."""
-        returns = returns_of(self.function)
-        if len(returns) != 1 or returns[0].value is None:
-            return []
-        value = returns[0].value
-        return list(value.elts) if isinstance(value, ast.Tuple) else [value]
-
     def whole_expressions(self) -> Iterator[Edit]:
         """The edits that write out the one gradient that is wrong."""
-        wrong = [k for k, entries in enumerate(self.wrong) if entries.any()]
-        if len(wrong) != 1 or len(self.returned()) != len(self.wrong):
+        places = gradients_in(self.function)
+        if len(self.steps.wrong) != 1 or len(places) != len(self.point.gradients):
             return
+        (wrong,) = self.steps.wrong
         with suppress(Exception):  # as in `parts`
-            node = self.trace.gradients.get(self.trace.gradient_slots[wrong[0]])
+            node = self.trace.gradients.get(self.trace.gradient_slots[wrong])
             for text in [text_alone(p, node) for p in self.printers if node is not None]:
-                yield Edit(self.returned()[wrong[0]], text)
+                yield Edit(places[wrong], text)
 
 
 def raw_gradient(value: Any) -> Any:
@@ -276,20 +246,6 @@ def reaches(changes: Array, wrong: Array) -> bool:
     """Whether all wrong entries of a gradient are among those that change."""
     changed = changes if wrong.shape else changes.any()
     return bool((changed >= wrong).all())
-
-
-@contextmanager
-def edited(place: ast.expr, expression: ast.expr) -> Iterator[None]:
-    """A block in which another expression takes the place of one in a tree."""
-    for node in ast.walk(expression):
-        if isinstance(node, (ast.expr, ast.keyword)):
-            ast.copy_location(node, place)
-    before = place.__class__, place.__dict__
-    place.__class__, place.__dict__ = expression.__class__, expression.__dict__
-    try:
-        yield
-    finally:
-        place.__class__, place.__dict__ = before
 
 
 def known_nodes(nodes: Sequence[Node], arrays: Mapping[str, Any]) -> dict[Node, str]:

@@ -1,0 +1,203 @@
+"""Runs of a backward with an edit, which compute only what depends on the edit.
+
+A backward that consists of assignments and a return is taken apart: each assignment, and each
+gradient that it returns, is a step. An edit runs its own step and those that read a value that it
+changes; other values are known from the first run. Any other backward is a single step.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import CodeType
+from typing import Any
+
+import numpy as np
+
+from gradcheck.deriving.agreement import KnownPoint, wrong_entries
+from gradcheck.deriving.call import grad_mode_as
+from gradcheck.deriving.printing import parsed
+from gradcheck.deriving.source import FunctionNode, body_of, returns_of
+
+EDIT, GRADIENTS, RUN = "__edit__", "__gradients__", "__run__"
+"""Names that steps read and write: the code of the edit, gradients by their position, and the
+function that runs a whole backward."""
+HOLE = f"eval({EDIT})"
+"""The expression that takes the place of the edited one."""
+READ_LATER = ast.Lambda, ast.GeneratorExp
+"""Expressions that read variables after their statement has run."""
+
+Variables = dict[str, Any]
+
+
+@dataclass(eq=False)
+class Step:
+    """A part of a backward that runs as a whole."""
+
+    statements: Sequence[ast.stmt]
+    values: Variables = field(default_factory=dict)
+    """The variables that it sets, in the first run."""
+
+    def __post_init__(self) -> None:
+        self.nodes = [node for statement in self.statements for node in ast.walk(statement)]
+        names = [node for node in self.nodes if isinstance(node, ast.Name)]
+        self.writes = {node.id for node in names if isinstance(node.ctx, ast.Store)} - {GRADIENTS}
+        self.reads = {node.id for node in names if isinstance(node.ctx, ast.Load)}
+
+    @cached_property
+    def code(self) -> CodeType:
+        """Its code as it is."""
+        return self.compiled()
+
+    def compiled(self) -> CodeType:
+        """The code of its tree."""
+        return compile(ast.Module([*self.statements], []), "<edited backward>", "exec")
+
+
+class Steps:
+    """The steps of a backward at a point, with the values that they compute.
+
+    Args:
+        function: the tree of the backward.
+        scope: the names that it reads from outside.
+        point: where it is run.
+        found: its gradients there; None if it raises.
+    """
+
+    def __init__(
+        self,
+        function: FunctionNode,
+        scope: Mapping[str, Any],
+        point: KnownPoint,
+        backward: Callable[..., Any],
+    ) -> None:
+        self.point = point
+        self.found = point.gradients_by(backward)
+        """The gradients of the backward as it is; None if it raises."""
+        wrong = enumerate(point.wrong(self.found))
+        self.wrong = {k: entries for k, entries in wrong if entries.any()}
+        """The wrong entries of each gradient that is wrong, by its position."""
+        self.scope = {**scope, RUN: point.gradients_by}
+        self.steps = [whole_step(function)]
+        returned = gradients_in(function)
+        if self.found and len(returned) == len(self.found) and is_plain(function, point):
+            self.scope |= point.arguments_by_name(backward)
+            self.steps = [Step([statement]) for statement in body_of(function)[:-1]]
+            self.steps += [Step([gradient_step(k, value)]) for k, value in enumerate(returned)]
+            self.record()
+        self.steps_of = {node: step for step in self.steps for node in step.nodes}
+        self.codes: dict[ast.expr, CodeType] = {}
+        """The code of the step of an edited expression."""
+
+    def record(self) -> None:
+        """Run all steps, and keep the values that they compute."""
+        variables = dict(self.scope)
+        with calculating():
+            for step in self.steps:
+                exec(step.code, variables)
+                step.values = {name: variables[name] for name in step.writes & variables.keys()}
+
+    def changed_gradients(self, place: ast.expr, text: str) -> Iterator[tuple[int, Any]]:
+        """The gradients that may change where a text takes the place of an expression, each with
+        its position.
+
+        Raises:
+            Exception: whatever the text or the backward raises.
+        """
+        edited_step = self.steps_of[place]
+        variables = {**self.scope, EDIT: compile(text, "<edit>", "eval")}
+        changed = set[str]()
+        for step in self.steps:
+            if step is edited_step or step.reads & changed:
+                exec(self.code_with_hole(place) if step is edited_step else step.code, variables)
+                changed |= step.writes
+                yield from variables.pop(GRADIENTS, {}).items()
+            else:
+                variables |= step.values
+                changed -= step.writes
+
+    def code_with_hole(self, place: ast.expr) -> CodeType:
+        """The code of a step in which the edit takes the place of an expression."""
+        if place not in self.codes:
+            with edited(place, parsed(HOLE)):
+                self.codes[place] = self.steps_of[place].compiled()
+        return self.codes[place]
+
+    def gradients_with(self, place: ast.expr, text: str) -> dict[int, Any] | None:
+        """The gradients that may change where a text takes the place of an expression, by their
+        positions; None if that raises."""
+        with suppress(Exception), calculating():
+            return dict(self.changed_gradients(place, text))
+        return None
+
+    def is_right_with(self, place: ast.expr, text: str) -> bool:
+        """Whether all gradients are right where a text takes the place of an expression."""
+        wrong = {*self.wrong}
+        with suppress(Exception), calculating():
+            for k, value in self.changed_gradients(place, text):
+                if wrong_entries(value, self.point.gradients[k]).any():
+                    return False
+                wrong.discard(k)
+            return not wrong
+        return False
+
+
+@contextmanager
+def calculating() -> Iterator[None]:
+    """A block in which backward runs."""
+    with grad_mode_as(False), np.errstate(all="ignore"):
+        yield
+
+
+def whole_step(function: FunctionNode) -> Step:
+    """The step of a backward that is not taken apart."""
+    run = ast.parse(f"{GRADIENTS} = dict(enumerate({RUN}({function.name})))").body
+    return Step([function, *run])
+
+
+def gradient_step(position: int, value: ast.expr) -> ast.stmt:
+    """The step that computes a gradient."""
+    statement: Any = ast.parse(f"{GRADIENTS} = {{{position}: {GRADIENTS}}}").body[0]
+    statement.value.values = [value]
+    return statement  # type: ignore[no-any-return]
+
+
+def is_plain(function: FunctionNode, point: KnownPoint) -> bool:
+    """Whether a backward is assignments to names and a return, and runs on the engine's Tensors or
+    arrays."""
+    *statements, last = body_of(function)
+    nodes = [node for statement in statements for node in ast.walk(statement)]
+    stores = [node.ctx for node in nodes if isinstance(node, (ast.Attribute, ast.Subscript))]
+    return (
+        point.call.played is None
+        and isinstance(last, ast.Return)
+        and all(isinstance(statement, (ast.Assign, ast.AnnAssign)) for statement in statements)
+        and not any(isinstance(ctx, ast.Store) for ctx in stores)
+        and not any(isinstance(node, READ_LATER) for node in nodes)
+    )
+
+
+def gradients_in(function: FunctionNode) -> list[ast.expr]:
+    """The expressions that a backward returns, if it returns at one place."""
+    returns = returns_of(function)
+    if len(returns) != 1 or returns[0].value is None:
+        return []
+    value = returns[0].value
+    return list(value.elts) if isinstance(value, (ast.List, ast.Tuple)) else [value]
+
+
+@contextmanager
+def edited(place: ast.expr, expression: ast.expr) -> Iterator[None]:
+    """A block in which another expression takes the place of one in a tree."""
+    for node in ast.walk(expression):
+        if isinstance(node, (ast.expr, ast.keyword)):
+            ast.copy_location(node, place)
+    before = place.__class__, place.__dict__
+    place.__class__, place.__dict__ = expression.__class__, expression.__dict__
+    try:
+        yield
+    finally:
+        place.__class__, place.__dict__ = before
