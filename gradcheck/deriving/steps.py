@@ -44,8 +44,17 @@ class Step:
     def __post_init__(self) -> None:
         self.nodes = [node for statement in self.statements for node in ast.walk(statement)]
         names = [node for node in self.nodes if isinstance(node, ast.Name)]
-        self.writes = {node.id for node in names if isinstance(node.ctx, ast.Store)} - {GRADIENTS}
         self.reads = {node.id for node in names if isinstance(node.ctx, ast.Load)}
+        self.writes = {node.id for node in names if isinstance(node.ctx, ast.Store)}
+
+    def is_plain(self) -> bool:
+        """Whether it does nothing but set variables, once and for all."""
+        parts = [node for node in self.nodes if isinstance(node, (ast.Attribute, ast.Subscript))]
+        return (
+            all(isinstance(statement, (ast.Assign, ast.AnnAssign)) for statement in self.statements)
+            and not any(isinstance(part.ctx, ast.Store) for part in parts)
+            and not any(isinstance(node, READ_LATER) for node in self.nodes)
+        )
 
     @cached_property
     def code(self) -> CodeType:
@@ -81,13 +90,14 @@ class Steps:
         self.wrong = {k: entries for k, entries in wrong if entries.any()}
         """The wrong entries of each gradient that is wrong, by its position."""
         self.scope = {**scope, RUN: point.gradients_by}
-        self.steps = [whole_step(function)]
         returned = gradients_in(function)
-        if self.found and len(returned) == len(self.found) and is_plain(function, point):
+        self.steps = steps_in(function, returned)
+        is_known = self.found is not None and len(self.found) == len(returned)
+        if self.steps and is_known and point.call.played is None:
             self.scope |= point.arguments_by_name(backward)
-            self.steps = [Step([statement]) for statement in body_of(function)[:-1]]
-            self.steps += [Step([gradient_step(k, value)]) for k, value in enumerate(returned)]
             self.record()
+        else:
+            self.steps = [whole_step(function)]
         self.steps_of = {node: step for step in self.steps for node in step.nodes}
         self.codes: dict[ast.expr, CodeType] = {}
         """The code of the step of an edited expression."""
@@ -165,19 +175,14 @@ def gradient_step(position: int, value: ast.expr) -> ast.stmt:
     return statement  # type: ignore[no-any-return]
 
 
-def is_plain(function: FunctionNode, point: KnownPoint) -> bool:
-    """Whether a backward is assignments to names and a return, and runs on the engine's Tensors or
-    arrays."""
+def steps_in(function: FunctionNode, returned: Sequence[ast.expr]) -> list[Step]:
+    """The assignments of a backward, and the gradients that it returns at its end; nothing for one
+    that consists of anything else."""
     *statements, last = body_of(function)
-    nodes = [node for statement in statements for node in ast.walk(statement)]
-    stores = [node.ctx for node in nodes if isinstance(node, (ast.Attribute, ast.Subscript))]
-    return (
-        point.call.played is None
-        and isinstance(last, ast.Return)
-        and all(isinstance(statement, (ast.Assign, ast.AnnAssign)) for statement in statements)
-        and not any(isinstance(ctx, ast.Store) for ctx in stores)
-        and not any(isinstance(node, READ_LATER) for node in nodes)
-    )
+    steps = [Step([statement]) for statement in statements]
+    steps += [Step([gradient_step(k, value)]) for k, value in enumerate(returned)]
+    is_plain = isinstance(last, ast.Return) and all(step.is_plain() for step in steps)
+    return steps if is_plain else []
 
 
 def gradients_in(function: FunctionNode) -> list[ast.expr]:
