@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -129,6 +130,15 @@ class KnownPoint:
         if found is None:
             return [np.array(True)] * len(self.gradients)
         return [*map(wrong_entries, found, self.gradients)]
+
+
+def known_points(calls: Iterable[LayerCall], code: Code) -> Iterator[KnownPoint]:
+    """The points of the calls at which forward runs, and has finite gradients."""
+    for seed, call in enumerate(calls, 1):
+        with suppress(Exception):  # whatever forward raises there
+            point = KnownPoint.of(call, code, seed)
+            if all(g is None or np.isfinite(g).all() for g in point.gradients):
+                yield point
 
 
 def values_in(returned: Any) -> Sequence[Any]:

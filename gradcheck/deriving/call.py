@@ -141,8 +141,8 @@ class LayerCall:
 
     # ----------------------------------------------------------------- other calls
     def others(self, seed: int = 0) -> Iterator[LayerCall]:
-        """The call at other sizes at which forward runs, one for each of the ways to change
-        sizes."""
+        """The call at other sizes, one for each of the ways to change sizes; forward need not run
+        there."""
         random = np.random.default_rng(seed)
         places = [k for k, value in enumerate(self.args) if is_array(value)]
         shapes = [tuple(raw_array(self.args[k]).shape) for k in places]
@@ -150,28 +150,28 @@ class LayerCall:
             point = list(self.args)
             for k, shape in zip(places, changed, strict=True):
                 point[k] = resized(self.args[k], shape, random)
-            if (call := self.at(point)).runs():
-                yield call
+            yield self.at(point)
 
     def with_other_values(self, count: int, seed: int) -> Iterator[LayerCall]:
-        """The call at other values of the floats, at which forward runs."""
+        """The call at other values of the floats."""
         random = np.random.default_rng(seed)
         for _ in range(count):
-            moved = [
-                resized(v, raw_array(v).shape, random) if has_floats(v) else v for v in self.args
-            ]
-            if (call := self.at(moved)).runs():
-                yield call
+            yield self.at(
+                [resized(v, raw_array(v).shape, random) if has_floats(v) else v for v in self.args]
+            )
 
-    def with_other_options(self) -> Iterator[tuple[str, LayerCall]]:
-        """The call with another value of one option, at which forward runs, with its name."""
-        for position, (name, value) in enumerate(self.named.items()):
-            for other in other_options(value):
-                call = replace(self, kwargs={**self.kwargs, name: other})
-                if position < len(self.args):
-                    call = self.at([*self.args[:position], other, *self.args[position + 1 :]])
-                if call.runs():
-                    yield name, call
+    def with_other_options(self) -> dict[str, list[LayerCall]]:
+        """The calls with another value of one option, by its name."""
+        return {
+            name: [self.with_option(position, name, other) for other in other_options(value)]
+            for position, (name, value) in enumerate(self.named.items())
+        }
+
+    def with_option(self, position: int, name: str, value: Any) -> LayerCall:
+        """The call with another value of one option."""
+        if position < len(self.args):
+            return self.at([*self.args[:position], value, *self.args[position + 1 :]])
+        return replace(self, kwargs={**self.kwargs, name: value})
 
 
 def layer_on_engine(played: PlayedLayer) -> Any:

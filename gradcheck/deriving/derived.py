@@ -154,7 +154,7 @@ def derived_of(traced: Trace, check: GradientCheck, name: str, inputs_only: bool
         raise NotDerived("no input takes a gradient")
     backward = print_backward(traced, inputs_only)
     written = write_class(call, traced, name, backward)
-    points = [call, *islice(call.others(), CHECKED_SIZES)]
+    points = [call, *islice(filter(LayerCall.runs, call.others()), CHECKED_SIZES)]
     if len(points) == 1:
         raise NotDerived("forward runs at no other sizes, at which the code could be checked")
     made = executed(written, call, name)
@@ -243,7 +243,8 @@ def guards_of(made: Any, call: LayerCall, check: GradientCheck) -> dict[str, Any
     took the branch that the option selects."""
     given = call.named
     guards = {name: value for name, value in given.items() if isinstance(value, str)}
-    for name, changed in call.with_other_options():
-        if not is_passed(made, changed, CHECKED_DTYPES[0], check):
+    for name, changed in call.with_other_options().items():
+        running = filter(LayerCall.runs, changed)
+        if not all(is_passed(made, other, CHECKED_DTYPES[0], check) for other in running):
             guards[name] = given[name]
     return guards

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import inspect
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from itertools import chain, islice
@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from gradcheck.backends.base import Array
-from gradcheck.deriving.agreement import KnownPoint, wrong_entries
+from gradcheck.deriving.agreement import KnownPoint, known_points, wrong_entries
 from gradcheck.deriving.call import LayerCall, grad_mode_as, is_array, raw_array
 from gradcheck.deriving.dialects import NUMPY, PADDLE, Dialect, dialect_of
 from gradcheck.deriving.edits import Edit, edits, places_in
@@ -131,13 +131,17 @@ class Repair:
         Raises:
             NotDerived: forward runs at no other sizes.
         """
-        sizes = list(islice(self.call.others(seed=2), OTHER_SIZES))
+        sizes = self.points(self.call.others(seed=2), OTHER_SIZES)
         if not sizes:
             raise NotDerived("forward runs at no other sizes")
-        values = self.call.with_other_values(OTHER_VALUES, seed=1)
-        options = dict(reversed(list(self.call.with_other_options())))
-        calls = [*values, *sizes, *options.values()]
-        return [KnownPoint.of(call, self.forward_code, seed) for seed, call in enumerate(calls, 1)]
+        points = self.points(self.call.with_other_values(OTHER_VALUES, seed=1), OTHER_VALUES)
+        for calls in self.call.with_other_options().values():
+            points += self.points(calls, 1)
+        return points + sizes
+
+    def points(self, calls: Iterable[LayerCall], most: int) -> list[KnownPoint]:
+        """Points of the first calls at which forward runs."""
+        return list(islice(known_points(calls, self.forward_code), most))
 
     def is_right_elsewhere(self, backward: WrittenGradient) -> bool:
         """Whether a backward is right at the other points."""

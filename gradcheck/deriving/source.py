@@ -201,7 +201,7 @@ def returns_of(function: FunctionNode) -> list[ast.Return]:
         node = waiting.pop(0)
         if isinstance(node, ast.Return):
             found.append(node)
-        if not isinstance(node, SCOPES):
+        if not isinstance(node, (*SCOPES, ast.expr)):
             waiting += ast.iter_child_nodes(node)
     return found
 
