@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from itertools import chain, islice
-from textwrap import dedent
 from typing import Any
 
 import numpy as np
@@ -28,6 +27,7 @@ from gradcheck.deriving.printing import Printer, names_on_context, parsed
 from gradcheck.deriving.source import (
     SourceText,
     TextChange,
+    parsed_block,
     part_of_file,
     source_of_file,
 )
@@ -82,7 +82,7 @@ class Repair:
         if not isinstance(function, ast.FunctionDef) or function.name != code.co_name:
             raise NotDerived("the source of backward is not known")
         function.decorator_list = []
-        self.function = function
+        self.function, self.nodes = function, [*ast.walk(function)]
         self.scope = {
             **self.backward.__globals__,
             **inspect.getclosurevars(self.backward).nonlocals,
@@ -148,11 +148,11 @@ class Repair:
         return all(point.is_right(backward) for point in self.other_points)
 
     # ----------------------------------------------------------------- what edits are made of
-    @property
+    @cached_property
     def names(self) -> list[str]:
         """The variables of backward, and the attributes of ctx."""
-        nodes = (node for node in ast.walk(self.function) if isinstance(node, ast.Name))
-        stored = [node.id for node in nodes if isinstance(node.ctx, ast.Store)]
+        names = [node for node in self.nodes if isinstance(node, ast.Name)]
+        stored = [name.id for name in names if isinstance(name.ctx, ast.Store)]
         parameters = [argument.arg for argument in self.function.args.args]
         attributes = [name for context in self.point.context for name in attributes_of(context)]
         given = parameters[len(self.point.context) :]
@@ -226,7 +226,7 @@ class Repair:
     def assigned(self) -> list[ast.expr]:
         """The values that backward assigns to names."""
         kinds = ast.Assign, ast.AugAssign, ast.AnnAssign
-        return [n.value for n in ast.walk(self.function) if isinstance(n, kinds) and n.value]
+        return [n.value for n in self.nodes if isinstance(n, kinds) and n.value]
 
     def whole_expressions(self) -> Iterator[Edit]:
         """The edits that write out the one gradient that is wrong."""
@@ -307,7 +307,7 @@ def written_fix(source: SourceText, old: ast.expr, expression: ast.expr, wanted:
 def dump_of(text: str) -> str:
     """The tree of the text of a function, without its decorators, as text."""
     try:
-        tree = ast.parse(dedent(text))
+        tree = parsed_block(text, 2)
     except SyntaxError:
         return ""
     function: Any = tree.body[0]
