@@ -21,7 +21,7 @@ from gradcheck.backends.base import Array
 from gradcheck.deriving.agreement import KnownPoint, known_points, wrong_entries
 from gradcheck.deriving.call import LayerCall, grad_mode_as, is_array, raw_array
 from gradcheck.deriving.dialects import NUMPY, PADDLE, Dialect, dialect_of
-from gradcheck.deriving.edits import Edit, edits, places_in
+from gradcheck.deriving.edits import Edit, Texts, edits, places_in
 from gradcheck.deriving.graph import Node, NotDerived
 from gradcheck.deriving.printing import Printer, names_on_context, parsed
 from gradcheck.deriving.source import (
@@ -83,6 +83,7 @@ class Repair:
             raise NotDerived("the source of backward is not known")
         function.decorator_list = []
         self.function, self.nodes = function, [*ast.walk(function)]
+        self.texts = Texts()
         self.scope = {
             **self.backward.__globals__,
             **inspect.getclosurevars(self.backward).nonlocals,
@@ -197,22 +198,26 @@ class Repair:
 
     def edits_of(self, places: Sequence[ast.expr]) -> Iterator[Edit]:
         """All edits of some expressions of backward."""
-        return edits(places, self.names, lambda: list(self.parts))
+        return edits(places, self.texts, self.names, lambda: list(self.parts))
 
     def places(self) -> list[list[ast.expr]]:
         """The expressions that may be changed, first those on which no right gradient depends.
 
         Expressions on which a wrong entry does not depend are left out. Each value that backward
-        assigns or returns is moved once, which shows what depends on it.
+        assigns is moved once, which shows what depends on it; on one that it returns, one gradient.
         """
-        places = places_in(self.function)
+        places, returned = places_in(self.function), gradients_in(self.function)
         if self.steps.found is None:
             return [places]
         given = [raw_gradient(value) for value in self.steps.found]
         wrong = self.steps.wrong
         useless, shared = set[ast.AST](), set[ast.AST]()
-        for value in filter(places.__contains__, [*self.assigned(), *gradients_in(self.function)]):
-            moved = self.steps.gradients_with(value, MOVED.format(ast.unparse(value)))
+        if len(returned) == len(given):
+            for k, value in enumerate(returned):
+                if {*wrong} != {k}:
+                    useless.update(ast.walk(value))
+        for value in filter(places.__contains__, self.assigned()):
+            moved = self.steps.gradients_with(value, MOVED.format(self.texts[value]))
             if moved is None:  # such as a number of elements, which is not just any
                 continue
             changes = {k: wrong_entries(gradient, given[k]) for k, gradient in moved.items()}
