@@ -40,8 +40,8 @@ GradientCheck = Callable[..., Any]
 
 CHECKED_SIZES = 2
 """Sizes at which a derived backward is checked, besides the given ones."""
-MOST_EDITS_ALONE = 6_000
-"""Edits that are tried where only a fix is wanted."""
+MOST_RUNS_ALONE = 2_000
+"""Runs of backward in a search where only a fix is wanted."""
 numbers = count(1)
 
 
@@ -116,7 +116,7 @@ def with_change(derived: Derived, call: LayerCall, check: GradientCheck) -> Deri
         return all(is_passed(layer, call, dtype, check) for dtype in CHECKED_DTYPES)
 
     try:
-        fix = Repair(call, call.subject.backward, passes).fix(MOST_EDITS_ALONE)
+        fix = Repair(call, call.subject.backward, passes).fix(MOST_RUNS_ALONE)
         if fix is None:
             return derived
         source = source_of_file(fix.path)

@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
-from itertools import chain, islice
+from itertools import chain, islice, takewhile
 from typing import Any
 
 import numpy as np
@@ -40,8 +40,9 @@ from pylayer.watch.numpy_recording import Code
 OTHER_VALUES = 2
 OTHER_SIZES = 3
 """Points at which an edit has to agree, besides the given one."""
-MOST_EDITS = 600
-"""Edits that are tried: measured on tests/bench/derive.py, more find 1 % more."""
+MOST_RUNS = 200
+"""Runs of backward that a search may take, in statements: a check takes 20 of them or more
+(tests/bench/derive_layers.py), so a search in vain at most some 10 checks. More find 1 % more."""
 SAME_VALUE = 1e-12
 """The share by which a variable of backward may differ from the value that it represents."""
 
@@ -92,9 +93,9 @@ class Repair:
         if in_bytes(self.steps.found) != in_bytes(self.point.gradients_by(self.compiled())):
             raise NotDerived("the source of backward is not what runs")
 
-    def fix(self, most: int = MOST_EDITS) -> Fix | None:
-        """The edit; None if backward is right already, or if none of the first `most` edits makes
-        it right.
+    def fix(self, most: int = MOST_RUNS) -> Fix | None:
+        """The edit; None if backward is right already, or if none is found in `most` runs of
+        backward.
 
         Raises:
             NotDerived: an edit is right here, and forward runs at no other sizes.
@@ -103,8 +104,12 @@ class Repair:
             return None
         with warnings.catch_warnings():  # of code that nobody wrote
             warnings.simplefilter("ignore")
-            found = chain.from_iterable(map(self.edits_of, self.places()))
-            fixes = map(self.tried, chain(islice(found, most), self.whole_expressions()))
+            most_statements = most * len(self.function.body)
+            found = takewhile(
+                lambda edit: self.steps.statements_run < most_statements,
+                chain.from_iterable(map(self.edits_of, self.places())),
+            )
+            fixes = map(self.tried, chain(found, self.whole_expressions()))
             return next(filter(None, fixes), None)
 
     def tried(self, edit: Edit) -> Fix | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from types import CodeType
 from typing import Any
@@ -38,8 +38,10 @@ class Step:
     """A part of a backward that runs as a whole."""
 
     statements: Sequence[ast.stmt]
-    values: Variables = field(default_factory=dict)
-    """The variables that it sets, in the first run."""
+    size: int = 1
+    """How many statements it runs."""
+    values: Variables | None = None
+    """The variables that it sets, in the first run; None if that did not come here."""
 
     def __post_init__(self) -> None:
         self.nodes = [node for statement in self.statements for node in ast.walk(statement)]
@@ -90,10 +92,11 @@ class Steps:
         self.wrong = {k: entries for k, entries in wrong if entries.any()}
         """The wrong entries of each gradient that is wrong, by its position."""
         self.scope = {**scope, RUN: point.gradients_by}
+        self.statements_run = 0
+        """Statements that edits have run, and one more for each edit."""
         returned = gradients_in(function)
         self.steps = steps_in(function, returned)
-        is_known = self.found is not None and len(self.found) == len(returned)
-        if self.steps and is_known and point.call.played is None:
+        if self.steps and len(returned) == len(point.gradients) and point.call.played is None:
             self.scope |= point.arguments_by_name(backward)
             self.record()
         else:
@@ -103,9 +106,9 @@ class Steps:
         """The code of the step of an edited expression."""
 
     def record(self) -> None:
-        """Run all steps, and keep the values that they compute."""
+        """Run the steps, and keep the values that they compute, until one raises."""
         variables = dict(self.scope)
-        with calculating():
+        with suppress(Exception), calculating():
             for step in self.steps:
                 exec(step.code, variables)
                 step.values = {name: variables[name] for name in step.writes & variables.keys()}
@@ -117,11 +120,13 @@ class Steps:
         Raises:
             Exception: whatever the text or the backward raises.
         """
+        self.statements_run += 1
         edited_step = self.steps_of[place]
         variables = {**self.scope, EDIT: compile(text, "<edit>", "eval")}
         changed = set[str]()
         for step in self.steps:
-            if step is edited_step or step.reads & changed:
+            if step.values is None or step is edited_step or step.reads & changed:
+                self.statements_run += step.size
                 exec(self.code_with_hole(place) if step is edited_step else step.code, variables)
                 changed |= step.writes
                 yield from variables.pop(GRADIENTS, {}).items()
@@ -165,7 +170,7 @@ def calculating() -> Iterator[None]:
 def whole_step(function: FunctionNode) -> Step:
     """The step of a backward that is not taken apart."""
     run = ast.parse(f"{GRADIENTS} = dict(enumerate({RUN}({function.name})))").body
-    return Step([function, *run])
+    return Step([function, *run], len(function.body))
 
 
 def gradient_step(position: int, value: ast.expr) -> ast.stmt:
