@@ -18,6 +18,7 @@ from gradcheck.deriving.call import (
     is_array,
     raw_array,
     recorded_tensor,
+    without_ranks,
 )
 from gradcheck.deriving.graph import NotDerived
 from gradcheck.deriving.trace import drawn_cotangents, recorded_array
@@ -67,7 +68,7 @@ class KnownPoint:
         ]
         tensors = [v for v in slots if isinstance(v, Tensor)]
         needed = [t for t in tensors if not t.stop_gradient and t.array.dtype.kind == "f"]
-        with watched(Everything()), recording_numpy(code), grad_mode_as(True):
+        with watched(Everything()), recording_numpy(code), grad_mode_as(True), without_ranks():
             given = map(recorded_array, inputs) if call.takes_arrays else inputs
             with np.errstate(all="ignore"):
                 returned = call.function(*call.context(), *given, **call.kwargs)

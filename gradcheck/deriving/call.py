@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -227,6 +227,25 @@ def grad_mode_as(is_on: bool) -> Iterator[None]:
         yield
     finally:
         grad_mode.reset(token)
+
+
+class NoRank:
+    """The rank of a forward that is derived: other ranks can be neither counted nor called."""
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise NotDerived("forward is one of several ranks: nothing is derived across ranks")
+
+
+@contextmanager
+def without_ranks() -> Iterator[None]:
+    """A block in which code that knows of other ranks is refused."""
+    from pylayer.distributed.rank import in_force  # most programs do not need it
+
+    token = in_force.set(NoRank())
+    try:
+        yield
+    finally:
+        in_force.reset(token)
 
 
 # --------------------------------------------------------------------------- arguments

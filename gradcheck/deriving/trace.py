@@ -18,6 +18,7 @@ from gradcheck.deriving.call import (
     grad_mode_as,
     is_recorded,
     recorded_tensor,
+    without_ranks,
 )
 from gradcheck.deriving.graph import (
     REDUCTIONS,
@@ -119,6 +120,7 @@ def trace(call: LayerCall, seed: int = 0) -> Trace:
             mode,
             seen.of(call.written_forward.__code__),
             recording_numpy(Code(call.numpy_sources)),
+            without_ranks(),
         ):
             values = mapped(given, recorded_array) if call.takes_arrays else given
             args, count = list(values.values()), len(call.args)
