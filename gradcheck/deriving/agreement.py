@@ -15,9 +15,11 @@ from gradcheck.deriving.call import (
     LayerCall,
     as_tensor,
     grad_mode_as,
+    has_floats,
     is_array,
     raw_array,
     recorded_tensor,
+    values_in,
     without_ranks,
 )
 from gradcheck.deriving.graph import NotDerived
@@ -60,14 +62,13 @@ class KnownPoint:
             NotDerived: no input takes a gradient.
             Exception: whatever forward raises.
         """
-        inputs = [as_tensor(v) if isinstance(v, np.ndarray) else v for v in call.args]
+        inputs = call.fresh_args(as_tensor)
         slots = [
             v
             for v in (*inputs, *call.kwargs.values())
             if isinstance(v, Tensor) or call.played is not None
         ]
-        tensors = [v for v in slots if isinstance(v, Tensor)]
-        needed = [t for t in tensors if not t.stop_gradient and t.array.dtype.kind == "f"]
+        needed = [t for t in filter(has_floats, slots) if not t.stop_gradient]
         with watched(Everything()), recording_numpy(code), grad_mode_as(True), without_ranks():
             given = map(recorded_array, inputs) if call.takes_arrays else inputs
             with np.errstate(all="ignore"):
@@ -89,10 +90,11 @@ class KnownPoint:
 
     def arguments(self) -> list[Any]:
         """The arguments of a backward."""
-        arrays = [None if array is None else array.copy() for array in self.cotangents]
+        given: list[Any] = self.context
+        made: Callable[[Array], Any] = Tensor
         if self.call.takes_arrays:
-            return [*(np.copy(v) if is_array(v) else v for v in self.call.args), *arrays]
-        return [*self.context, *(None if array is None else Tensor(array) for array in arrays)]
+            given, made = self.call.fresh_args(np.copy), np.asarray
+        return [*given, *(None if c is None else made(c.copy()) for c in self.cotangents)]
 
     def gradients_by(self, backward: Callable[..., Any]) -> list[Any] | None:
         """The gradients that a backward gives; None if it raises or gives too many."""
@@ -107,7 +109,7 @@ class KnownPoint:
     def results(self, backward: Callable[..., Any]) -> Any:
         """Run a backward at the point and return its results."""
         if self.call.played is not None:
-            args = [as_tensor(v) if isinstance(v, np.ndarray) else v for v in self.call.args]
+            args = self.call.fresh_args(as_tensor)
             return self.call.played.pull_back(backward, args, self.cotangents)
         return backward(*self.arguments(), **self.keywords())
 
@@ -140,11 +142,6 @@ def known_points(calls: Iterable[LayerCall], code: Code) -> Iterator[KnownPoint]
             point = KnownPoint.of(call, code, seed)
             if all(g is None or np.isfinite(g).all() for g in point.gradients):
                 yield point
-
-
-def values_in(returned: Any) -> Sequence[Any]:
-    """The values that a function returns, as a sequence."""
-    return returned if isinstance(returned, (list, tuple)) else [returned]
 
 
 def wrong_entries(value: Any, wanted: Any) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
@@ -90,10 +90,13 @@ class LayerCall:
         """Return the call with other arguments."""
         return replace(self, args=tuple(args))
 
+    def fresh_args(self, copied: Callable[[Array], Any]) -> list[Any]:
+        """The arguments, each array as a new value that `copied` makes of it."""
+        return [copied(value) if isinstance(value, np.ndarray) else value for value in self.args]
+
     def run(self, *context: PyLayerContext) -> Any:
         """Call forward on fresh Tensors or arrays."""
-        fresh = np.copy if self.takes_arrays else as_tensor
-        args = [fresh(value) if isinstance(value, np.ndarray) else value for value in self.args]
+        args = self.fresh_args(np.copy if self.takes_arrays else as_tensor)
         with grad_mode_as(False), np.errstate(all="ignore"):
             return self.function(*context, *args, **self.kwargs)
 
@@ -103,9 +106,8 @@ class LayerCall:
             returned = self.run(*self.context())
         except Exception:
             return False
-        outputs = returned if isinstance(returned, (list, tuple)) else [returned]
-        arrays = [raw_array(output) for output in outputs if is_array(output)]
-        return all(bool(np.isfinite(a).all()) for a in arrays if a.dtype.kind == "f")
+        floats = filter(has_floats, values_in(returned))
+        return all(bool(np.isfinite(raw_array(value)).all()) for value in floats)
 
     def shapes(self) -> str:
         """The shapes of its arguments: ``x=3x4, w=4``."""
@@ -248,7 +250,12 @@ def without_ranks() -> Iterator[None]:
         in_force.reset(token)
 
 
-# --------------------------------------------------------------------------- arguments
+# --------------------------------------------------------------------------- values
+def values_in(returned: Any) -> Sequence[Any]:
+    """The values that a function returns, as a sequence."""
+    return returned if isinstance(returned, (list, tuple)) else [returned]
+
+
 def as_input(array: np.ndarray[Any, Any]) -> Any:
     """A Tensor of an array, which needs a gradient if it is of floats."""
     tensor = to_tensor(array)

@@ -109,8 +109,7 @@ class Repair:
                 lambda edit: self.steps.statements_run < most_statements,
                 chain.from_iterable(map(self.edits_of, self.places())),
             )
-            fixes = map(self.tried, chain(found, self.whole_expressions()))
-            return next(filter(None, fixes), None)
+            return next(filter(None, map(self.tried, found)), None)
 
     def tried(self, edit: Edit) -> Fix | None:
         """The fix that an edit is, if it is right everywhere."""
@@ -157,12 +156,11 @@ class Repair:
     @cached_property
     def names(self) -> list[str]:
         """The variables of backward, and the attributes of ctx."""
-        names = [node for node in self.nodes if isinstance(node, ast.Name)]
-        stored = [name.id for name in names if isinstance(name.ctx, ast.Store)]
-        parameters = [argument.arg for argument in self.function.args.args]
-        attributes = [name for context in self.point.context for name in attributes_of(context)]
-        given = parameters[len(self.point.context) :]
-        return list(dict.fromkeys([*stored, *given, *(f"ctx.{name}" for name in attributes)]))
+        code, context = self.backward.__code__, self.point.context
+        own = (*code.co_varnames[code.co_argcount :], *code.co_cellvars)
+        given = code.co_varnames[len(context) : code.co_argcount]
+        attributes = chain.from_iterable(map(attributes_of, context))
+        return list(dict.fromkeys([*own, *given, *map("ctx.{}".format, attributes)]))
 
     @cached_property
     def trace(self) -> Trace:
@@ -233,21 +231,10 @@ class Repair:
         first = [place for place in places if place not in useless | shared]
         return [first, [place for place in places if place in shared - useless]]
 
-    def assigned(self) -> list[ast.expr]:
+    def assigned(self) -> list[Any]:
         """The values that backward assigns to names."""
         kinds = ast.Assign, ast.AugAssign, ast.AnnAssign
-        return [n.value for n in self.nodes if isinstance(n, kinds) and n.value]
-
-    def whole_expressions(self) -> Iterator[Edit]:
-        """The edits that write out the one gradient that is wrong."""
-        places = gradients_in(self.function)
-        if len(self.steps.wrong) != 1 or len(places) != len(self.point.gradients):
-            return
-        (wrong,) = self.steps.wrong
-        with suppress(Exception):  # as in `parts`
-            node = self.trace.gradients.get(self.trace.gradient_slots[wrong])
-            for text in [text_alone(p, node) for p in self.printers if node is not None]:
-                yield Edit(places[wrong], text)
+        return [node.value for node in self.nodes if isinstance(node, kinds)]
 
 
 def raw_gradient(value: Any) -> Any:
@@ -255,10 +242,9 @@ def raw_gradient(value: Any) -> Any:
     return np.asarray(raw_array(value)) if is_array(value) else None
 
 
-def in_bytes(gradients: Sequence[Any] | None) -> list[bytes | None]:
-    """Gradients to compare to the last bit."""
-    arrays = map(raw_gradient, gradients or ())
-    return [None if array is None else array.tobytes() for array in arrays]
+def in_bytes(gradients: Sequence[Any] | None) -> list[bytes]:
+    """Gradients, to compare them to the last bit."""
+    return [np.asarray(raw_gradient(value)).tobytes() for value in gradients or ()]
 
 
 def reaches(changes: Array, wrong: Array) -> bool:

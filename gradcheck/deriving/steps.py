@@ -11,7 +11,7 @@ import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from types import CodeType
 from typing import Any
 
@@ -27,7 +27,7 @@ EDIT, GRADIENTS, RUN = "__edit__", "__gradients__", "__run__"
 function that runs a whole backward."""
 HOLE = f"eval({EDIT})"
 """The expression that takes the place of the edited one."""
-READ_LATER = ast.Lambda, ast.GeneratorExp
+READ_LATER = {ast.Lambda, ast.GeneratorExp}
 """Expressions that read variables after their statement has run."""
 
 Variables = dict[str, Any]
@@ -37,14 +37,14 @@ Variables = dict[str, Any]
 class Step:
     """A part of a backward that runs as a whole."""
 
-    statements: Sequence[ast.stmt]
+    tree: ast.Module
     size: int = 1
     """How many statements it runs."""
     values: Variables | None = None
     """The variables that it sets, in the first run; None if that did not come here."""
 
     def __post_init__(self) -> None:
-        self.nodes = [node for statement in self.statements for node in ast.walk(statement)]
+        self.nodes = [*ast.walk(self.tree)]
         names = [node for node in self.nodes if isinstance(node, ast.Name)]
         self.reads = {node.id for node in names if isinstance(node.ctx, ast.Load)}
         self.writes = {node.id for node in names if isinstance(node.ctx, ast.Store)}
@@ -53,9 +53,9 @@ class Step:
         """Whether it does nothing but set variables, once and for all."""
         parts = [node for node in self.nodes if isinstance(node, (ast.Attribute, ast.Subscript))]
         return (
-            all(isinstance(statement, (ast.Assign, ast.AnnAssign)) for statement in self.statements)
+            isinstance(self.tree.body[0], (ast.Assign, ast.AnnAssign))
             and not any(isinstance(part.ctx, ast.Store) for part in parts)
-            and not any(isinstance(node, READ_LATER) for node in self.nodes)
+            and READ_LATER.isdisjoint(map(type, self.nodes))
         )
 
     @cached_property
@@ -65,7 +65,7 @@ class Step:
 
     def compiled(self) -> CodeType:
         """The code of its tree."""
-        return compile(ast.Module([*self.statements], []), "<edited backward>", "exec")
+        return compile(self.tree, "<edited backward>", "exec")
 
 
 class Steps:
@@ -102,8 +102,7 @@ class Steps:
         else:
             self.steps = [whole_step(function)]
         self.steps_of = {node: step for step in self.steps for node in step.nodes}
-        self.codes: dict[ast.expr, CodeType] = {}
-        """The code of the step of an edited expression."""
+        self.code_with_hole = cache(self.compiled_with_hole)
 
     def record(self) -> None:
         """Run the steps, and keep the values that they compute, until one raises."""
@@ -134,12 +133,10 @@ class Steps:
                 variables |= step.values
                 changed -= step.writes
 
-    def code_with_hole(self, place: ast.expr) -> CodeType:
+    def compiled_with_hole(self, place: ast.expr) -> CodeType:
         """The code of a step in which the edit takes the place of an expression."""
-        if place not in self.codes:
-            with edited(place, parsed(HOLE)):
-                self.codes[place] = self.steps_of[place].compiled()
-        return self.codes[place]
+        with edited(place, parsed(HOLE)):
+            return self.steps_of[place].compiled()
 
     def gradients_with(self, place: ast.expr, text: str) -> dict[int, Any] | None:
         """The gradients that may change where a text takes the place of an expression, by their
@@ -170,22 +167,22 @@ def calculating() -> Iterator[None]:
 def whole_step(function: FunctionNode) -> Step:
     """The step of a backward that is not taken apart."""
     run = ast.parse(f"{GRADIENTS} = dict(enumerate({RUN}({function.name})))").body
-    return Step([function, *run], len(function.body))
+    return Step(ast.Module([function, *run], []), len(function.body))
 
 
-def gradient_step(position: int, value: ast.expr) -> ast.stmt:
+def gradient_step(position: int, value: ast.expr) -> Step:
     """The step that computes a gradient."""
-    statement: Any = ast.parse(f"{GRADIENTS} = {{{position}: {GRADIENTS}}}").body[0]
-    statement.value.values = [value]
-    return statement  # type: ignore[no-any-return]
+    tree: Any = ast.parse(f"{GRADIENTS} = {{{position}: {GRADIENTS}}}")
+    tree.body[0].value.values = [value]
+    return Step(tree)
 
 
 def steps_in(function: FunctionNode, returned: Sequence[ast.expr]) -> list[Step]:
     """The assignments of a backward, and the gradients that it returns at its end; nothing for one
     that consists of anything else."""
     *statements, last = body_of(function)
-    steps = [Step([statement]) for statement in statements]
-    steps += [Step([gradient_step(k, value)]) for k, value in enumerate(returned)]
+    steps = [Step(ast.Module([statement], [])) for statement in statements]
+    steps += [gradient_step(k, value) for k, value in enumerate(returned)]
     is_plain = isinstance(last, ast.Return) and all(step.is_plain() for step in steps)
     return steps if is_plain else []
 
@@ -195,8 +192,7 @@ def gradients_in(function: FunctionNode) -> list[ast.expr]:
     returns = returns_of(function)
     if len(returns) != 1 or returns[0].value is None:
         return []
-    value = returns[0].value
-    return list(value.elts) if isinstance(value, (ast.List, ast.Tuple)) else [value]
+    return list(getattr(returns[0].value, "elts", [returns[0].value]))
 
 
 @contextmanager
