@@ -98,7 +98,7 @@ REWRITES = (
     """,
     *(f"{name}(-x, *rest) -> -{name}(x, *rest)" for name in LINEAR),
 )
-RULES = {False: rules_of(COPIES), True: rules_of(*REWRITES)}
+SIMPLER_FORMS = {False: rules_of(COPIES), True: rules_of(*REWRITES)}
 """The rules, by whether they are for backward."""
 
 
@@ -107,7 +107,7 @@ def simplified(
 ) -> Any:
     """A simpler form of an operation; None if there is none."""
     wanted = joint_shape(*values) if name in ELEMENTWISE else None
-    for rule in RULES[in_backward].get(name, ()):
+    for rule in SIMPLER_FORMS[in_backward].get(name, ()):
         for bound in rule.bindings(name, values, SCOPE, may_open):
             result = eval(rule.code, {**SCOPE, **bound})  # type: ignore[arg-type]
             if wanted in (None, traced_shape(result)):

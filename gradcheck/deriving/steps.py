@@ -34,7 +34,7 @@ Variables = dict[str, Any]
 
 
 @dataclass(eq=False)
-class Step:
+class BackwardStep:
     """A part of a backward that runs as a whole."""
 
     tree: ast.Module
@@ -164,24 +164,24 @@ def calculating() -> Iterator[None]:
         yield
 
 
-def whole_step(function: FunctionNode) -> Step:
+def whole_step(function: FunctionNode) -> BackwardStep:
     """The step of a backward that is not taken apart."""
     run = ast.parse(f"{GRADIENTS} = dict(enumerate({RUN}({function.name})))").body
-    return Step(ast.Module([function, *run], []), len(function.body))
+    return BackwardStep(ast.Module([function, *run], []), len(function.body))
 
 
-def gradient_step(position: int, value: ast.expr) -> Step:
+def gradient_step(position: int, value: ast.expr) -> BackwardStep:
     """The step that computes a gradient."""
     tree: Any = ast.parse(f"{GRADIENTS} = {{{position}: {GRADIENTS}}}")
     tree.body[0].value.values = [value]
-    return Step(tree)
+    return BackwardStep(tree)
 
 
-def steps_in(function: FunctionNode, returned: Sequence[ast.expr]) -> list[Step]:
+def steps_in(function: FunctionNode, returned: Sequence[ast.expr]) -> list[BackwardStep]:
     """The assignments of a backward, and the gradients that it returns at its end; nothing for one
     that consists of anything else."""
     *statements, last = body_of(function)
-    steps = [Step(ast.Module([statement], [])) for statement in statements]
+    steps = [BackwardStep(ast.Module([statement], [])) for statement in statements]
     steps += [gradient_step(k, value) for k, value in enumerate(returned)]
     is_plain = isinstance(last, ast.Return) and all(step.is_plain() for step in steps)
     return steps if is_plain else []
