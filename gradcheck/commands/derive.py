@@ -25,6 +25,7 @@ from gradcheck.deriving.source import SourceText, source_of_file
 from gradcheck.run.plan import plan
 from gradcheck.run.select import select_ids
 from gradcheck.spec.input_words import FORM, inputs_of_words
+from gradcheck.spec.model import Scenario, is_static
 from gradcheck.support.display_paths import shown_path
 from gradcheck.support.escape import safe
 from gradcheck.support.pyproject import root_of
@@ -114,11 +115,18 @@ def repaired_scenario(word: str, allow_code: bool) -> Derived:
     derived = Derived(case.scenario.id)
     fix = result.gradient.fix if result.gradient is not None else None
     if fix is None:
-        text = f"{result.status} {result.message}".strip()
-        return derived if result.status.green else replace(derived, refused=f"no edit: {text}")
+        text = f"{no_edit(case.scenario)}: {result.status} {result.message}".strip()
+        return derived if result.status.green else replace(derived, refused=text)
     source = source_of_file(fix.path)
     changed = source.with_fix(fix)
     return replace(derived, diff=source.diff(changed), source=source, changed=changed)
+
+
+def no_edit(scenario: Scenario) -> str:
+    """Say that there is no edit of a scenario's layer, and why none is searched for."""
+    if scenario.world_sizes:
+        return "no edit is searched for in a world of ranks"
+    return "no edit is searched for in a backward_fn" if is_static(scenario.layer) else "no edit"
 
 
 def subject_of(reference: str) -> tuple[Any, str]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,9 +15,12 @@ from gradcheck.deriving.call import (
     LayerCall,
     as_tensor,
     grad_mode_as,
+    has_floats,
     is_array,
     raw_array,
     recorded_tensor,
+    values_in,
+    without_ranks,
 )
 from gradcheck.deriving.graph import NotDerived
 from gradcheck.deriving.trace import drawn_cotangents, recorded_array
@@ -57,15 +62,14 @@ class KnownPoint:
             NotDerived: no input takes a gradient.
             Exception: whatever forward raises.
         """
-        inputs = [as_tensor(v) if isinstance(v, np.ndarray) else v for v in call.args]
+        inputs = call.fresh_args(as_tensor)
         slots = [
             v
             for v in (*inputs, *call.kwargs.values())
             if isinstance(v, Tensor) or call.played is not None
         ]
-        tensors = [v for v in slots if isinstance(v, Tensor)]
-        needed = [t for t in tensors if not t.stop_gradient and t.array.dtype.kind == "f"]
-        with watched(Everything()), recording_numpy(code), grad_mode_as(True):
+        needed = [t for t in filter(has_floats, slots) if not t.stop_gradient]
+        with watched(Everything()), recording_numpy(code), grad_mode_as(True), without_ranks():
             given = map(recorded_array, inputs) if call.takes_arrays else inputs
             with np.errstate(all="ignore"):
                 returned = call.function(*call.context(), *given, **call.kwargs)
@@ -86,10 +90,11 @@ class KnownPoint:
 
     def arguments(self) -> list[Any]:
         """The arguments of a backward."""
-        arrays = [None if array is None else array.copy() for array in self.cotangents]
+        given: list[Any] = self.context
+        made: Callable[[Array], Any] = Tensor
         if self.call.takes_arrays:
-            return [*(np.copy(v) if is_array(v) else v for v in self.call.args), *arrays]
-        return [*self.context, *(None if array is None else Tensor(array) for array in arrays)]
+            given, made = self.call.fresh_args(np.copy), np.asarray
+        return [*given, *(None if c is None else made(c.copy()) for c in self.cotangents)]
 
     def gradients_by(self, backward: Callable[..., Any]) -> list[Any] | None:
         """The gradients that a backward gives; None if it raises or gives too many."""
@@ -104,9 +109,15 @@ class KnownPoint:
     def results(self, backward: Callable[..., Any]) -> Any:
         """Run a backward at the point and return its results."""
         if self.call.played is not None:
-            args = [as_tensor(v) if isinstance(v, np.ndarray) else v for v in self.call.args]
+            args = self.call.fresh_args(as_tensor)
             return self.call.played.pull_back(backward, args, self.cotangents)
         return backward(*self.arguments(), **self.keywords())
+
+    def arguments_by_name(self, backward: Callable[..., Any]) -> dict[str, Any]:
+        """The arguments of a backward by the names of its parameters."""
+        bound = inspect.signature(backward).bind(*self.arguments(), **self.keywords())
+        bound.apply_defaults()
+        return bound.arguments
 
     def keywords(self) -> dict[str, Any]:
         """The keyword arguments of a backward: those of the call go to one of arrays."""
@@ -124,9 +135,13 @@ class KnownPoint:
         return [*map(wrong_entries, found, self.gradients)]
 
 
-def values_in(returned: Any) -> Sequence[Any]:
-    """The values that a function returns, as a sequence."""
-    return returned if isinstance(returned, (list, tuple)) else [returned]
+def known_points(calls: Iterable[LayerCall], code: Code) -> Iterator[KnownPoint]:
+    """The points of the calls at which forward runs, and has finite gradients."""
+    for seed, call in enumerate(calls, 1):
+        with suppress(Exception):  # whatever forward raises there
+            point = KnownPoint.of(call, code, seed)
+            if all(g is None or np.isfinite(g).all() for g in point.gradients):
+                yield point
 
 
 def wrong_entries(value: Any, wanted: Any) -> Array:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -90,10 +90,13 @@ class LayerCall:
         """Return the call with other arguments."""
         return replace(self, args=tuple(args))
 
+    def fresh_args(self, copied: Callable[[Array], Any]) -> list[Any]:
+        """The arguments, each array as a new value that `copied` makes of it."""
+        return [copied(value) if isinstance(value, np.ndarray) else value for value in self.args]
+
     def run(self, *context: PyLayerContext) -> Any:
         """Call forward on fresh Tensors or arrays."""
-        fresh = np.copy if self.takes_arrays else as_tensor
-        args = [fresh(value) if isinstance(value, np.ndarray) else value for value in self.args]
+        args = self.fresh_args(np.copy if self.takes_arrays else as_tensor)
         with grad_mode_as(False), np.errstate(all="ignore"):
             return self.function(*context, *args, **self.kwargs)
 
@@ -103,9 +106,8 @@ class LayerCall:
             returned = self.run(*self.context())
         except Exception:
             return False
-        outputs = returned if isinstance(returned, (list, tuple)) else [returned]
-        arrays = [raw_array(output) for output in outputs if is_array(output)]
-        return all(bool(np.isfinite(a).all()) for a in arrays if a.dtype.kind == "f")
+        floats = filter(has_floats, values_in(returned))
+        return all(bool(np.isfinite(raw_array(value)).all()) for value in floats)
 
     def shapes(self) -> str:
         """The shapes of its arguments: ``x=3x4, w=4``."""
@@ -141,8 +143,8 @@ class LayerCall:
 
     # ----------------------------------------------------------------- other calls
     def others(self, seed: int = 0) -> Iterator[LayerCall]:
-        """The call at other sizes at which forward runs, one for each of the ways to change
-        sizes."""
+        """The call at other sizes, one for each of the ways to change sizes; forward need not run
+        there."""
         random = np.random.default_rng(seed)
         places = [k for k, value in enumerate(self.args) if is_array(value)]
         shapes = [tuple(raw_array(self.args[k]).shape) for k in places]
@@ -150,28 +152,28 @@ class LayerCall:
             point = list(self.args)
             for k, shape in zip(places, changed, strict=True):
                 point[k] = resized(self.args[k], shape, random)
-            if (call := self.at(point)).runs():
-                yield call
+            yield self.at(point)
 
     def with_other_values(self, count: int, seed: int) -> Iterator[LayerCall]:
-        """The call at other values of the floats, at which forward runs."""
+        """The call at other values of the floats."""
         random = np.random.default_rng(seed)
         for _ in range(count):
-            moved = [
-                resized(v, raw_array(v).shape, random) if has_floats(v) else v for v in self.args
-            ]
-            if (call := self.at(moved)).runs():
-                yield call
+            yield self.at(
+                [resized(v, raw_array(v).shape, random) if has_floats(v) else v for v in self.args]
+            )
 
-    def with_other_options(self) -> Iterator[tuple[str, LayerCall]]:
-        """The call with another value of one option, at which forward runs, with its name."""
-        for position, (name, value) in enumerate(self.named.items()):
-            for other in other_options(value):
-                call = replace(self, kwargs={**self.kwargs, name: other})
-                if position < len(self.args):
-                    call = self.at([*self.args[:position], other, *self.args[position + 1 :]])
-                if call.runs():
-                    yield name, call
+    def with_other_options(self) -> dict[str, list[LayerCall]]:
+        """The calls with another value of one option, by its name."""
+        return {
+            name: [self.with_option(position, name, other) for other in other_options(value)]
+            for position, (name, value) in enumerate(self.named.items())
+        }
+
+    def with_option(self, position: int, name: str, value: Any) -> LayerCall:
+        """The call with another value of one option."""
+        if position < len(self.args):
+            return self.at([*self.args[:position], value, *self.args[position + 1 :]])
+        return replace(self, kwargs={**self.kwargs, name: value})
 
 
 def layer_on_engine(played: PlayedLayer) -> Any:
@@ -229,7 +231,31 @@ def grad_mode_as(is_on: bool) -> Iterator[None]:
         grad_mode.reset(token)
 
 
-# --------------------------------------------------------------------------- arguments
+class NoRank:
+    """The rank of a forward that is derived: other ranks can be neither counted nor called."""
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise NotDerived("forward is one of several ranks: nothing is derived across ranks")
+
+
+@contextmanager
+def without_ranks() -> Iterator[None]:
+    """A block in which code that knows of other ranks is refused."""
+    from pylayer.distributed.rank import in_force  # most programs do not need it
+
+    token = in_force.set(NoRank())
+    try:
+        yield
+    finally:
+        in_force.reset(token)
+
+
+# --------------------------------------------------------------------------- values
+def values_in(returned: Any) -> Sequence[Any]:
+    """The values that a function returns, as a sequence."""
+    return returned if isinstance(returned, (list, tuple)) else [returned]
+
+
 def as_input(array: np.ndarray[Any, Any]) -> Any:
     """A Tensor of an array, which needs a gradient if it is of floats."""
     tensor = to_tensor(array)

@@ -40,8 +40,8 @@ GradientCheck = Callable[..., Any]
 
 CHECKED_SIZES = 2
 """Sizes at which a derived backward is checked, besides the given ones."""
-MOST_EDITS_ALONE = 6_000
-"""Edits that are tried where only a fix is wanted."""
+MOST_RUNS_ALONE = 2_000
+"""Runs of backward in a search where only a fix is wanted."""
 numbers = count(1)
 
 
@@ -116,7 +116,7 @@ def with_change(derived: Derived, call: LayerCall, check: GradientCheck) -> Deri
         return all(is_passed(layer, call, dtype, check) for dtype in CHECKED_DTYPES)
 
     try:
-        fix = Repair(call, call.subject.backward, passes).fix(MOST_EDITS_ALONE)
+        fix = Repair(call, call.subject.backward, passes).fix(MOST_RUNS_ALONE)
         if fix is None:
             return derived
         source = source_of_file(fix.path)
@@ -154,7 +154,7 @@ def derived_of(traced: Trace, check: GradientCheck, name: str, inputs_only: bool
         raise NotDerived("no input takes a gradient")
     backward = print_backward(traced, inputs_only)
     written = write_class(call, traced, name, backward)
-    points = [call, *islice(call.others(), CHECKED_SIZES)]
+    points = [call, *islice(filter(LayerCall.runs, call.others()), CHECKED_SIZES)]
     if len(points) == 1:
         raise NotDerived("forward runs at no other sizes, at which the code could be checked")
     made = executed(written, call, name)
@@ -243,7 +243,8 @@ def guards_of(made: Any, call: LayerCall, check: GradientCheck) -> dict[str, Any
     took the branch that the option selects."""
     given = call.named
     guards = {name: value for name, value in given.items() if isinstance(value, str)}
-    for name, changed in call.with_other_options():
-        if not is_passed(made, changed, CHECKED_DTYPES[0], check):
+    for name, changed in call.with_other_options().items():
+        running = filter(LayerCall.runs, changed)
+        if not all(is_passed(made, other, CHECKED_DTYPES[0], check) for other in running):
             guards[name] = given[name]
     return guards

@@ -56,6 +56,14 @@ TEMPLATES = [
 """The same, one text each, with the names in it."""
 
 
+class Texts(dict[ast.expr, str]):
+    """The texts of expressions, each written once."""
+
+    def __missing__(self, expression: ast.expr) -> str:
+        self[expression] = ast.unparse(expression)
+        return self[expression]
+
+
 @dataclass
 class Edit:
     """New text in place of an expression."""
@@ -64,15 +72,17 @@ class Edit:
     text: str
 
 
-def edits(places: Sequence[ast.expr], names: Sequence[str], make_parts: Any) -> Iterator[Edit]:
+def edits(
+    places: Sequence[ast.expr], texts: Texts, names: Sequence[str], make_parts: Any
+) -> Iterator[Edit]:
     """All edits of some expressions, the plainest first, those that change less before others.
 
     Args:
+        texts: of the expressions.
         names: the variables and attributes that can be read.
         make_parts: gives expressions of a right backward; called where plainer edits were in vain.
     """
-    texts = {place: ast.unparse(place) for place in places}
-    holes = {place: {"name": names, **holes_of(place, texts[place], names)} for place in places}
+    holes = {place: {"name": names, **holes_of(place, texts, names)} for place in places}
     parts: Sequence[str] = ()
     for tier in range(LAST + 1):
         if tier == PUT_IN:
@@ -104,9 +114,9 @@ def texts_of(tier: int, place: ast.expr, holes: Mapping[str, Sequence[str]]) -> 
                 yield template.format(**dict(zip(fields, values, strict=True)))
 
 
-def holes_of(place: Any, text: str, names: Sequence[str]) -> dict[str, Sequence[str]]:
+def holes_of(place: Any, texts: Texts, names: Sequence[str]) -> dict[str, Sequence[str]]:
     """The texts for the names in templates that an expression has."""
-    holes: dict[str, Sequence[str]] = {"e": [f"({text})"]}
+    holes: dict[str, Sequence[str]] = {"e": [f"({texts[place]})"]}
     match place:
         case ast.Constant(value=bool(value)):
             return {"number": [repr(not value)]}
@@ -116,23 +126,23 @@ def holes_of(place: Any, text: str, names: Sequence[str]) -> dict[str, Sequence[
         case ast.Constant():
             return {}
         case ast.UnaryOp():
-            return {**holes, "operand": [ast.unparse(place.operand)]}
+            return {**holes, "operand": [texts[place.operand]]}
         case ast.BinOp():
-            left, right = (f"({ast.unparse(side)})" for side in (place.left, place.right))
+            left, right = (f"({texts[side]})" for side in (place.left, place.right))
             return {**holes, "left": [left], "right": [right]}
         case ast.Call():
-            arguments = [ast.unparse(a) for a in place.args if not isinstance(a, ast.Constant)]
-            return {**holes, "argument": arguments, **holes_of_method(place)}
-        case ast.Attribute() if text not in names:
+            arguments = [texts[a] for a in place.args if not isinstance(a, ast.Constant)]
+            return {**holes, "argument": arguments, **holes_of_method(place, texts)}
+        case ast.Attribute() if texts[place] not in names:
             return {**holes, "name": []}
     return holes
 
 
-def holes_of_method(call: ast.Call) -> dict[str, Sequence[str]]:
+def holes_of_method(call: ast.Call, texts: Texts) -> dict[str, Sequence[str]]:
     """Edits of a method call: a sum for a mean and the reverse; with and without keepdim."""
     if not isinstance(call.func, ast.Attribute):
         return {}
-    owner, name = ast.unparse(call.func.value), call.func.attr
+    owner, name = texts[call.func.value], call.func.attr
     inside = [ast.unparse(argument) for argument in (*call.args, *call.keywords)]
     without = [argument for argument in inside if not argument.startswith("keepdim")]
     methods = {"sum": ["sum", "mean"], "mean": ["mean", "sum"]}.get(name, [name])

@@ -7,34 +7,31 @@ others: other values, other sizes, other options. gradcheck itself then decides.
 from __future__ import annotations
 
 import ast
-import dis
 import inspect
-import re
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
-from itertools import chain, islice
-from textwrap import dedent
-from types import CodeType
+from itertools import chain, islice, takewhile
 from typing import Any
 
 import numpy as np
 
 from gradcheck.backends.base import Array
-from gradcheck.deriving.agreement import KnownPoint, wrong_entries
+from gradcheck.deriving.agreement import KnownPoint, known_points, wrong_entries
 from gradcheck.deriving.call import LayerCall, grad_mode_as, is_array, raw_array
 from gradcheck.deriving.dialects import NUMPY, PADDLE, Dialect, dialect_of
-from gradcheck.deriving.edits import Edit, edits, places_in
+from gradcheck.deriving.edits import Edit, Texts, edits, places_in
 from gradcheck.deriving.graph import Node, NotDerived
 from gradcheck.deriving.printing import Printer, names_on_context, parsed
 from gradcheck.deriving.source import (
     SourceText,
     TextChange,
+    parsed_block,
     part_of_file,
-    returns_of,
     source_of_file,
 )
+from gradcheck.deriving.steps import Steps, edited, gradients_in
 from gradcheck.deriving.trace import Return, Trace, attributes_of, trace
 from gradcheck.result import Fix
 from pylayer.tensor.tensor import Tensor
@@ -43,18 +40,15 @@ from pylayer.watch.numpy_recording import Code
 OTHER_VALUES = 2
 OTHER_SIZES = 3
 """Points at which an edit has to agree, besides the given one."""
-MOST_EDITS = 600
-"""Edits that are tried: measured on tests/bench/derive.py, more find 1 % more."""
+MOST_RUNS = 200
+"""Runs of backward that a search may take, in statements: a check takes 20 of them or more
+(tests/bench/derive_layers.py), so a search in vain at most some 10 checks. More find 1 % more."""
 SAME_VALUE = 1e-12
 """The share by which a variable of backward may differ from the value that it represents."""
 
 MOVED = "0.7 - 1.3 * ({0}) * ({0})"
 """Another value for an expression, which moves all of its entries: no scale, sign or mean taken
 after it undoes that."""
-
-HOLE_NAME = "__edit__"
-HOLE = f"{HOLE_NAME}(locals())"
-"""The call that gives the value of the edit that is tried."""
 
 WrittenGradient = Callable[..., Any]
 
@@ -83,68 +77,54 @@ class Repair:
             raise NotDerived("backward is a classmethod")
         self.forward_code = Code(call.numpy_sources)
         self.point = KnownPoint.of(self.call, self.forward_code)
-        self.found = self.point.gradients_by(self.backward)
-        """The gradients of the backward as it is; None if it raises."""
-        self.wrong = self.point.wrong(self.found)
         code = self.backward.__code__
         self.source, self.tree = part_of_file(source_of_file(code.co_filename), code.co_firstlineno)
         function = self.tree.body[0]
         if not isinstance(function, ast.FunctionDef) or function.name != code.co_name:
             raise NotDerived("the source of backward is not known")
         function.decorator_list = []
-        self.function = function
-        closure = inspect.getclosurevars(self.backward).nonlocals
-        self.scope = {**self.backward.__globals__, **closure}
-        self.holed: dict[ast.expr, WrittenGradient] = {}
-        if [*instructions_of(code)] != [*instructions_of(self.compiled().__code__)]:
+        self.function, self.nodes = function, [*ast.walk(function)]
+        self.texts = Texts()
+        self.scope = {
+            **self.backward.__globals__,
+            **inspect.getclosurevars(self.backward).nonlocals,
+        }
+        self.steps = Steps(function, self.scope, self.point, self.backward)
+        if in_bytes(self.steps.found) != in_bytes(self.point.gradients_by(self.compiled())):
             raise NotDerived("the source of backward is not what runs")
 
-    def fix(self, most: int = MOST_EDITS) -> Fix | None:
-        """The edit; None if backward is right already, or if none of the first `most` edits makes
-        it right.
+    def fix(self, most: int = MOST_RUNS) -> Fix | None:
+        """The edit; None if backward is right already, or if none is found in `most` runs of
+        backward.
 
         Raises:
             NotDerived: an edit is right here, and forward runs at no other sizes.
         """
-        if not any(wrong.any() for wrong in self.wrong):
+        if not self.steps.wrong:
             return None
         with warnings.catch_warnings():  # of code that nobody wrote
             warnings.simplefilter("ignore")
-            found = chain.from_iterable(map(self.edits_of, self.places()))
-            fixes = map(self.tried, chain(islice(found, most), self.whole_expressions()))
-            return next(filter(None, fixes), None)
+            most_statements = most * len(self.function.body)
+            found = takewhile(
+                lambda edit: self.steps.statements_run < most_statements,
+                chain.from_iterable(map(self.edits_of, self.places())),
+            )
+            return next(filter(None, map(self.tried, found)), None)
 
     def tried(self, edit: Edit) -> Fix | None:
         """The fix that an edit is, if it is right everywhere."""
-        try:
-            backward = self.with_text(edit.expression, edit.text)
-        except SyntaxError:
-            return None
-        if not self.point.is_right(backward) or not self.is_right_elsewhere(backward):
+        if not self.steps.is_right_with(edit.expression, edit.text):
             return None
         expression = parsed(edit.text)
         with edited(edit.expression, expression):
-            if not self.passes(self.compiled()):
-                return None
-            wanted = ast.dump(self.function)
+            backward, wanted = self.compiled(), ast.dump(self.function)
+        if not self.is_right_elsewhere(backward) or not self.passes(backward):
+            return None
         return written_fix(self.source, edit.expression, expression, wanted)
-
-    def with_text(self, place: ast.expr, text: str) -> WrittenGradient:
-        """The backward with a text in place of an expression: it is compiled once, however many
-        texts are tried there. It holds until the next one is made."""
-        self.edit = compile(text, "<edit>", "eval")
-        if place not in self.holed:
-            with edited(place, parsed(HOLE)):
-                self.holed[place] = self.compiled()
-        return self.holed[place]
-
-    def evaluated(self, variables: dict[str, Any]) -> Any:
-        """The value of the edit that is tried, among the variables of backward."""
-        return eval(self.edit, self.scope, variables)
 
     def compiled(self) -> WrittenGradient:
         """The backward as it is changed now."""
-        scope = {**self.scope, HOLE_NAME: self.evaluated}
+        scope = dict(self.scope)
         exec(compile(self.tree, "<edited backward>", "exec"), scope)
         return scope[self.function.name]  # type: ignore[no-any-return]
 
@@ -156,28 +136,31 @@ class Repair:
         Raises:
             NotDerived: forward runs at no other sizes.
         """
-        sizes = list(islice(self.call.others(seed=2), OTHER_SIZES))
+        sizes = self.points(self.call.others(seed=2), OTHER_SIZES)
         if not sizes:
             raise NotDerived("forward runs at no other sizes")
-        values = self.call.with_other_values(OTHER_VALUES, seed=1)
-        options = dict(reversed(list(self.call.with_other_options())))
-        calls = [*values, *sizes, *options.values()]
-        return [KnownPoint.of(call, self.forward_code, seed) for seed, call in enumerate(calls, 1)]
+        points = self.points(self.call.with_other_values(OTHER_VALUES, seed=1), OTHER_VALUES)
+        for calls in self.call.with_other_options().values():
+            points += self.points(calls, 1)
+        return points + sizes
+
+    def points(self, calls: Iterable[LayerCall], most: int) -> list[KnownPoint]:
+        """Points of the first calls at which forward runs."""
+        return list(islice(known_points(calls, self.forward_code), most))
 
     def is_right_elsewhere(self, backward: WrittenGradient) -> bool:
         """Whether a backward is right at the other points."""
         return all(point.is_right(backward) for point in self.other_points)
 
     # ----------------------------------------------------------------- what edits are made of
-    @property
+    @cached_property
     def names(self) -> list[str]:
         """The variables of backward, and the attributes of ctx."""
-        nodes = (node for node in ast.walk(self.function) if isinstance(node, ast.Name))
-        stored = [node.id for node in nodes if isinstance(node.ctx, ast.Store)]
-        parameters = [argument.arg for argument in self.function.args.args]
-        attributes = [name for context in self.point.context for name in attributes_of(context)]
-        given = parameters[len(self.point.context) :]
-        return list(dict.fromkeys([*stored, *given, *(f"ctx.{name}" for name in attributes)]))
+        code, context = self.backward.__code__, self.point.context
+        own = (*code.co_varnames[code.co_argcount :], *code.co_cellvars)
+        given = code.co_varnames[len(context) : code.co_argcount]
+        attributes = chain.from_iterable(map(attributes_of, context))
+        return list(dict.fromkeys([*own, *given, *map("ctx.{}".format, attributes)]))
 
     @cached_property
     def trace(self) -> Trace:
@@ -218,53 +201,40 @@ class Repair:
 
     def edits_of(self, places: Sequence[ast.expr]) -> Iterator[Edit]:
         """All edits of some expressions of backward."""
-        return edits(places, self.names, lambda: list(self.parts))
+        return edits(places, self.texts, self.names, lambda: list(self.parts))
 
     def places(self) -> list[list[ast.expr]]:
         """The expressions that may be changed, first those on which no right gradient depends.
 
         Expressions on which a wrong entry does not depend are left out. Each value that backward
-        assigns or returns is moved once, which shows what depends on it.
+        assigns is moved once, which shows what depends on it; on one that it returns, one gradient.
         """
-        places = places_in(self.function)
-        if self.found is None:
+        places, returned = places_in(self.function), gradients_in(self.function)
+        if self.steps.found is None:
             return [places]
-        given = [raw_gradient(value) for value in self.found]
+        given = [raw_gradient(value) for value in self.steps.found]
+        wrong = self.steps.wrong
         useless, shared = set[ast.AST](), set[ast.AST]()
-        for value in filter(places.__contains__, [*self.assigned(), *self.returned()]):
-            moved = self.point.gradients_by(self.with_text(value, MOVED.format(ast.unparse(value))))
+        if len(returned) == len(given):
+            for k, value in enumerate(returned):
+                if {*wrong} != {k}:
+                    useless.update(ast.walk(value))
+        for value in filter(places.__contains__, self.assigned()):
+            moved = self.steps.gradients_with(value, MOVED.format(self.texts[value]))
             if moved is None:  # such as a number of elements, which is not just any
                 continue
-            changes = [*map(wrong_entries, moved, given)]
-            if not all(map(reaches, changes, self.wrong)):
+            changes = {k: wrong_entries(gradient, given[k]) for k, gradient in moved.items()}
+            if not all(k in changes and reaches(changes[k], wrong[k]) for k in wrong):
                 useless.update(ast.walk(value))
-            elif any(c.any() > w.any() for c, w in zip(changes, self.wrong, strict=True)):
+            elif any(changes[k].any() for k in changes.keys() - wrong.keys()):
                 shared.update(ast.walk(value))
         first = [place for place in places if place not in useless | shared]
         return [first, [place for place in places if place in shared - useless]]
 
-    def assigned(self) -> list[ast.expr]:
+    def assigned(self) -> list[Any]:
         """The values that backward assigns to names."""
         kinds = ast.Assign, ast.AugAssign, ast.AnnAssign
-        return [n.value for n in ast.walk(self.function) if isinstance(n, kinds) and n.value]
-
-    def returned(self) -> list[ast.expr]:
-        """The expressions that backward returns, if it returns at one place."""
-        returns = returns_of(self.function)
-        if len(returns) != 1 or returns[0].value is None:
-            return []
-        value = returns[0].value
-        return list(value.elts) if isinstance(value, ast.Tuple) else [value]
-
-    def whole_expressions(self) -> Iterator[Edit]:
-        """The edits that write out the one gradient that is wrong."""
-        wrong = [k for k, entries in enumerate(self.wrong) if entries.any()]
-        if len(wrong) != 1 or len(self.returned()) != len(self.wrong):
-            return
-        with suppress(Exception):  # as in `parts`
-            node = self.trace.gradients.get(self.trace.gradient_slots[wrong[0]])
-            for text in [text_alone(p, node) for p in self.printers if node is not None]:
-                yield Edit(self.returned()[wrong[0]], text)
+        return [node.value for node in self.nodes if isinstance(node, kinds)]
 
 
 def raw_gradient(value: Any) -> Any:
@@ -272,24 +242,15 @@ def raw_gradient(value: Any) -> Any:
     return np.asarray(raw_array(value)) if is_array(value) else None
 
 
+def in_bytes(gradients: Sequence[Any] | None) -> list[bytes]:
+    """Gradients, to compare them to the last bit."""
+    return [np.asarray(raw_gradient(value)).tobytes() for value in gradients or ()]
+
+
 def reaches(changes: Array, wrong: Array) -> bool:
     """Whether all wrong entries of a gradient are among those that change."""
     changed = changes if wrong.shape else changes.any()
     return bool((changed >= wrong).all())
-
-
-@contextmanager
-def edited(place: ast.expr, expression: ast.expr) -> Iterator[None]:
-    """A block in which another expression takes the place of one in a tree."""
-    for node in ast.walk(expression):
-        if isinstance(node, (ast.expr, ast.keyword)):
-            ast.copy_location(node, place)
-    before = place.__class__, place.__dict__
-    place.__class__, place.__dict__ = expression.__class__, expression.__dict__
-    try:
-        yield
-    finally:
-        place.__class__, place.__dict__ = before
 
 
 def known_nodes(nodes: Sequence[Node], arrays: Mapping[str, Any]) -> dict[Node, str]:
@@ -342,7 +303,7 @@ def written_fix(source: SourceText, old: ast.expr, expression: ast.expr, wanted:
 def dump_of(text: str) -> str:
     """The tree of the text of a function, without its decorators, as text."""
     try:
-        tree = ast.parse(dedent(text))
+        tree = parsed_block(text, 2)
     except SyntaxError:
         return ""
     function: Any = tree.body[0]
@@ -372,23 +333,3 @@ def line_and_column(text: str, offset: int) -> tuple[int, int]:
     """The line and the column of a place in a text, both from 0."""
     before = text[:offset]
     return before.count("\n"), offset - (before.rfind("\n") + 1)
-
-
-SAME_INSTRUCTION = {"LOAD_METHOD": "LOAD_ATTR", "LOAD_DEREF": "LOAD_GLOBAL"}
-IGNORED_INSTRUCTIONS = {"PRECALL", "PUSH_NULL", "COPY_FREE_VARS", "NOP", "EXTENDED_ARG"}
-JUMPS = {*dis.hasjrel, *dis.hasjabs}
-
-
-def instructions_of(code: CodeType) -> Iterator[tuple[str, str]]:
-    """The instructions of a function with the names and constants that they read.
-
-    Parts that depend on the code around the function are left out: a method of a module that the
-    file imports, and a name of an enclosing function, are read by other instructions.
-    """
-    for step in dis.get_instructions(code):
-        if step.opname in IGNORED_INSTRUCTIONS:
-            continue
-        argument = re.sub(r"NULL(\|self)? \+ | \+ NULL(\|self)?", "", step.argrepr)
-        if step.opcode in JUMPS or isinstance(step.argval, CodeType):
-            argument = ""
-        yield SAME_INSTRUCTION.get(step.opname, step.opname), argument

@@ -32,12 +32,12 @@ ELEMENTWISE = ("add", "subtract", "multiply", "divide", "maximum", "minimum")
 LINEAR = ("sum", "reshape", "broadcast_to", "transpose", "matrix_transpose", "getitem", "cumsum")
 """Operations through which a sign moves out."""
 
-COPIES = rules_of("""
+COPIES = """
     conj(x) -> x                            if x.array.dtype.kind != "c"
     clone(x) -> x
-""")
-"""Rules for forward too."""
-REWRITES = rules_of(
+"""
+REWRITES = (
+    COPIES,
     """
     cast(x, dtype) -> x                     if as_dtype(dtype).numpy == x.array.dtype
 
@@ -98,7 +98,8 @@ REWRITES = rules_of(
     """,
     *(f"{name}(-x, *rest) -> -{name}(x, *rest)" for name in LINEAR),
 )
-"""Rules for backward."""
+SIMPLER_FORMS = {False: rules_of(COPIES), True: rules_of(*REWRITES)}
+"""The rules, by whether they are for backward."""
 
 
 def simplified(
@@ -106,9 +107,9 @@ def simplified(
 ) -> Any:
     """A simpler form of an operation; None if there is none."""
     wanted = joint_shape(*values) if name in ELEMENTWISE else None
-    for rule in [*COPIES.get(name, ()), *(REWRITES.get(name, ()) if in_backward else ())]:
+    for rule in SIMPLER_FORMS[in_backward].get(name, ()):
         for bound in rule.bindings(name, values, SCOPE, may_open):
-            result = eval(rule.code, {**SCOPE, **bound})
+            result = eval(rule.code, {**SCOPE, **bound})  # type: ignore[arg-type]
             if wanted in (None, traced_shape(result)):
                 return result
     if in_backward and name in ELEMENTWISE:

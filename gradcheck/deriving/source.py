@@ -7,7 +7,6 @@ import difflib
 import inspect
 import linecache
 import re
-import textwrap
 import tokenize
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -138,24 +137,23 @@ def source_of_function(function: Any) -> tuple[SourceText, ast.Module]:
 
 def part_of_file(source: SourceText, line: int) -> tuple[SourceText, ast.Module]:
     """The block of a file that begins at a line, indented as it is, and its tree."""
-    lines = inspect.getblock(source.lines[line - 1 :])
-    part = SourceText(source.path, "".join(lines), line)
+    part = SourceText(source.path, "".join(inspect.getblock(source.lines[line - 1 :])), line)
     try:
-        tree = ast.parse(textwrap.dedent(part.text))
+        return part, parsed_block(part.text, line)
     except SyntaxError:
         raise NotDerived("the source of the function is not known") from None
-    return part, shifted(tree, line - 1, len(lines[0]) - len(lines[0].lstrip()))
 
 
-def shifted(tree: ast.Module, lines: int, columns: int) -> ast.Module:
-    """A tree with its places moved down and to the right."""
-    for node in ast.walk(tree):
-        if hasattr(node, "lineno"):
-            node.lineno += lines
-            node.end_lineno += lines  # type: ignore[attr-defined]
-            node.col_offset += columns  # type: ignore[attr-defined]
-            node.end_col_offset += columns  # type: ignore[attr-defined]
-    return tree
+def parsed_block(text: str, line: int) -> ast.Module:
+    """The tree of a block that is indented as in its file, where it begins at a line.
+
+    Raises:
+        SyntaxError: it is not Python.
+    """
+    if not text[:1].isspace():
+        return ast.parse("\n" * (line - 1) + text)
+    tree: Any = ast.parse("\n" * (line - 2) + "if 1:\n" + text)
+    return ast.Module(tree.body[0].body, [])
 
 
 def function_in(tree: ast.Module, function: Any) -> FunctionNode | ast.Lambda:
@@ -201,7 +199,7 @@ def returns_of(function: FunctionNode) -> list[ast.Return]:
         node = waiting.pop(0)
         if isinstance(node, ast.Return):
             found.append(node)
-        if not isinstance(node, SCOPES):
+        if not isinstance(node, (*SCOPES, ast.expr)):
             waiting += ast.iter_child_nodes(node)
     return found
 

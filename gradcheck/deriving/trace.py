@@ -18,6 +18,8 @@ from gradcheck.deriving.call import (
     grad_mode_as,
     is_recorded,
     recorded_tensor,
+    values_in,
+    without_ranks,
 )
 from gradcheck.deriving.graph import (
     REDUCTIONS,
@@ -29,12 +31,11 @@ from gradcheck.deriving.graph import (
     traced_shape,
 )
 from gradcheck.deriving.numbers import Argument, SourcedInt, is_number, with_source
-from gradcheck.deriving.tracer import Tracer
+from gradcheck.deriving.tracer import Tracer, traced_by
 from pylayer.layer.py_layer import PyLayerContext
 from pylayer.ops.creation import zeros_like
 from pylayer.tape.node import apply_rule, unbroadcast
 from pylayer.tape.op import Op
-from pylayer.tape.symbol import recording
 from pylayer.tape.vjp import OPS, recorded_ops
 from pylayer.tensor.nested import mapped
 from pylayer.tensor.tensor import Tensor
@@ -112,13 +113,12 @@ def trace(call: LayerCall, seed: int = 0) -> Trace:
         raise NotDerived("forward is not a plain function")
     tracer, context, seen = Tracer(call.is_layer), call.context(), Return()
     given = {name: traced_argument(tracer, name, value) for name, value in call.named.items()}
-    token = recording.set(tracer)
-    try:
-        mode = grad_mode_as(not call.is_layer)
+    with traced_by(tracer):
         with (
-            mode,
+            grad_mode_as(not call.is_layer),
             seen.of(call.written_forward.__code__),
             recording_numpy(Code(call.numpy_sources)),
+            without_ranks(),
         ):
             values = mapped(given, recorded_array) if call.takes_arrays else given
             args, count = list(values.values()), len(call.args)
@@ -137,8 +137,6 @@ def trace(call: LayerCall, seed: int = 0) -> Trace:
         tracer.in_backward = True
         tracer.named = set(nodes_in(list(local.values())))
         gradients = TracedGradients(tracer, outputs, names, seed)
-    finally:
-        recording.reset(token)
     return Trace(
         call,
         given,
@@ -212,9 +210,8 @@ def recorded_array(value: Any) -> Any:
 
 def traced_outputs(tracer: Tracer, returned: Any) -> list[Any]:
     """The Tensors among what forward returned."""
-    outputs = list(returned) if isinstance(returned, (list, tuple)) else [returned]
-    tracer.takes_arrays |= any(map(is_recorded, outputs))
-    outputs = list(map(recorded_tensor, outputs))
+    tracer.takes_arrays |= any(map(is_recorded, values_in(returned)))
+    outputs = list(map(recorded_tensor, values_in(returned)))
     if any(isinstance(output, (list, tuple)) for output in outputs):
         raise NotDerived("forward returns Tensors in a list")
     tensors = [tracer.canonical(output) for output in outputs if isinstance(output, Tensor)]

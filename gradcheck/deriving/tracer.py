@@ -26,9 +26,9 @@ COPYING_FUNCTIONS = ("assign", "to_tensor")
 
 
 @contextmanager
-def untraced() -> Iterator[None]:
-    """A block in which operations compute, as without a trace."""
-    token = recording.set(None)
+def traced_by(tracer: Tracer | None) -> Iterator[None]:
+    """A block in which a tracer records operations; without one they compute, as in any run."""
+    token = recording.set(tracer)
     try:
         yield
     finally:
@@ -80,7 +80,7 @@ class Tracer:
         self, op: Any, values: Sequence[Any], kind: type
     ) -> tuple[list[Node], type | None]:
         """The nodes of a new call, and the container of several outputs."""
-        with untraced():
+        with traced_by(None):
             raw = [unwrap(mapped(value, without_trace)) for value in values]
             out = compute(op, op.kernels[kind], raw)
         is_several = isinstance(out, (list, tuple))
@@ -131,7 +131,7 @@ class Tracer:
                 return Traced(arguments[0].traced)
         key = (name, argument_key((arguments, sorted(keywords.items()))))
         if key not in self.known:
-            with untraced():
+            with traced_by(None):
                 plain = mapped(mapped([*arguments], without_trace), plain_number)
                 plain_keywords = mapped(mapped(keywords, without_trace), plain_number)
                 made = function(*plain, **plain_keywords)

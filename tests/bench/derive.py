@@ -5,7 +5,8 @@
 The layers are those of derive_layers.py. Asked of them: at least 34 of 40 are derived, none wrongly; each emitted
 module runs alone on the engine and, where one is installed, on Paddle, with the same gradients. Of N random mutants of
 the backwards of derive_layers.py and causes_layers/, at least 80 % are repaired by one edit; each repair is checked
-again at two further sizes and in two dtypes, and none is wrong.
+again at two further sizes and in two dtypes, and none is wrong. The CPU time of a FAIL with its causes and the search,
+as a share of that of a PASS of the right layer, is at most 6 in the median and 20 at worst.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ import textwrap
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
 from inspect import getsource
 from itertools import islice
 from pathlib import Path
@@ -160,8 +163,19 @@ def agree(found: list[Any], wanted: list[Any]) -> bool:
 
 
 # --------------------------------------------------------------------------- what is repaired
-def mutants(seed: int) -> Iterator[tuple[str, Any, tuple[Any, ...], dict[str, Any]]]:
-    """Layers with a backward in which one expression is another, drawn at random, without end."""
+@dataclass(frozen=True)
+class Mutant:
+    """A layer with a backward in which one expression is another."""
+
+    name: str
+    layer: Any
+    right: Any
+    """The layer as it was, from a file as well."""
+    call: LayerCall
+
+
+def mutants(seed: int) -> Iterator[Mutant]:
+    """Mutants drawn at random, without end."""
     draw = random.Random(seed)
     folder = Path(tempfile.mkdtemp(prefix="mutants-"))
     rows = [(layer, args, kwargs) for layer, args, kwargs in derive_layers.LAYERS if is_layer_class(layer)]
@@ -175,17 +189,24 @@ def mutants(seed: int) -> Iterator[tuple[str, Any, tuple[Any, ...], dict[str, An
         assert isinstance(cls, ast.ClassDef)
         cls.decorator_list = []
         backward = next(n for n in cls.body if isinstance(n, ast.FunctionDef) and n.name == "backward")
-        before = ast.unparse(backward)
+        before, right = ast.unparse(backward), ast.unparse(tree)
         mutate(backward, draw)
         after = ast.unparse(backward)
         if after == before:
             continue
-        file = folder / f"mutant_{number}.py"
-        file.write_text(ast.unparse(tree) + "\n")
-        scope = {**vars(sys.modules[layer.__module__]), "__name__": file.stem}
-        exec(compile(file.read_text(), str(file), "exec"), scope)
         change = [line for line in after.splitlines() if line not in before.splitlines()]
-        yield f"{layer.__name__}: {'; '.join(c.strip() for c in change)}", scope[layer.__name__], args, kwargs
+        call = LayerCall.of(layer, args, kwargs)
+        wrong = layer_in_file(folder / f"mutant_{number}.py", ast.unparse(tree), layer)
+        right = layer_in_file(folder / f"right_{number}.py", right, layer)
+        yield Mutant(f"{layer.__name__}: {'; '.join(c.strip() for c in change)}", wrong, right, call)
+
+
+def layer_in_file(file: Path, text: str, layer: Any) -> Any:
+    """The layer of that name that a text, which is written to a file, defines in its module."""
+    file.write_text(text + "\n")
+    scope = {**vars(sys.modules[layer.__module__]), "__name__": file.stem}
+    exec(compile(file.read_text(), str(file), "exec"), scope)
+    return scope[layer.__name__]
 
 
 def mutate(backward: ast.FunctionDef, draw: random.Random) -> None:
@@ -252,18 +273,16 @@ def another(item: ast.expr, variables: list[str], draw: random.Random) -> str | 
 
 def repairs(count: int, seed: int, verbose: bool) -> None:
     """Repair mutants; each repair is checked again."""
-    counts, seconds = Counter[str](), []
-    for name, layer, args, kwargs in mutants(seed):
+    counts, seconds, ratios = Counter[str](), list[float](), dict[str, float]()
+    for mutant in mutants(seed):
         if sum(counts.values()) - counts["equivalent"] >= count:
             break
-        call = LayerCall.of(layer, args, kwargs)
-        try:
-            result = check(layer, call)
-        except Exception:  # a backward that gradcheck cannot call is looked at all the same
-            result = None
-        if result is not None and result.verdict in GREEN:
-            counts["equivalent"] += 1
-            continue
+        name, layer, call = mutant.name, mutant.layer, mutant.call
+        with suppress(Exception):  # a backward that gradcheck cannot call is looked at all the same
+            if check(layer, call).verdict in GREEN:
+                counts["equivalent"] += 1
+                continue
+            ratios[name] = cost(layer, call) / median(cost(mutant.right, call) for _ in range(3))
         started = time.process_time()
 
         def passes(backward: Any, layer: Any = layer, call: LayerCall = call) -> bool:
@@ -288,11 +307,22 @@ def repairs(count: int, seed: int, verbose: bool) -> None:
     print(
         f"mutants: {dict(counts)}; {share:.0%} repaired, CPU median {median(seconds):.3f} s, most {max(seconds):.2f} s"
     )
+    shares = sorted((ratio, name) for name, ratio in ratios.items())
+    print(f"FAIL with the search / PASS, CPU: median {median(ratios.values()):.1f}, of {len(shares)}; the most:")
+    print(*(f"   {ratio:.1f}  {name}" for ratio, name in shares[-3:]), sep="\n")
+
+
+def cost(layer: Any, call: LayerCall) -> float:
+    """The CPU seconds of a check with the usual effort."""
+    started = time.process_time()
+    check(layer, call, effort="usual")
+    return time.process_time() - started
 
 
 def check(layer: Any, call: LayerCall, dtype: str = "float64", **options: Any) -> Any:
     """gradcheck's result of a layer at a call."""
-    return gradcheck.check(lambda *a: layer.apply(*a, **call.kwargs), *call.in_dtype(dtype), effort="least", **options)
+    options = {"effort": "least", **options}
+    return gradcheck.check(lambda *a: layer.apply(*a, **call.kwargs), *call.in_dtype(dtype), **options)
 
 
 def fixed(layer: Any, fix: Any) -> Any:
@@ -310,7 +340,7 @@ def fixed(layer: Any, fix: Any) -> Any:
 
 def is_right(layer: Any, call: LayerCall) -> bool:
     """Whether gradcheck passes a repaired layer at two further sizes and in two dtypes."""
-    others = list(islice(call.others(seed=77), 4))[-2:]
+    others = list(islice(filter(LayerCall.runs, call.others(seed=77)), 4))[-2:]
     return all(check(layer, at, dtype, seed=3).verdict in GREEN for at in others for dtype in CHECKED_DTYPES)
 
 

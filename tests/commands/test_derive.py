@@ -247,6 +247,33 @@ def test_write_repairs_the_block_of_a_spec(gradcheck, folder, text):
     assert gradcheck("derive", "own.grad.yaml::tanh-own", "--diff", "--allow-code").code == 0
 
 
+STATIC = """\
+schema: gradcheck/v1
+scenarios:
+  - id: tanh-own
+    layer: |
+      def forward_fn(x):
+          return paddle.tanh(x)
+      def backward_fn(dy):
+          return dy
+    inputs: {x: [2, 3]}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (SPEC + "    world: 2\n", "no edit is searched for in a world of ranks: FAIL"),
+        (STATIC, "no edit is searched for in a backward_fn: FAIL"),
+    ],
+)
+def test_a_scenario_in_which_no_edit_is_searched_for_says_so(gradcheck, folder, text, reason):
+    (folder / "own.grad.yaml").write_text(text)
+    done = gradcheck("derive", "own.grad.yaml::tanh-own", "--diff", "--allow-code")
+    assert done.code == 1
+    assert reason in done.err
+
+
 def test_order_2_saves_inputs_alone(gradcheck, module):
     _, name = module(RMS_NORM)
     done = gradcheck("derive", f"{name}:RMSNorm", *INPUTS, "--order", "2")

@@ -187,6 +187,16 @@ def has_no_gradient(x):
     return paddle.zeros([3]) + 1
 
 
+def sums_over_ranks(x):
+    y = x.clone()
+    paddle.distributed.all_reduce(y)
+    return y
+
+
+def counts_ranks(x):
+    return x / paddle.distributed.get_world_size()
+
+
 def takes_a_list(xs):
     return xs[0] * xs[1]
 
@@ -202,6 +212,8 @@ def takes_a_list(xs):
         (loops_over_a_size, [X], "did not pass at x=4x5 in float64"),
         (has_no_gradient, [X], "no input takes a gradient"),
         (takes_a_list, [[X, X]], "holds Tensors in a list"),
+        (sums_over_ranks, [X], "one of several ranks"),
+        (counts_ranks, [X], "one of several ranks"),
         (lambda x: x * TABLE, [X[0]], "runs at no other sizes"),
     ],
 )

@@ -10,7 +10,7 @@ import pytest
 from gradcheck.deriving.dialects import HELPERS, NUMPY, PADDLE
 from gradcheck.deriving.graph import Node
 from gradcheck.deriving.numbers import Argument, with_source
-from gradcheck.deriving.rewrites import COPIES, REWRITES, SCOPE
+from gradcheck.deriving.rewrites import SCOPE, SIMPLER_FORMS
 from gradcheck.deriving.rules import rules_of
 from pylayer.tape.vjp import OPS
 
@@ -70,7 +70,9 @@ def test_a_condition_decides() -> None:
 
 
 @pytest.mark.parametrize(
-    "table", [COPIES, REWRITES, PADDLE.rules, NUMPY.rules], ids=["copies", "rewrites", "paddle", "numpy"]
+    "table",
+    [SIMPLER_FORMS[False], SIMPLER_FORMS[True], PADDLE.rules, NUMPY.rules],
+    ids=["copies", "rewrites", "paddle", "numpy"],
 )
 def test_each_rule_is_for_an_operation_with_so_many_arguments(table: Any) -> None:
     for name, rules in table.items():

@@ -1,0 +1,209 @@
+"""Runs of a backward with an edit, which compute only what depends on the edit.
+
+A backward that consists of assignments and a return is taken apart: each assignment, and each
+gradient that it returns, is a step. An edit runs its own step and those that read a value that it
+changes; other values are known from the first run. Any other backward is a single step.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import cache, cached_property
+from types import CodeType
+from typing import Any
+
+import numpy as np
+
+from gradcheck.deriving.agreement import KnownPoint, wrong_entries
+from gradcheck.deriving.call import grad_mode_as
+from gradcheck.deriving.printing import parsed
+from gradcheck.deriving.source import FunctionNode, body_of, returns_of
+
+EDIT, GRADIENTS, RUN = "__edit__", "__gradients__", "__run__"
+"""Names that steps read and write: the code of the edit, gradients by their position, and the
+function that runs a whole backward."""
+HOLE = f"eval({EDIT})"
+"""The expression that takes the place of the edited one."""
+READ_LATER = {ast.Lambda, ast.GeneratorExp}
+"""Expressions that read variables after their statement has run."""
+
+Variables = dict[str, Any]
+
+
+@dataclass(eq=False)
+class BackwardStep:
+    """A part of a backward that runs as a whole."""
+
+    tree: ast.Module
+    size: int = 1
+    """How many statements it runs."""
+    values: Variables | None = None
+    """The variables that it sets, in the first run; None if that did not come here."""
+
+    def __post_init__(self) -> None:
+        self.nodes = [*ast.walk(self.tree)]
+        names = [node for node in self.nodes if isinstance(node, ast.Name)]
+        self.reads = {node.id for node in names if isinstance(node.ctx, ast.Load)}
+        self.writes = {node.id for node in names if isinstance(node.ctx, ast.Store)}
+
+    def is_plain(self) -> bool:
+        """Whether it does nothing but set variables, once and for all."""
+        parts = [node for node in self.nodes if isinstance(node, (ast.Attribute, ast.Subscript))]
+        return (
+            isinstance(self.tree.body[0], (ast.Assign, ast.AnnAssign))
+            and not any(isinstance(part.ctx, ast.Store) for part in parts)
+            and READ_LATER.isdisjoint(map(type, self.nodes))
+        )
+
+    @cached_property
+    def code(self) -> CodeType:
+        """Its code as it is."""
+        return self.compiled()
+
+    def compiled(self) -> CodeType:
+        """The code of its tree."""
+        return compile(self.tree, "<edited backward>", "exec")
+
+
+class Steps:
+    """The steps of a backward at a point, with the values that they compute.
+
+    Args:
+        function: the tree of the backward.
+        scope: the names that it reads from outside.
+        point: where it is run.
+        found: its gradients there; None if it raises.
+    """
+
+    def __init__(
+        self,
+        function: FunctionNode,
+        scope: Mapping[str, Any],
+        point: KnownPoint,
+        backward: Callable[..., Any],
+    ) -> None:
+        self.point = point
+        self.found = point.gradients_by(backward)
+        """The gradients of the backward as it is; None if it raises."""
+        wrong = enumerate(point.wrong(self.found))
+        self.wrong = {k: entries for k, entries in wrong if entries.any()}
+        """The wrong entries of each gradient that is wrong, by its position."""
+        self.scope = {**scope, RUN: point.gradients_by}
+        self.statements_run = 0
+        """Statements that edits have run, and one more for each edit."""
+        returned = gradients_in(function)
+        self.steps = steps_in(function, returned)
+        if self.steps and len(returned) == len(point.gradients) and point.call.played is None:
+            self.scope |= point.arguments_by_name(backward)
+            self.record()
+        else:
+            self.steps = [whole_step(function)]
+        self.steps_of = {node: step for step in self.steps for node in step.nodes}
+        self.code_with_hole = cache(self.compiled_with_hole)
+
+    def record(self) -> None:
+        """Run the steps, and keep the values that they compute, until one raises."""
+        variables = dict(self.scope)
+        with suppress(Exception), calculating():
+            for step in self.steps:
+                exec(step.code, variables)
+                step.values = {name: variables[name] for name in step.writes & variables.keys()}
+
+    def changed_gradients(self, place: ast.expr, text: str) -> Iterator[tuple[int, Any]]:
+        """The gradients that may change where a text takes the place of an expression, each with
+        its position.
+
+        Raises:
+            Exception: whatever the text or the backward raises.
+        """
+        self.statements_run += 1
+        edited_step = self.steps_of[place]
+        variables = {**self.scope, EDIT: compile(text, "<edit>", "eval")}
+        changed = set[str]()
+        for step in self.steps:
+            if step.values is None or step is edited_step or step.reads & changed:
+                self.statements_run += step.size
+                exec(self.code_with_hole(place) if step is edited_step else step.code, variables)
+                changed |= step.writes
+                yield from variables.pop(GRADIENTS, {}).items()
+            else:
+                variables |= step.values
+                changed -= step.writes
+
+    def compiled_with_hole(self, place: ast.expr) -> CodeType:
+        """The code of a step in which the edit takes the place of an expression."""
+        with edited(place, parsed(HOLE)):
+            return self.steps_of[place].compiled()
+
+    def gradients_with(self, place: ast.expr, text: str) -> dict[int, Any] | None:
+        """The gradients that may change where a text takes the place of an expression, by their
+        positions; None if that raises."""
+        with suppress(Exception), calculating():
+            return dict(self.changed_gradients(place, text))
+        return None
+
+    def is_right_with(self, place: ast.expr, text: str) -> bool:
+        """Whether all gradients are right where a text takes the place of an expression."""
+        wrong = {*self.wrong}
+        with suppress(Exception), calculating():
+            for k, value in self.changed_gradients(place, text):
+                if wrong_entries(value, self.point.gradients[k]).any():
+                    return False
+                wrong.discard(k)
+            return not wrong
+        return False
+
+
+@contextmanager
+def calculating() -> Iterator[None]:
+    """A block in which backward runs."""
+    with grad_mode_as(False), np.errstate(all="ignore"):
+        yield
+
+
+def whole_step(function: FunctionNode) -> BackwardStep:
+    """The step of a backward that is not taken apart."""
+    run = ast.parse(f"{GRADIENTS} = dict(enumerate({RUN}({function.name})))").body
+    return BackwardStep(ast.Module([function, *run], []), len(function.body))
+
+
+def gradient_step(position: int, value: ast.expr) -> BackwardStep:
+    """The step that computes a gradient."""
+    tree: Any = ast.parse(f"{GRADIENTS} = {{{position}: {GRADIENTS}}}")
+    tree.body[0].value.values = [value]
+    return BackwardStep(tree)
+
+
+def steps_in(function: FunctionNode, returned: Sequence[ast.expr]) -> list[BackwardStep]:
+    """The assignments of a backward, and the gradients that it returns at its end; nothing for one
+    that consists of anything else."""
+    *statements, last = body_of(function)
+    steps = [BackwardStep(ast.Module([statement], [])) for statement in statements]
+    steps += [gradient_step(k, value) for k, value in enumerate(returned)]
+    is_plain = isinstance(last, ast.Return) and all(step.is_plain() for step in steps)
+    return steps if is_plain else []
+
+
+def gradients_in(function: FunctionNode) -> list[ast.expr]:
+    """The expressions that a backward returns, if it returns at one place."""
+    returns = returns_of(function)
+    if len(returns) != 1 or returns[0].value is None:
+        return []
+    return list(getattr(returns[0].value, "elts", [returns[0].value]))
+
+
+@contextmanager
+def edited(place: ast.expr, expression: ast.expr) -> Iterator[None]:
+    """A block in which another expression takes the place of one in a tree."""
+    for node in ast.walk(expression):
+        if isinstance(node, (ast.expr, ast.keyword)):
+            ast.copy_location(node, place)
+    before = place.__class__, place.__dict__
+    place.__class__, place.__dict__ = expression.__class__, expression.__dict__
+    try:
+        yield
+    finally:
+        place.__class__, place.__dict__ = before
