@@ -127,7 +127,7 @@ def with_known_failure(case: Case, status: Status, messages: list[str]) -> tuple
 
     ERROR stays ERROR.
     """
-    known = case.entry and case.entry.xfail
+    known = case.entry.xfail
     if known and status is Status.FAIL:
         return Status.XFAIL, [known.reason, *messages]
     if known and known.strict and status in GREEN:

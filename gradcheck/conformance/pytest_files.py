@@ -24,7 +24,7 @@ from gradcheck.conformance.scenario_code import (
     tensor_lines,
 )
 from gradcheck.report.page import templates
-from gradcheck.spec.model import Expect, Scenario, is_static
+from gradcheck.spec.model import NO_DEVIATION, Expect, Scenario, is_static
 
 IMPORTS = """\
 import helpers
@@ -77,9 +77,7 @@ def write_test(case: Case, release: ReleaseFile) -> str:
 
 def mark_lines(scenario: Scenario, release: ReleaseFile) -> Iterator[str]:
     """Yield the mark of a scenario that the release deviates from."""
-    entry = release.deviates.get(scenario.id)
-    if entry is None:
-        return
+    entry = release.deviates.get(scenario.id, NO_DEVIATION)
     if entry.skip is not None:
         yield f"@pytest.mark.skip(reason={entry.skip.reason!r})"
     elif entry.observed is not None:

@@ -269,8 +269,7 @@ class MatrixBuilder:
         backends_of: dict[tuple[NoteKey, str], set[str]] = {}
         for case, behaviour, reason in outcomes:
             if behaviour not in NOT_DEVIATING:
-                issue = case.entry.issue if case.entry is not None else None
-                key = NoteKey(behaviour, reason, issue or ""), case.scenario.id
+                key = NoteKey(behaviour, reason, case.entry.issue or ""), case.scenario.id
                 backends_of.setdefault(key, set()).add(case.backend)
 
         scenarios_of: dict[tuple[NoteKey, tuple[str, ...]], list[str]] = {}

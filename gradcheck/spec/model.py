@@ -839,6 +839,9 @@ class BackendExpectation(Format):
             yield Violation(("observed",), message, help, at_key=True)
 
 
+NO_DEVIATION = BackendExpectation.model_construct()
+"""Nothing is different on a backend."""
+
 SeveralEntries = Annotated[
     tuple[BackendExpectation, ...], LAX, Field(json_schema_extra={"minItems": 1})
 ]
@@ -1295,11 +1298,10 @@ class Scenario(_Keys):
             return [size for size in self.matrix["world"] if isinstance(size, int)]
         return [] if self.world is None else [size_of(self.world)]
 
-    def on(self, backend: str, version: str = "") -> BackendExpectation | None:
-        """The deviation of a version of `backend`, if any."""
-        return next(
-            (entry for entry in self.entries_of(backend) if within(version, entry.versions)), None
-        )
+    def on(self, backend: str, version: str = "") -> BackendExpectation:
+        """The deviation of a version of `backend`; `NO_DEVIATION` for none."""
+        entries = (e for e in self.entries_of(backend) if within(version, e.versions))
+        return next(entries, NO_DEVIATION)
 
 
 class Defaults(Format):
