@@ -323,8 +323,7 @@ class Run:
         counters = {"forward": self.calls.forwards, "backward": self.calls.backwards}
         return {
             name: (self.calls.count(counters[name]), expected)
-            for name, expected in self.expect.calls
-            if expected is not None
+            for name, expected in self.expect.calls.counted.items()
         }
 
     def check_warnings(self, caught: list[warnings.WarningMessage]) -> list[Finding]:

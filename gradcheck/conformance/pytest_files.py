@@ -69,7 +69,7 @@ def write_test(case: Case, release: ReleaseFile) -> str:
     """Return the function that holds Paddle to a case."""
     scenario, expect = case.scenario, case.scenario.expect
     name = re.sub(r"\W", "_", "_".join([scenario.id, *map(str, case.parameters.values())]))
-    fixture = "layer_calls" if counted(expect) else ""
+    fixture = "layer_calls" if expect.calls.counted else ""
     lines = [*mark_lines(scenario, release), f"def test_{name}({fixture}):"]
     body = [f'"""{(scenario.title or scenario.id).replace(chr(92), "")}."""', *body_lines(case)]
     return "\n".join([*lines, *indented(body)])
@@ -96,7 +96,7 @@ def body_lines(case: Case) -> Iterator[str]:
         yield from static_lines(case) if is_static(scenario.layer) else layer_lines(case)
     for expression, expected in expected_values(expect):
         yield f"assert helpers.same({expression}, {python_literal(expected)})"
-    for function, number in counted(expect).items():
+    for function, number in expect.calls.counted.items():
         yield f"assert layer_calls.{function} == {number}"
     if expect.gradient in ("matches", "differs"):
         yield f"assert {'not ' if expect.gradient == 'differs' else ''}{gradient_check(scenario)}"
@@ -147,11 +147,6 @@ def expecting(expect: Expect, body: Sequence[str]) -> Iterator[str]:
     function = "raises" if expect.raises else "warns"
     yield f"with pytest.{function}({asked.type}):"
     yield from indented(body)
-
-
-def counted(expect: Expect) -> dict[str, int]:
-    """Return how often each function must run, of those that are counted."""
-    return {name: number for name, number in expect.calls if number is not None}
 
 
 def python_literal(expected: Any) -> str:

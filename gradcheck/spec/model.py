@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import cache
 from math import inf, prod
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Protocol
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import (
     AfterValidator,
@@ -105,6 +105,10 @@ READER_FIELDS = frozenset(
 """Fields that the reader sets and no file may give."""
 
 
+ScenarioRules = Callable[["Scenario"], Iterator[Violation]]
+"""Finds what is wrong with a whole scenario: the context of the reader's validation."""
+
+
 class Format(BaseModel):
     """A part of the format: every key is known, every value strict; it is frozen."""
 
@@ -135,7 +139,7 @@ class Format(BaseModel):
             raise_mistakes(self.find_mistakes(info.context))
         return self
 
-    def find_mistakes(self, rules: RuleBook) -> Iterator[Violation]:
+    def find_mistakes(self, rules: ScenarioRules) -> Iterator[Violation]:
         """Yield what is wrong with an object whose values are all of the format."""
         yield from find_conflicts(self.written, self.excluded, self.needed)
 
@@ -367,7 +371,7 @@ class Input(Format):
                 known[key] = parameters[key]
         return self.model_copy(update=known)
 
-    def find_mistakes(self, rules: RuleBook) -> Iterator[Violation]:
+    def find_mistakes(self, rules: ScenarioRules) -> Iterator[Violation]:
         """Yield keys that do not go together, and a shape that an init is not for."""
         given = self.written | ({"aliased"} if self.alias_of else set())
         yield from find_conflicts(given, self.excluded, self.needed)
@@ -560,6 +564,11 @@ class Calls(Format):
         default=None, ge=0, description="Runs of backward; 0 where it must not run."
     )
 
+    @property
+    def counted(self) -> dict[str, int]:
+        """How often each function must run, of those that are counted."""
+        return {name: number for name, number in self if number is not None}
+
 
 class Tolerance(Format):
     """An expected value with its tolerance."""
@@ -677,7 +686,7 @@ class Expect(Format):
             usual = "differs"
         return self.model_copy(update={"gradient": usual})
 
-    def find_mistakes(self, rules: RuleBook) -> Iterator[Violation]:
+    def find_mistakes(self, rules: ScenarioRules) -> Iterator[Violation]:
         """Yield expectations that cannot hold together."""
         yield from super().find_mistakes(rules)
         verdict = self.written_gradient
@@ -741,7 +750,7 @@ class Observed(Expect):
         False
     )
 
-    def find_mistakes(self, rules: RuleBook) -> Iterator[Violation]:
+    def find_mistakes(self, rules: ScenarioRules) -> Iterator[Violation]:
         """Yield observations that say nothing, or cannot be made together."""
         yield from super().find_mistakes(rules)
         if not self.written:
@@ -826,7 +835,7 @@ class BackendExpectation(Format):
         observed = self.observed and self.observed.complete("unchecked")
         return self.model_copy(update={"expect": expect, "observed": observed})
 
-    def find_mistakes(self, rules: RuleBook) -> Iterator[Violation]:
+    def find_mistakes(self, rules: ScenarioRules) -> Iterator[Violation]:
         """Yield contradictions between entries for versions of a backend."""
         yield from super().find_mistakes(rules)
         if self.versions is not None and not is_range(self.versions):
@@ -1165,13 +1174,6 @@ class ScenarioCase(_Keys):
     )
 
 
-class RuleBook(Protocol):
-    """The rules of whole scenarios: the context of the reader's validation."""
-
-    def find_scenario_mistakes(self, scenario: Scenario) -> Iterator[Violation]:
-        """Yield what is wrong with a scenario whose values are all of the format."""
-
-
 class Scenario(_Keys):
     """One layer or program, where it comes from, and what must hold."""
 
@@ -1199,9 +1201,9 @@ class Scenario(_Keys):
     line.
     """
 
-    def find_mistakes(self, rules: RuleBook) -> Iterator[Violation]:
+    def find_mistakes(self, rules: ScenarioRules) -> Iterator[Violation]:
         """Yield what is wrong with it."""
-        return rules.find_scenario_mistakes(self)
+        return rules(self)
 
     def complete(self, defaults: Defaults) -> Scenario:
         """Return it with all tags, and with each expectation's statement about the gradient."""
@@ -1359,7 +1361,7 @@ class SpecFile(Format):
     path: SkipJsonSchema[str] = ""
     """The file, set by the reader."""
 
-    def find_mistakes(self, rules: RuleBook) -> Iterator[Violation]:
+    def find_mistakes(self, rules: ScenarioRules) -> Iterator[Violation]:
         """Yield what only another framework than the file's has or runs."""
         others = NAMES_OF_FRAMEWORKS.keys() - {self.framework}
         for index, scenario in enumerate(self.scenarios):
