@@ -52,9 +52,8 @@ def _find_mistaken_inputs(expect: Expect, scenario: Scenario) -> Iterator[Violat
     """Yield inputs that the scenario has not, and gradients of another shape than the input's."""
     inputs = scenario.inputs
     named: list[tuple[DataPath, str]] = [(("grads", name), name) for name in expect.grads]
-    if expect.differs is not None:
-        wrong = enumerate(expect.differs.inputs)
-        named += [(("differs", "inputs", index), name) for index, name in wrong]
+    wrong = enumerate(expect.differs.inputs)
+    named += [(("differs", "inputs", index), name) for index, name in wrong]
     for path, name in named:
         if name not in inputs and inputs:
             message = f"{path[0]}: there is no input {quote(name)}"

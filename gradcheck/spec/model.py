@@ -631,8 +631,8 @@ class Expect(Format):
         "float32 in a layer of "
         "float64, is let pass, and marked.",
     )
-    differs: Differs | None = Field(
-        default=None, description="The finding that `gradient: differs` must have."
+    differs: Differs = Field(
+        default_factory=Differs, description="The finding that `gradient: differs` must have."
     )
     grads: dict[str, Elements | None] = Field(
         default={}, description="Input → its documented gradient; null for none."
@@ -669,7 +669,7 @@ class Expect(Format):
         is_asked = {
             "gradient": self.gradient != "unchecked",
             "grads": bool(self.grads),
-            "differs": self.differs is not None and bool(self.differs.written),
+            "differs": bool(self.differs.written),
             "order": self.order == 2,
             "precision": self.precision == "loose",
         }
@@ -703,7 +703,7 @@ class Expect(Format):
             help = "add 'raises' or 'warns'"
             message = "'wording' is the text of an exception or a warning: there is none"
             yield Violation(("wording",), message, help, at_key=True)
-        if self.differs is not None and verdict not in (None, "differs"):
+        if "differs" in self.written and verdict not in (None, "differs"):
             message = f"'differs' and 'gradient: {verdict}' exclude each other"
             yield Violation(("differs",), message, "write 'gradient: differs'", at_key=True)
 
