@@ -104,16 +104,9 @@ class ReleaseChange(NamedTuple):
 
     older: str
     newer: str
-    fixed: tuple[Row, ...]
-    better: tuple[Row, ...]
-    """Rules that both deviate from, the newer release less gravely or in fewer scenarios."""
-    worse: tuple[Row, ...]
-    broken: tuple[Row, ...]
-
-    def by_word(self) -> dict[str, tuple[Row, ...]]:
-        """Return the rows by the word for their change."""
-        words = ("fixed", "better", "worse", "broken")
-        return dict(zip(words, (self.fixed, self.better, self.worse, self.broken), strict=True))
+    by_word: Mapping[str, Sequence[Row]]
+    """The rules that are fixed and broken, and among those that both releases deviate from the ones
+    that are better and worse: less gravely, or in fewer scenarios."""
 
 
 class RuleMatrix(NamedTuple):
@@ -168,7 +161,7 @@ class RuleMatrix(NamedTuple):
             else:
                 word = "worse" if before.deviates else "broken"
             changed[word].append(row)
-        return ReleaseChange(older, newer, **{word: tuple(rows) for word, rows in changed.items()})
+        return ReleaseChange(older, newer, changed)
 
     def counts(self) -> list[tuple[ExpectationClass, list[tuple[int, int]]]]:
         """Count by class: for each backend the rules that it keeps, and those that were run."""

@@ -129,6 +129,8 @@ class Seq(tuple[Any, ...]):
     """A list of a document, with the marks of its items."""
 
     marks: list[Span]
+    kind: Any = None
+    """As of `Map`: a list is not an object of the model."""
 
     def __new__(cls, items: Iterable[Any], marks: Iterable[Span]) -> Seq:
         """Make a list of items and their marks."""
@@ -179,7 +181,7 @@ def locate(root: Map, path: Iterable[int | str]) -> Location:
             break
         if part := location.value.part(step):
             kind, key = location.kind, location.key
-            if isinstance(location.value, Map) and location.value.kind is not None:
+            if location.value.kind is not None:
                 kind, key = location.value.kind, str(step)
             steps = (*location.steps, step)
             location = Location(part.value, part.mark, part.key_mark, steps, kind, key)
