@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcheck.backends.base import Backend, kind_of, load_backend
-from gradcheck.case.broken_contracts import leave_out_own_place, refused
+from gradcheck.case.broken_contracts import leave_out_own_place
 from gradcheck.case.engine_twin import Translation, builtins_of, speaking_for
 from gradcheck.case.foreign_frameworks import ForeignFrameworkError
 from gradcheck.case.function import output_names
@@ -22,6 +22,7 @@ from gradcheck.case.gradient_check import (
     Settings,
     as_expected,
     judge,
+    refusal_of,
 )
 from gradcheck.case.input_arrays import NoInputError
 from gradcheck.case.instead import Instead
@@ -226,10 +227,10 @@ class Run:
             if not is_checked or any(f.status is Status.ERROR for f in found):
                 return found, None
         except Exception as error:
-            gradient = refused(self.backend, error) if is_checked else None
-            if gradient is None:
+            if not is_checked:
                 refuse_foreign_layers(layer)
                 raise
+            gradient = refusal_of(layer, error)
         else:
             gradient = self.check(layer)
         return [*found, *judge(gradient, self.expect)], gradient
