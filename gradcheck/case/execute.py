@@ -286,8 +286,9 @@ class Run:
 
     def missing_words(self, asked: Raises | Warns, message: str) -> Message | None:
         """The words asked for that a message lacks: of everybody, or of this implementation."""
-        for words in (asked.message, self.expect.wording.words_of(kind_of(self.case.backend))):
-            if not message_matches(words, message):
+        of_backend = self.expect.wording.words_of(kind_of(self.case.backend))
+        for words in (asked.message, of_backend):
+            if words is not None and not message_matches(words, message):
                 return words
         return None
 
