@@ -129,8 +129,7 @@ def as_badges(matrix: RuleMatrix, folder: Path) -> dict[Path, str]:
     """
     badges = {}
     for backend in matrix.backends:
-        cells = [row.cells[backend] for row in matrix.of_class("sentence")]
-        cells = [cell for cell in cells if cell.of]
+        cells = matrix.ran(backend, "sentence")
         if not cells:
             continue
         kept = sum(not cell.deviates for cell in cells)

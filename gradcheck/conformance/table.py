@@ -128,6 +128,10 @@ class RuleMatrix(NamedTuple):
         """Return the rows of a class."""
         return [row for row in self.rows if row.class_ == class_]
 
+    def ran(self, backend: str, class_: ExpectationClass) -> list[Cell]:
+        """Return the cells of a backend in a class for which it was run."""
+        return [cell for row in self.of_class(class_) if (cell := row.cells[backend]).of]
+
     def broken_by(self, backend: str, class_: ExpectationClass = "sentence") -> list[Row]:
         """Return the rows of a class that a backend deviates from, the worst first."""
         broken = [row for row in self.of_class(class_) if row.cells[backend].deviates]
@@ -169,8 +173,7 @@ class RuleMatrix(NamedTuple):
         for class_ in HEADINGS:
             numbers = []
             for backend in self.backends:
-                cells = [row.cells[backend] for row in self.of_class(class_)]
-                ran = [cell for cell in cells if cell.of]
+                ran = self.ran(backend, class_)
                 numbers.append((sum(not cell.deviates for cell in ran), len(ran)))
             if self.of_class(class_):
                 counts.append((class_, numbers))
