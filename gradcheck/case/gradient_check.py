@@ -343,9 +343,9 @@ def judge_difference(gradient: GradientSummary, expect: Expect) -> list[Finding]
 
 
 # ------------------------------ what backward is declared to be
-DEVIATIONS = {"zero": not_zero, "straight-through": not_straight_through}
+FIND_DEVIATION = {"zero": not_zero, "straight-through": not_straight_through}
 """Where a backward is not what it is declared to be, in words; empty if it is."""
-MUST = {"differs": "differ", "zero": "be zero", "straight-through": "be straight-through"}
+MUST_BE = {"differs": "differ", "zero": "be zero", "straight-through": "be straight-through"}
 
 
 def as_expected(
@@ -374,7 +374,7 @@ def as_expected(
         why = f"{AGREES} (expect='differs')" if summary.verdict in GREEN else ""
     else:
         try:
-            why = DEVIATIONS[expect](function.problem(), np.random.default_rng(settings.seed))
+            why = FIND_DEVIATION[expect](function.problem(), np.random.default_rng(settings.seed))
         except Exception as error:
             return refusal_of(function, error)
     # How backward was held against the derivative is not reported; that it was cut short is.
@@ -387,7 +387,7 @@ def as_expected(
     if why:
         return GradientSummary(seed=summary.seed, evaluations=summary.evaluations, **changed)
     changed |= {"diagnosis": (), "worst_error": 0.0}
-    return with_marks(summary.model_copy(update=changed), f"expected to {MUST[expect]}")
+    return with_marks(summary.model_copy(update=changed), f"expected to {MUST_BE[expect]}")
 
 
 def fix_search(function: TensorFunction, settings: Settings) -> FixSearch:

@@ -22,7 +22,7 @@ from gradcheck.case.case import Case
 from gradcheck.spec.document import parse
 from gradcheck.spec.literals import FrameworkName
 from gradcheck.spec.model import LAX, BackendExpectation, Format, Scenario
-from gradcheck.spec.read import validate
+from gradcheck.spec.read import validate_document
 from gradcheck.spec.text import read_text
 from gradcheck.support.resources import SUITES, is_bundled, release_paths
 from gradcheck.support.user_error import UserError
@@ -81,7 +81,7 @@ class ReleaseFile(Format):
 def read_release(path: Path) -> ReleaseFile:
     """Read a release file. Raises SpecError: it has mistakes."""
     text = read_text(path, str(path))
-    return validate(ReleaseFile, parse(text), text)
+    return validate_document(ReleaseFile, parse(text), text)
 
 
 def find_release(version: str, framework: str = "paddle") -> str:

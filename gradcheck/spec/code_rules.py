@@ -50,7 +50,7 @@ KNOWN = {
 # character in it: a pattern of 1,000 characters takes 0.4 s, or a minute.
 _WIDE_RANGE = re.compile(r"\[.*-(?:[^\x00-\x7f]|\\[uUN])", re.DOTALL)
 PATTERN = "the pattern"
-NO_CODE = PythonCode("", "exec")
+EMPTY_CODE = PythonCode("", "exec")
 """In place of code that is not there, or is not Python."""
 _MODES: dict[str, CompileMode] = {
     "the layer": "exec",
@@ -81,9 +81,9 @@ def find_syntax_mistakes(source: str | None, what: str) -> Iterator[Violation]:
 
 
 def find_code(source: str | None, what: str) -> PythonCode:
-    """Return some code; `NO_CODE` if there is none, or if it is not Python."""
-    code = NO_CODE if source is None else _compile(source, what)
-    return code if isinstance(code, PythonCode) else NO_CODE
+    """Return some code; `EMPTY_CODE` if there is none, or if it is not Python."""
+    code = EMPTY_CODE if source is None else _compile(source, what)
+    return code if isinstance(code, PythonCode) else EMPTY_CODE
 
 
 # --------------------------------------------------------------------------- programs
@@ -102,7 +102,7 @@ def find_program_mistakes(scenario: Scenario) -> Iterator[Violation]:
     layer_code = find_code(source, "the layer")
     if call is not None:
         yield from _find_unknown_name(scenario, find_code(call, "call"), layer_code)
-    elif layer_code is not NO_CODE:
+    elif layer_code is not EMPTY_CODE:
         yield from _find_ambiguous_layer(layer_code)
 
 
@@ -136,7 +136,7 @@ def find_words(scenario: Scenario) -> Container[str]:
     names = set[str]()
     for what, source in pieces:
         code = find_code(source, what)
-        if source is not None and code is NO_CODE:
+        if source is not None and code is EMPTY_CODE:
             return EveryName()
         names |= code.words
     return names
@@ -209,7 +209,7 @@ def _pattern_mistake(pattern: str) -> PythonCode | Violation:
     except (re.error, OverflowError, RecursionError) as error:
         help = "put a backslash before (, ), [, ], ., *, +, ? where they stand for themselves"
         return Violation((), f"not a regular expression: {error}", help)
-    return NO_CODE
+    return EMPTY_CODE
 
 
 def _find_ambiguous_layer(code: PythonCode) -> Iterator[Violation]:

@@ -21,7 +21,7 @@ from gradcheck.spec.resolve import resolve
 from gradcheck.spec.scenario_rules import find_scenario_mistakes
 from gradcheck.spec.text import SpecText, decode, read_text
 
-Part = TypeVar("Part", bound=Format)
+AnyFormat = TypeVar("AnyFormat", bound=Format)
 
 
 def read(path: str | os.PathLike[str]) -> SpecFile:
@@ -103,12 +103,12 @@ def _source_line(path: str, line: int) -> str:
 
 def interpret(text: SpecText) -> SpecFile:
     """Read a text that is in memory, like `read`."""
-    spec = validate(SpecFile, resolve(parse(text), text), text)
+    spec = validate_document(SpecFile, resolve(parse(text), text), text)
     scenarios = tuple(scenario.complete(spec.defaults) for scenario in spec.scenarios)
     return spec.model_copy(update={"path": text.path, "scenarios": scenarios})
 
 
-def validate(kind: type[Part], document: Map, text: SpecText) -> Part:
+def validate_document(kind: type[AnyFormat], document: Map, text: SpecText) -> AnyFormat:
     """Return the part of the format that the document of a file is.
 
     Raises SpecError with all mistakes.

@@ -11,7 +11,7 @@ from collections.abc import Container, Iterator
 from itertools import islice
 from math import inf
 
-from gradcheck.spec.code_rules import NO_CODE, find_code, find_words
+from gradcheck.spec.code_rules import EMPTY_CODE, find_code, find_words
 from gradcheck.spec.containers import variable, variables
 from gradcheck.spec.diagnostic import quote
 from gradcheck.spec.model import OPERATIONS, Expect, LayerOp, LayerRef, Scenario
@@ -45,10 +45,10 @@ class _Subject:
         self.defined = bound_names(self.tree.body)
         # The layer that is applied: the static one, or the PyLayers that the call names, or the
         # last one.
-        self.forward_fn = static_forward(self.tree) if self.call is NO_CODE else None
+        self.forward_fn = static_forward(self.tree) if self.call is EMPTY_CODE else None
         layers = layer_classes(self.tree)
         self.applied = [*layers.values()][-1:] if self.forward_fn is None else []
-        if self.call is not NO_CODE:
+        if self.call is not EMPTY_CODE:
             read, _ = read_and_bound(self.call.tree)
             self.applied = [layers[name] for name in read if name in layers]
         expect = scenario.expect
@@ -58,10 +58,10 @@ class _Subject:
     def find_mistakes(self) -> Iterator[Violation]:
         """Yield the reasons, those first that explain others."""
         if self.scenario.expect.raises is None:
-            if self.call is NO_CODE:
+            if self.call is EMPTY_CODE:
                 yield from self._wrong_argument_count()
             yield from self._missing_methods()
-        if self.call is not NO_CODE:
+        if self.call is not EMPTY_CODE:
             yield from self._unused_layer()
             yield from self._unused_inputs()
         yield from self._nothing_asked()
