@@ -10,7 +10,7 @@ from gradcheck.backends.base import kind_of, missing, version_of
 from gradcheck.case.defaults import MEMORY, TIMEOUT
 from gradcheck.case.naming import case_name
 from gradcheck.result import Result, Status
-from gradcheck.spec.model import BackendExpectation, Expect, Scenario
+from gradcheck.spec.model import NO_DEVIATION, BackendExpectation, Expect, Scenario
 
 
 class Case(BaseModel):
@@ -55,17 +55,16 @@ class Case(BaseModel):
         return {**self.scenario.sizes, **self.parameters}
 
     @property
-    def entry(self) -> BackendExpectation | None:
-        """The scenario's deviation for this version of the backend, if any."""
+    def entry(self) -> BackendExpectation:
+        """The scenario's deviation for this version of the backend; `NO_DEVIATION` for none."""
         kind = kind_of(self.backend)
         if not self.scenario.entries_of(kind):  # the version need not be known
-            return None
+            return NO_DEVIATION
         return self.scenario.on(kind, version_of(self.backend))
 
     @property
     def expect(self) -> Expect:
-        entry = self.entry
-        return entry.expect if entry and entry.expect else self.scenario.expect
+        return self.entry.expect or self.scenario.expect
 
     def expecting(self, observed: Expect) -> Case:
         """Copy the case with `observed` as its documented expectation."""
@@ -89,9 +88,8 @@ class Case(BaseModel):
 
     def not_run(self) -> Result | None:
         """SKIP with the reason why this is not run at all; None if it is."""
-        entry = self.entry
-        if entry is not None and entry.skip is not None:
-            return self.result(Status.SKIP, entry.skip.reason)
+        if skip := self.entry.skip:
+            return self.result(Status.SKIP, skip.reason)
         reason = self.unavailable
         if not reason and not self.interpreter:
             reason = missing(self.backend)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcheck.backends.base import Backend, kind_of, load_backend
-from gradcheck.case.broken_contracts import leave_out_own_place, refused
+from gradcheck.case.broken_contracts import leave_out_own_place
 from gradcheck.case.engine_twin import Translation, builtins_of, speaking_for
 from gradcheck.case.foreign_frameworks import ForeignFrameworkError
 from gradcheck.case.function import output_names
@@ -22,6 +22,7 @@ from gradcheck.case.gradient_check import (
     Settings,
     as_expected,
     judge,
+    refusal_of,
 )
 from gradcheck.case.input_arrays import NoInputError
 from gradcheck.case.instead import Instead
@@ -127,7 +128,7 @@ def with_known_failure(case: Case, status: Status, messages: list[str]) -> tuple
 
     ERROR stays ERROR.
     """
-    known = case.entry and case.entry.xfail
+    known = case.entry.xfail
     if known and status is Status.FAIL:
         return Status.XFAIL, [known.reason, *messages]
     if known and known.strict and status in GREEN:
@@ -226,10 +227,10 @@ class Run:
             if not is_checked or any(f.status is Status.ERROR for f in found):
                 return found, None
         except Exception as error:
-            gradient = refused(self.backend, error) if is_checked else None
-            if gradient is None:
+            if not is_checked:
                 refuse_foreign_layers(layer)
                 raise
+            gradient = refusal_of(layer, error)
         else:
             gradient = self.check(layer)
         return [*found, *judge(gradient, self.expect)], gradient
@@ -285,8 +286,9 @@ class Run:
 
     def missing_words(self, asked: Raises | Warns, message: str) -> Message | None:
         """The words asked for that a message lacks: of everybody, or of this implementation."""
-        for words in (asked.message, self.expect.wording.words_of(kind_of(self.case.backend))):
-            if not message_matches(words, message):
+        of_backend = self.expect.wording.words_of(kind_of(self.case.backend))
+        for words in (asked.message, of_backend):
+            if words is not None and not message_matches(words, message):
                 return words
         return None
 
@@ -323,8 +325,7 @@ class Run:
         counters = {"forward": self.calls.forwards, "backward": self.calls.backwards}
         return {
             name: (self.calls.count(counters[name]), expected)
-            for name, expected in self.expect.calls
-            if expected is not None
+            for name, expected in self.expect.calls.counted.items()
         }
 
     def check_warnings(self, caught: list[warnings.WarningMessage]) -> list[Finding]:

@@ -65,6 +65,11 @@ def map_present(function: Callable[[Any], Any], values: Iterable[Any]) -> list[A
     return [None if value is None else function(value) for value in values]
 
 
+def with_zeros(values: Iterable[Any], like: Iterable[Any]) -> list[Any]:
+    """Values, with zeros like the others in place of None."""
+    return [x * 0 if value is None else value for value, x in zip(values, like, strict=True)]
+
+
 def gradients_of(
     backend: Backend,
     outputs: Sequence[Tensor | None],
@@ -548,10 +553,9 @@ class GradientFunction:
     def forward(self, arrays: Sequence[Array]) -> list[Array]:
         """The gradients of the inputs that take one."""
         inputs, cotangents = self.split(arrays)
-        rows = zip(inputs, self.function.vjp(inputs, cotangents), strict=True)
-        return [
-            x * 0 if g is None else g for x, g in compress(rows, self.function.first_call.needed)
-        ]
+        needed = self.function.first_call.needed
+        gradients = compress(self.function.vjp(inputs, cotangents), needed)
+        return with_zeros(gradients, compress(inputs, needed))
 
     def vjp(self, arrays: Sequence[Array], cotangents: Cotangents) -> InputGradients:
         """The second gradients."""
@@ -565,8 +569,7 @@ class GradientFunction:
 
         def call() -> list[Tensor]:
             found = function.calls.run(function.pull_back, tensors, starts, True)
-            pairs = zip(function.wanted(tensors), found, strict=True)
-            return [t * 0 if g is None else g for t, g in pairs]
+            return with_zeros(found, function.wanted(tensors))
 
         return [*tensors.values(), *(s for s in starts if s is not None)], call
 

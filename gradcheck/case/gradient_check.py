@@ -287,11 +287,7 @@ def gradient_summary(
         if order == 2 and summary.verdict in GREEN:
             summary = check_gradient(function.second_order(problem), **options).of_second_order()
     except Exception as error:
-        found = refused(function.backend, error)
-        if found is None:
-            refuse_foreign_layers(function)
-            raise
-        return found
+        return refusal_of(function, error)
     summary = with_marks(summary, *function.marks)
     return with_backwards_that_ran(function, function.in_words(summary))
 
@@ -299,6 +295,20 @@ def gradient_summary(
 def differs_by_call(summary: GradientSummary) -> bool:
     """Whether two calls of forward at the same inputs gave different values."""
     return any(found.code == "GC131" for found in summary.diagnosis)
+
+
+def refusal_of(function: TensorFunction, error: Exception) -> GradientSummary:
+    """FAIL for an error of a function that says that backward returned no gradients.
+
+    Raises:
+        Exception: it is any other error; if the function's code names a layer of another framework
+            and no backward ran, ForeignFrameworkError.
+    """
+    found = refused(function.backend, error)
+    if found is None:
+        refuse_foreign_layers(function)
+        raise error
+    return found
 
 
 def with_marks(summary: GradientSummary, *marks: str) -> GradientSummary:
@@ -330,8 +340,6 @@ def judge_difference(gradient: GradientSummary, expect: Expect) -> list[Finding]
         text = "expected a backward that is not the derivative, but it is (gradient: differs)"
         return [Finding(Status.FAIL, text)]
     wanted, found = expect.differs, list[Finding]()
-    if wanted is None:
-        return found
     codes = [d.code for d in gradient.diagnosis]
     if wanted.code is not None and wanted.code not in codes:
         given = ", ".join(codes) or "no cause that it knows"
@@ -347,6 +355,11 @@ def judge_difference(gradient: GradientSummary, expect: Expect) -> list[Finding]
 
 
 # ------------------------------ what backward is declared to be
+FIND_DEVIATION = {"zero": not_zero, "straight-through": not_straight_through}
+"""Where a backward is not what it is declared to be, in words; empty if it is."""
+MUST_BE = {"differs": "differ", "zero": "be zero", "straight-through": "be straight-through"}
+
+
 def as_expected(
     function: TensorFunction, settings: Settings, expect: Expectation
 ) -> GradientSummary:
@@ -372,14 +385,10 @@ def as_expected(
             return summary
         why = f"{AGREES} (expect='differs')" if summary.verdict in GREEN else ""
     else:
-        deviation = not_zero if expect == "zero" else not_straight_through
         try:
-            why = deviation(function.problem(), np.random.default_rng(settings.seed))
+            why = FIND_DEVIATION[expect](function.problem(), np.random.default_rng(settings.seed))
         except Exception as error:
-            found = refused(function.backend, error)
-            if found is None:
-                raise
-            return found
+            return refusal_of(function, error)
     # How backward was held against the derivative is not reported; that it was cut short is.
     kept = (GAVE_LESS, GAVE_OTHER_SHAPES, UNFINISHED)
     changed: dict[str, Any] = {
@@ -390,8 +399,7 @@ def as_expected(
     if why:
         return GradientSummary(seed=summary.seed, evaluations=summary.evaluations, **changed)
     changed |= {"diagnosis": (), "worst_error": 0.0}
-    mark = "expected to differ" if expect == "differs" else f"expected to be {expect}"
-    return with_marks(summary.model_copy(update=changed), mark)
+    return with_marks(summary.model_copy(update=changed), f"expected to {MUST_BE[expect]}")
 
 
 def fix_search(function: TensorFunction, settings: Settings) -> FixSearch:

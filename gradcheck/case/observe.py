@@ -7,6 +7,7 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -131,7 +132,7 @@ class LayerContracts:
         if not self.backend.documents:
             return []
         seen = {GAVE_LESS: self.gave_less, GAVE_OTHER_SHAPES: self.gave_other_shapes}
-        return [mark for mark, is_seen in seen.items() if is_seen]
+        return [*compress(seen, seen.values())]
 
     def watch_forward(
         self, owner: type, forward: Callable[..., Any], position: int
@@ -147,7 +148,7 @@ class LayerContracts:
             context = next(iter(args[position : position + 1]), None)
             self.forward_calls[id(context)] = ForwardCall(
                 context,
-                [slot for value in values if (slot := self.tensor_argument(value))],
+                [*filter(None, map(self.tensor_argument, values))],
                 [tuple(t.shape) for t in tensors],
             )
             before = [(t, self.array(t).copy()) for t in tensors if self.needs_gradient(t)]

@@ -6,6 +6,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from itertools import compress
 from types import FunctionType
 from typing import Any
 
@@ -243,8 +244,7 @@ def per_array(returned: dict[str, Any], are_tensors: dict[str, bool]) -> list[An
         gradients = [returned[name] for name in are_tensors]
     wanted = sum(are_tensors.values())
     if len(gradients) == len(are_tensors):
-        pairs = zip(gradients, are_tensors.values(), strict=True)
-        gradients = [gradient for gradient, is_tensor in pairs if is_tensor]
+        gradients = [*compress(gradients, are_tensors.values())]
     if len(gradients) != wanted:
         raise NoGradient(f"{count(len(gradients), 'gradient')} for {count(wanted, 'array')}")
     return gradients

@@ -30,6 +30,7 @@ from gradcheck.case.function import (
     TensorFunction,
     nothing_claimed,
     with_gaps,
+    with_zeros,
 )
 from gradcheck.case.layer import ScenarioLayer, fitting_cotangent
 from gradcheck.checking.problem import Observation, Problem
@@ -197,8 +198,7 @@ class StaticLayer(ScenarioLayer):
         second: Cotangents,
     ) -> InputGradients:
         active, given = present(cotangents)
-        pairs = zip(compress(arrays, self.first_call.needed), second, strict=True)
-        seconds = [x * 0 if c is None else c for x, c in pairs]
+        seconds = with_zeros(second, compress(arrays, self.first_call.needed))
         found = self.run(2, active, arrays, given, seconds)
         return with_gaps(found, [*self.first_call.needed, *(True for _ in given)])
 

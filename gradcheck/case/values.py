@@ -14,6 +14,7 @@ from gradcheck.backends.base import Backend
 from gradcheck.case.defaults import BACKENDS_RTOL, RTOL
 from gradcheck.checking.precision import distance, largest, wide
 from gradcheck.result import Value
+from gradcheck.spec.model import Message
 from gradcheck.support.foreign import repr_of, text_of, type_name
 
 MOST_ELEMENTS = 4096
@@ -160,8 +161,8 @@ def value_text(value: Any) -> str:
     return text if len(text) <= 120 else f"{text[:117]}..."
 
 
-def message_matches(pattern: Any, message: str) -> bool:
+def message_matches(pattern: Message, message: str) -> bool:
     """Whether a message holds the expected text: a substring, or ``{re: …}``."""
-    if pattern is None or isinstance(pattern, str):
-        return (pattern or "") in message
+    if isinstance(pattern, str):
+        return pattern in message
     return re.search(pattern.re, message) is not None

@@ -120,10 +120,9 @@ class OnRank:
         self.backend, self.call, self.leaf = backend, call, leaf
         self.draws: Sequence[tuple[Callable[[Any], None], Any]] = ()
         """As those of a `TensorFunction`."""
-        self.calls: LayerCalls | None = None
-        """The layers of this rank, if it is a separate process."""
+        self.calls = LayerCalls(backend, by_name=True)
+        """The layers of this rank; none are noted here where all ranks share a process."""
         if backend.ranks_are_processes:
-            self.calls = LayerCalls(backend, by_name=True)
             self.blocks = ExitStack()  # left when the process ends
             self.blocks.enter_context(backend.observing(self.calls))
         self.leaves: list[Tensor] = []
@@ -148,7 +147,8 @@ class OnRank:
         unwaited()  # those of calls whose backward never ran
         current().begun.clear()
         current().spared = spared
-        watching = self.calls.watching_forwards() if self.calls else nullcontext()
+        is_apart = self.backend.ranks_are_processes
+        watching = self.calls.watching_forwards() if is_apart else nullcontext()
         with self.backend.paddle.enable_grad(), watching:
             self.outputs = self.recorded(leaves)
         self.leaves = list(leaves.values())
@@ -169,7 +169,7 @@ class OnRank:
 
     def layer_rows(self) -> list[tuple[str, bool, Way | None]]:
         """The layers that only this rank has seen; see `LayerCalls.rows`."""
-        return self.calls.rows() if self.calls else []
+        return self.calls.rows()
 
 
 def unwaited() -> list[str]:

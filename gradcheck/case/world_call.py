@@ -17,7 +17,14 @@ import numpy as np
 
 from gradcheck.backends.base import Array, Backend, Cotangents, Tensor, is_differentiable
 from gradcheck.case.broken_contracts import Broken
-from gradcheck.case.function import Call, NamespaceCall, TensorFunction, map_present, output_names
+from gradcheck.case.function import (
+    Call,
+    NamespaceCall,
+    TensorFunction,
+    map_present,
+    output_names,
+    with_zeros,
+)
 from gradcheck.case.layer import ScenarioLayer
 from gradcheck.case.layer_calls import LayerCalls
 from gradcheck.case.user_code import module_anew, module_of_reference
@@ -258,7 +265,7 @@ class WorldCall:
         known = next((g for g in ranks if g is not None), None)
         if known is None:
             return None
-        filled = self.by_rank[name] = [known * 0 if g is None else g for g in ranks]
+        filled = self.by_rank[name] = with_zeros(ranks, [known] * self.size)
         word = self.declared.of_input(name)
         if word == "partial":
             return sum(filled[1:], filled[0])

@@ -7,7 +7,7 @@ from enum import StrEnum
 from gradcheck.case.case import Case
 from gradcheck.conformance.releases import ReleaseFile
 from gradcheck.result import NOT_RUN, Result, Status
-from gradcheck.spec.model import BackendExpectation, Expect
+from gradcheck.spec.model import NO_DEVIATION, BackendExpectation, Expect
 
 
 class Behaviour(StrEnum):
@@ -54,7 +54,6 @@ def behaviour_of(case: Case, result: Result) -> tuple[Behaviour, str]:
         return Behaviour.UNEXPECTED, result.message
     if result.status is not Status.XFAIL:
         return Behaviour.HOLDS, ""
-    assert case.entry is not None
     return classify_deviation(case.scenario.expect, case.entry), result.message
 
 
@@ -85,10 +84,10 @@ def classify_deviation(documented: Expect, entry: BackendExpectation) -> Behavio
 def result_as_recorded(case: Case, release: ReleaseFile) -> Result:
     """Return the result of a case as a release file has it; SKIP where it was not run."""
     scenario = case.scenario.id
-    entry = release.deviates.get(scenario)
-    if entry is not None and entry.observed is not None:
+    entry = release.deviates.get(scenario, NO_DEVIATION)
+    if entry.observed is not None:
         return case.result(Status.XFAIL, entry.why)
     if scenario in release.holds_set:
         return case.result(Status.PASS, "")
-    reason = entry.skip.reason if entry is not None and entry.skip is not None else "not run"
+    reason = entry.skip.reason if entry.skip is not None else "not run"
     return case.result(Status.SKIP, reason)

@@ -70,7 +70,7 @@ def as_text(matrix: RuleMatrix, width: int = TEXT_WIDTH) -> str:
         lines += _section_lines(matrix, HEADINGS[class_], rows, width)
     for change in matrix.changes():
         lines += ["", f"FROM {column_title(change.older)} TO {column_title(change.newer)}"]
-        for word, changed in change.by_word().items():
+        for word, changed in change.by_word.items():
             rules = ", ".join(row.anchor for row in changed)
             lines += _indent(f"{word}: {rules or 'none'}", width)
     held = sum(len(matrix.held(class_)) for class_ in HEADINGS)
@@ -129,8 +129,7 @@ def as_badges(matrix: RuleMatrix, folder: Path) -> dict[Path, str]:
     """
     badges = {}
     for backend in matrix.backends:
-        cells = [row.cells[backend] for row in matrix.of_class("sentence")]
-        cells = [cell for cell in cells if cell.of]
+        cells = matrix.ran(backend, "sentence")
         if not cells:
             continue
         kept = sum(not cell.deviates for cell in cells)

@@ -92,7 +92,7 @@ def matrix_record(matrix: RuleMatrix, programs: dict[str, PlainProgram]) -> Matr
         scenarios[scenario] = {name: word_of(behaviour) for name, behaviour in behaviours.items()}
     changes = []
     for change in matrix.changes():
-        by_word = {word: [row.anchor for row in rows] for word, rows in change.by_word().items()}
+        by_word = {word: [row.anchor for row in rows] for word, rows in change.by_word.items()}
         ends = {"from": change.older, "to": change.newer}
         changes.append(ChangeRecord.model_validate({**ends, **by_word}))
     return MatrixRecord(

@@ -23,7 +23,7 @@ def run_with_pin(case: Case, run: Callable[[Case], Result]) -> Result:
     """
     documented, entry = run(case), case.entry
     is_decided = not documented.internal_error and documented.status not in _UNDECIDED
-    if entry is None or entry.observed is None or not is_decided:
+    if entry.observed is None or not is_decided:
         return documented
     reason = f"{entry.why} ({entry.issue})" if entry.issue else entry.why
     if documented.status in AS_DOCUMENTED:

@@ -24,7 +24,7 @@ from gradcheck.conformance.scenario_code import (
     tensor_lines,
 )
 from gradcheck.report.page import templates
-from gradcheck.spec.model import Expect, Scenario, is_static
+from gradcheck.spec.model import NO_DEVIATION, Expect, Scenario, is_static
 
 IMPORTS = """\
 import helpers
@@ -69,7 +69,7 @@ def write_test(case: Case, release: ReleaseFile) -> str:
     """Return the function that holds Paddle to a case."""
     scenario, expect = case.scenario, case.scenario.expect
     name = re.sub(r"\W", "_", "_".join([scenario.id, *map(str, case.parameters.values())]))
-    fixture = "layer_calls" if counted(expect) else ""
+    fixture = "layer_calls" if expect.calls.counted else ""
     lines = [*mark_lines(scenario, release), f"def test_{name}({fixture}):"]
     body = [f'"""{(scenario.title or scenario.id).replace(chr(92), "")}."""', *body_lines(case)]
     return "\n".join([*lines, *indented(body)])
@@ -77,9 +77,7 @@ def write_test(case: Case, release: ReleaseFile) -> str:
 
 def mark_lines(scenario: Scenario, release: ReleaseFile) -> Iterator[str]:
     """Yield the mark of a scenario that the release deviates from."""
-    entry = release.deviates.get(scenario.id)
-    if entry is None:
-        return
+    entry = release.deviates.get(scenario.id, NO_DEVIATION)
     if entry.skip is not None:
         yield f"@pytest.mark.skip(reason={entry.skip.reason!r})"
     elif entry.observed is not None:
@@ -98,7 +96,7 @@ def body_lines(case: Case) -> Iterator[str]:
         yield from static_lines(case) if is_static(scenario.layer) else layer_lines(case)
     for expression, expected in expected_values(expect):
         yield f"assert helpers.same({expression}, {python_literal(expected)})"
-    for function, number in counted(expect).items():
+    for function, number in expect.calls.counted.items():
         yield f"assert layer_calls.{function} == {number}"
     if expect.gradient in ("matches", "differs"):
         yield f"assert {'not ' if expect.gradient == 'differs' else ''}{gradient_check(scenario)}"
@@ -149,11 +147,6 @@ def expecting(expect: Expect, body: Sequence[str]) -> Iterator[str]:
     function = "raises" if expect.raises else "warns"
     yield f"with pytest.{function}({asked.type}):"
     yield from indented(body)
-
-
-def counted(expect: Expect) -> dict[str, int]:
-    """Return how often each function must run, of those that are counted."""
-    return {name: number for name, number in expect.calls if number is not None}
 
 
 def python_literal(expected: Any) -> str:

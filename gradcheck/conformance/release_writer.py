@@ -102,8 +102,7 @@ def release_entry(outcomes: Sequence[tuple[Case, Result]]) -> dict[str, Any] | N
     new: dict[str, Any] | None = None
     for case, result in outcomes:
         entry = case.entry
-        is_skipped = entry is not None and entry.skip is not None
-        if entry is not None and (result.status is Status.XFAIL or is_skipped):
+        if result.status is Status.XFAIL or entry.skip is not None:
             return entry_data(entry)
         if result.status.green or result.status in (Status.XPASS, *_UNKNOWN):
             continue

@@ -15,15 +15,14 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from packaging.version import InvalidVersion, Version
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from gradcheck.backends.base import framework_of_backend, kind_of, version_of
 from gradcheck.case.case import Case
 from gradcheck.spec.document import parse
 from gradcheck.spec.literals import FrameworkName
-from gradcheck.spec.messages import report_errors
 from gradcheck.spec.model import LAX, BackendExpectation, Format, Scenario
-from gradcheck.spec.scenario_rules import ScenarioRules
+from gradcheck.spec.read import validate_document
 from gradcheck.spec.text import read_text
 from gradcheck.support.resources import SUITES, is_bundled, release_paths
 from gradcheck.support.user_error import UserError
@@ -82,14 +81,7 @@ class ReleaseFile(Format):
 def read_release(path: Path) -> ReleaseFile:
     """Read a release file. Raises SpecError: it has mistakes."""
     text = read_text(path, str(path))
-    document = parse(text)
-    try:
-        release = ReleaseFile.model_validate(document, context=ScenarioRules())
-    except ValidationError as error:
-        report_errors(error, document, text)
-    if text.mistakes:
-        raise text.error()
-    return release
+    return validate_document(ReleaseFile, parse(text), text)
 
 
 def find_release(version: str, framework: str = "paddle") -> str:
@@ -102,8 +94,8 @@ def find_release(version: str, framework: str = "paddle") -> str:
         wanted = Version(version).public
     except InvalidVersion:
         wanted = ""
-    releases = [*release_paths(framework)]
-    return wanted if wanted in releases else (releases[-1] if releases else "")
+    releases = release_paths(framework)
+    return wanted if wanted in releases else next(reversed(releases), "")
 
 
 def require_recorded(release: str, framework: str = "paddle") -> str:

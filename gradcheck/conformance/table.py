@@ -104,16 +104,9 @@ class ReleaseChange(NamedTuple):
 
     older: str
     newer: str
-    fixed: tuple[Row, ...]
-    better: tuple[Row, ...]
-    """Rules that both deviate from, the newer release less gravely or in fewer scenarios."""
-    worse: tuple[Row, ...]
-    broken: tuple[Row, ...]
-
-    def by_word(self) -> dict[str, tuple[Row, ...]]:
-        """Return the rows by the word for their change."""
-        words = ("fixed", "better", "worse", "broken")
-        return dict(zip(words, (self.fixed, self.better, self.worse, self.broken), strict=True))
+    by_word: Mapping[str, Sequence[Row]]
+    """The rules that are fixed and broken, and among those that both releases deviate from the ones
+    that are better and worse: less gravely, or in fewer scenarios."""
 
 
 class RuleMatrix(NamedTuple):
@@ -134,6 +127,10 @@ class RuleMatrix(NamedTuple):
     def of_class(self, class_: ExpectationClass) -> list[Row]:
         """Return the rows of a class."""
         return [row for row in self.rows if row.class_ == class_]
+
+    def ran(self, backend: str, class_: ExpectationClass) -> list[Cell]:
+        """Return the cells of a backend in a class for which it was run."""
+        return [cell for row in self.of_class(class_) if (cell := row.cells[backend]).of]
 
     def broken_by(self, backend: str, class_: ExpectationClass = "sentence") -> list[Row]:
         """Return the rows of a class that a backend deviates from, the worst first."""
@@ -168,7 +165,7 @@ class RuleMatrix(NamedTuple):
             else:
                 word = "worse" if before.deviates else "broken"
             changed[word].append(row)
-        return ReleaseChange(older, newer, **{word: tuple(rows) for word, rows in changed.items()})
+        return ReleaseChange(older, newer, changed)
 
     def counts(self) -> list[tuple[ExpectationClass, list[tuple[int, int]]]]:
         """Count by class: for each backend the rules that it keeps, and those that were run."""
@@ -176,8 +173,7 @@ class RuleMatrix(NamedTuple):
         for class_ in HEADINGS:
             numbers = []
             for backend in self.backends:
-                cells = [row.cells[backend] for row in self.of_class(class_)]
-                ran = [cell for cell in cells if cell.of]
+                ran = self.ran(backend, class_)
                 numbers.append((sum(not cell.deviates for cell in ran), len(ran)))
             if self.of_class(class_):
                 counts.append((class_, numbers))
@@ -269,8 +265,7 @@ class MatrixBuilder:
         backends_of: dict[tuple[NoteKey, str], set[str]] = {}
         for case, behaviour, reason in outcomes:
             if behaviour not in NOT_DEVIATING:
-                issue = case.entry.issue if case.entry is not None else None
-                key = NoteKey(behaviour, reason, issue or ""), case.scenario.id
+                key = NoteKey(behaviour, reason, case.entry.issue or ""), case.scenario.id
                 backends_of.setdefault(key, set()).add(case.backend)
 
         scenarios_of: dict[tuple[NoteKey, tuple[str, ...]], list[str]] = {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 import difflib
+import functools
 import re
 from collections.abc import Container, Iterator
 
@@ -49,12 +50,13 @@ KNOWN = {
 # character in it: a pattern of 1,000 characters takes 0.4 s, or a minute.
 _WIDE_RANGE = re.compile(r"\[.*-(?:[^\x00-\x7f]|\\[uUN])", re.DOTALL)
 PATTERN = "the pattern"
+EMPTY_CODE = PythonCode("", "exec")
+"""In place of code that is not there, or is not Python."""
 _MODES: dict[str, CompileMode] = {
     "the layer": "exec",
     "the script": "exec",
     "call": "eval",
     "the expression": "eval",
-    PATTERN: "search",
 }
 
 
@@ -65,121 +67,107 @@ class EveryName:
         return True
 
 
-class CodeRules:
-    """Rules of the code of one file: what many scenarios inherit is compiled once."""
+# --------------------------------------------------------------------------- syntax
+@functools.lru_cache(maxsize=256)  # what many scenarios inherit is compiled once
+def _compile(source: str, what: str) -> PythonCode | Violation:
+    """Return the code of `source`, which is `what`, or its mistake."""
+    return _pattern_mistake(source) if what == PATTERN else _compile_anew(source, what)
 
-    def __init__(self) -> None:
-        self.compiled: dict[tuple[str, str], PythonCode | Violation | None] = {}
 
-    # ----------------------------------------------------------------------- syntax
-    def find_mistakes(self, source: str | None, what: str) -> Iterator[Violation]:
-        """Yield why `source`, which is `what`, cannot be compiled."""
-        compiled = self._compile(source, what)
-        if isinstance(compiled, Violation):
-            yield compiled
+def find_syntax_mistakes(source: str | None, what: str) -> Iterator[Violation]:
+    """Yield why `source`, which is `what`, cannot be compiled."""
+    if source is not None and isinstance(mistake := _compile(source, what), Violation):
+        yield mistake
 
-    def find_code(self, source: str | None, what: str) -> PythonCode | None:
-        """Return some code; None if there is none, or if it is not Python."""
-        compiled = self._compile(source, what)
-        return compiled if isinstance(compiled, PythonCode) else None
 
-    def find_layer_tree(self, scenario: Scenario) -> ast.Module:
-        """Return the syntax tree of a layer's source; an empty one if there is none."""
-        code = self.find_code(scenario.layer_source, "the layer")
-        tree = code.tree if code is not None else None
-        return tree if isinstance(tree, ast.Module) else ast.Module([], [])
+def find_code(source: str | None, what: str) -> PythonCode:
+    """Return some code; `EMPTY_CODE` if there is none, or if it is not Python."""
+    code = EMPTY_CODE if source is None else _compile(source, what)
+    return code if isinstance(code, PythonCode) else EMPTY_CODE
 
-    def _compile(self, source: str | None, what: str) -> PythonCode | Violation | None:
-        """Return the code, or its mistake; None for none."""
-        if source is None:
-            return None
-        key = (source, _MODES[what])
-        if key not in self.compiled:
-            compile_anew = _pattern_mistake if what == PATTERN else _compile_anew
-            self.compiled[key] = compile_anew(source, what)
-        return self.compiled[key]
 
-    # ----------------------------------------------------------------------- programs
-    def find_program_mistakes(self, scenario: Scenario) -> Iterator[Violation]:
-        """Yield what is wrong with a layer, a script, or a script behind the source of a layer."""
-        source, script, call = scenario.layer_source, scenario.script, scenario.call
-        if scenario.layer is None and script is None:
-            help = "add 'layer: |' with the layer's code, or 'script: |' with a whole program"
-            yield Violation((), "a scenario needs 'layer' or 'script'", help)
-        yield from below(("layer",), self.find_mistakes(source, "the layer"))
-        if script is not None:
-            yield from self._find_script_mistakes(scenario)
-            return
-        yield from below(("call",), self.find_mistakes(call, "call"))
-        yield from _find_keyword_mistakes(scenario)
-        layer_code, call_code = self.find_code(source, "the layer"), self.find_code(call, "call")
-        if call_code is not None:
-            yield from _find_unknown_name(scenario, call_code, layer_code)
-        elif call is None and layer_code is not None:
-            yield from _find_ambiguous_layer(layer_code)
+# --------------------------------------------------------------------------- programs
+def find_program_mistakes(scenario: Scenario) -> Iterator[Violation]:
+    """Yield what is wrong with a layer, a script, or a script behind the source of a layer."""
+    source, script, call = scenario.layer_source, scenario.script, scenario.call
+    if scenario.layer is None and script is None:
+        help = "add 'layer: |' with the layer's code, or 'script: |' with a whole program"
+        yield Violation((), "a scenario needs 'layer' or 'script'", help)
+    yield from below(("layer",), find_syntax_mistakes(source, "the layer"))
+    if script is not None:
+        yield from _find_script_mistakes(scenario)
+        return
+    yield from below(("call",), find_syntax_mistakes(call, "call"))
+    yield from _find_keyword_mistakes(scenario)
+    layer_code = find_code(source, "the layer")
+    if call is not None:
+        yield from _find_unknown_name(scenario, find_code(call, "call"), layer_code)
+    elif layer_code is not EMPTY_CODE:
+        yield from _find_ambiguous_layer(layer_code)
 
-    def _find_script_mistakes(self, scenario: Scenario) -> Iterator[Violation]:
-        """Yield the mistakes of a script, and keys that have no effect next to a script."""
-        yield from below(("script",), self.find_mistakes(scenario.script, "the script"))
-        if scenario.layer != scenario.layer_source:
-            help = "import the layer in the script, or remove the script to check its gradient"
-            message = "a script beside a layer that has no source here"
-            yield Violation(("script",), message, help, at_key=True)
-            return
-        for key in sorted({"inputs", "call", "kwargs"} & scenario.written):
-            help = "remove it, or keep a 'layer' alone to check its gradient"
-            yield Violation((key,), f"a script has no use for {quote(key)}", help, at_key=True)
 
-    # ----------------------------------------------------------------------- names
-    def find_words(self, scenario: Scenario) -> Container[str]:
-        """Return all names in the code of a scenario; any where some code cannot be seen, or is not
-        Python.
-        """
-        if isinstance(scenario.layer, LayerRef):
+def _find_script_mistakes(scenario: Scenario) -> Iterator[Violation]:
+    """Yield the mistakes of a script, and keys that have no effect next to a script."""
+    yield from below(("script",), find_syntax_mistakes(scenario.script, "the script"))
+    if scenario.layer != scenario.layer_source:
+        help = "import the layer in the script, or remove the script to check its gradient"
+        message = "a script beside a layer that has no source here"
+        yield Violation(("script",), message, help, at_key=True)
+        return
+    for key in sorted({"inputs", "call", "kwargs"} & scenario.written):
+        help = "remove it, or keep a 'layer' alone to check its gradient"
+        yield Violation((key,), f"a script has no use for {quote(key)}", help, at_key=True)
+
+
+# --------------------------------------------------------------------------- names
+def find_words(scenario: Scenario) -> Container[str]:
+    """Return all names in the code of a scenario; any where some code cannot be seen, or is not
+    Python.
+    """
+    if isinstance(scenario.layer, LayerRef):
+        return EveryName()
+    pieces = [
+        ("the layer", scenario.layer_source),
+        ("the script", scenario.script),
+        ("call", scenario.call),
+    ]
+    for _, expect in scenario.expectations():
+        pieces += [("the expression", expression) for expression in expect.values]
+    names = set[str]()
+    for what, source in pieces:
+        code = find_code(source, what)
+        if source is not None and code is EMPTY_CODE:
             return EveryName()
-        pieces = [
-            ("the layer", scenario.layer_source),
-            ("the script", scenario.script),
-            ("call", scenario.call),
-        ]
-        for _, expect in scenario.expectations():
-            pieces += [("the expression", expression) for expression in expect.values]
-        names = set[str]()
-        for what, source in pieces:
-            code = self.find_code(source, what)
-            if code is not None:
-                names |= code.words
-            elif source is not None:
-                return EveryName()
-        return names
+        names |= code.words
+    return names
 
-    def find_misspelt_class(
-        self, section: str, name: str, scenario: Scenario
-    ) -> Iterator[Violation]:
-        """Yield a violation if the name of an exception or warning looks like a misspelt one of
-        Python's.
 
-        Others may come from libraries.
-        """
-        kind, known = KNOWN[section]
-        if name in known or name in self.find_words(scenario):
-            return
-        for near in difflib.get_close_matches(name, sorted(known), 1, MISSPELT):
-            yield Violation((), f"there is no {kind} {quote(name)}", f"did you mean '{near}'?")
+def find_misspelt_class(section: str, name: str, scenario: Scenario) -> Iterator[Violation]:
+    """Yield a violation if the name of an exception or warning looks like a misspelt one of
+    Python's.
 
-    def find_unused_parameters(self, scenario: Scenario) -> Iterator[Violation]:
-        """Yield the parameters that no code uses: all their values would run the same case."""
-        used = {"dtype", "layout", "world", *variables(scenario.inputs)}
-        for input in scenario.inputs.values():
-            used.update(map(str, input.shape or ()))
-        unused = length_parameters(scenario).keys() - used
-        for name in unused:
-            if name not in self.find_words(scenario):
-                section = "sizes" if name in scenario.sizes else "matrix"
-                help = "use it in a shape, the layer, the call or an expression; 'dtype' and "
-                help += "'layout' work by themselves"
-                message = f"{section}: nothing uses {quote(name)}"
-                yield Violation((section, name), message, help, at_key=True)
+    Others may come from libraries.
+    """
+    kind, known = KNOWN[section]
+    if name in known or name in find_words(scenario):
+        return
+    for near in difflib.get_close_matches(name, sorted(known), 1, MISSPELT):
+        yield Violation((), f"there is no {kind} {quote(name)}", f"did you mean '{near}'?")
+
+
+def find_unused_parameters(scenario: Scenario) -> Iterator[Violation]:
+    """Yield the parameters that no code uses: all their values would run the same case."""
+    used = {"dtype", "layout", "world", *variables(scenario.inputs)}
+    for input in scenario.inputs.values():
+        used.update(map(str, input.shape or ()))
+    unused = length_parameters(scenario).keys() - used
+    for name in unused:
+        if name not in find_words(scenario):
+            section = "sizes" if name in scenario.sizes else "matrix"
+            help = "use it in a shape, the layer, the call or an expression; 'dtype' and "
+            help += "'layout' work by themselves"
+            message = f"{section}: nothing uses {quote(name)}"
+            yield Violation((section, name), message, help, at_key=True)
 
 
 def _compile_anew(source: str, what: str) -> PythonCode | Violation:
@@ -208,8 +196,8 @@ def _compile_anew(source: str, what: str) -> PythonCode | Violation:
     return code
 
 
-def _pattern_mistake(pattern: str, what: str) -> Violation | None:
-    """Return why `pattern`, which is `what`, cannot be compiled, or would take long to compile.
+def _pattern_mistake(pattern: str) -> PythonCode | Violation:
+    """Return why a pattern cannot be compiled, or would take long to compile; no code for none.
 
     It is searched for while a case runs, within its time limit.
     """
@@ -221,22 +209,21 @@ def _pattern_mistake(pattern: str, what: str) -> Violation | None:
     except (re.error, OverflowError, RecursionError) as error:
         help = "put a backslash before (, ), [, ], ., *, +, ? where they stand for themselves"
         return Violation((), f"not a regular expression: {error}", help)
-    return None
+    return EMPTY_CODE
 
 
 def _find_ambiguous_layer(code: PythonCode) -> Iterator[Violation]:
     """Yield a violation if the source of a layer does not determine which class to apply without
     ``call``."""
-    assert isinstance(code.tree, ast.Module)
-    layers = layer_classes(code.tree)
-    if static_forward(code.tree) is not None or len(layers) == 1:
+    layers = layer_classes(code.module)
+    if static_forward(code.module) is not None or len(layers) == 1:
         return
     if layers:
         shown = [*layers.values()][-1:]
         message = f"the layer defines {len(layers)} classes to apply: {listing(layers, 'and')}"
         help = f"say what to run, such as 'call: {shown[0].name}.apply(x)'"
     else:
-        shown = [statement for statement in code.tree.body if isinstance(statement, ast.ClassDef)]
+        shown = [statement for statement in code.module.body if isinstance(statement, ast.ClassDef)]
         message = "the layer defines no subclass of PyLayer or Function to apply"
         help = "derive it from PyLayer, define forward_fn and backward_fn, or say what to run with "
         help += "'call: …'"
@@ -260,7 +247,7 @@ def _find_keyword_mistakes(scenario: Scenario) -> Iterator[Violation]:
 
 
 def _find_unknown_name(
-    scenario: Scenario, call: PythonCode, layer: PythonCode | None
+    scenario: Scenario, call: PythonCode, layer: PythonCode
 ) -> Iterator[Violation]:
     """Yield the first name in ``call`` that neither the inputs, the matrix nor the layer's source
     give.
@@ -269,13 +256,10 @@ def _find_unknown_name(
         return  # the names of its module may be used, and it is not imported here
     own = [*variables(scenario.inputs), *length_parameters(scenario)]
     read, bound = read_and_bound(call.tree)
-    known, defined = {*own, *GIVEN, *bound}, set[str]()
-    if layer is not None:
-        known |= layer.words
-        assert isinstance(layer.tree, ast.Module)
-        defined = bound_names(layer.tree.body)
+    known = {*own, *GIVEN, *bound, *layer.words}
     missing = [name for name in read if name not in known and not hasattr(builtins, name)]
     if missing and "*" not in known:
         otherwise = f"known are {', '.join(own)} and what the layer defines"
-        help = suggest(missing[0], sorted({*own, *GIVEN, *defined}), otherwise)
+        candidates = sorted({*own, *GIVEN, *bound_names(layer.module.body)})
+        help = suggest(missing[0], candidates, otherwise)
         yield Violation(("call",), f"call: there is no {quote(missing[0])}", help)

@@ -84,22 +84,24 @@ class Map(dict[str, Any]):
 
     def copy(self) -> Map:
         """Return a mapping of the same values at the same place."""
-        return Map(self.mark).union(self)
+        same = Map(self.mark)
+        same.update(self)
+        same.marks.update(self.marks)
+        return same
 
     def without(self, keys: Collection[str]) -> Map:
         """Return a copy without some keys."""
-        rest = Map(self.mark)
-        for key, value in self.items():
-            if key not in keys:
-                rest.put(key, value, self.marks[key])
+        rest = self.copy()
+        for key in keys:
+            rest.pop(key, None)
+            rest.marks.pop(key, None)
         return rest
 
     def union(self, other: Map) -> Map:
         """Return a copy with the entries of another mapping added, which win over its own."""
-        whole = Map(self.mark)
-        for mapping in (self, other):
-            whole.update(mapping)
-            whole.marks.update(mapping.marks)
+        whole = self.copy()
+        whole.update(other)
+        whole.marks.update(other.marks)
         return whole
 
     def map(self, key: str) -> Map:
@@ -129,6 +131,8 @@ class Seq(tuple[Any, ...]):
     """A list of a document, with the marks of its items."""
 
     marks: list[Span]
+    kind: Any = None
+    """As of `Map`: a list is not an object of the model."""
 
     def __new__(cls, items: Iterable[Any], marks: Iterable[Span]) -> Seq:
         """Make a list of items and their marks."""
@@ -179,7 +183,7 @@ def locate(root: Map, path: Iterable[int | str]) -> Location:
             break
         if part := location.value.part(step):
             kind, key = location.kind, location.key
-            if isinstance(location.value, Map) and location.value.kind is not None:
+            if location.value.kind is not None:
                 kind, key = location.value.kind, str(step)
             steps = (*location.steps, step)
             location = Location(part.value, part.mark, part.key_mark, steps, kind, key)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gradcheck.spec.code_rules import PATTERN, CodeRules
+from gradcheck.spec.code_rules import PATTERN, find_misspelt_class, find_syntax_mistakes
 from gradcheck.spec.data import DataPath
 from gradcheck.spec.diagnostic import quote, suggest
 from gradcheck.spec.input_rules import rank_sizes
@@ -13,22 +13,20 @@ from gradcheck.spec.value_rules import shape_of
 from gradcheck.spec.violation import Violation, below
 
 
-def find_expect_mistakes(
-    expect: Expect, scenario: Scenario, code: CodeRules
-) -> Iterator[Violation]:
+def find_expect_mistakes(expect: Expect, scenario: Scenario) -> Iterator[Violation]:
     """Yield what is wrong with an expectation of a scenario, below it."""
     yield from _find_impossible_checks(expect, scenario)
     yield from _find_mistaken_inputs(expect, scenario)
     for expression in expect.values:
-        for mistake in code.find_mistakes(expression, "the expression"):
+        for mistake in find_syntax_mistakes(expression, "the expression"):
             yield mistake._replace(path=("values", expression), at_key=True)
     for section, expected in (("raises", expect.raises), ("warns", expect.warns)):
         if expected is None:
             continue
         if isinstance(expected.message, Regex):
-            mistakes = code.find_mistakes(expected.message.re, PATTERN)
+            mistakes = find_syntax_mistakes(expected.message.re, PATTERN)
             yield from below((section, "message", "re"), mistakes)
-        mistakes = code.find_misspelt_class(section, expected.type, scenario)
+        mistakes = find_misspelt_class(section, expected.type, scenario)
         yield from below((section, "type"), mistakes)
 
 
@@ -54,9 +52,8 @@ def _find_mistaken_inputs(expect: Expect, scenario: Scenario) -> Iterator[Violat
     """Yield inputs that the scenario has not, and gradients of another shape than the input's."""
     inputs = scenario.inputs
     named: list[tuple[DataPath, str]] = [(("grads", name), name) for name in expect.grads]
-    if expect.differs is not None:
-        wrong = enumerate(expect.differs.inputs)
-        named += [(("differs", "inputs", index), name) for index, name in wrong]
+    wrong = enumerate(expect.differs.inputs)
+    named += [(("differs", "inputs", index), name) for index, name in wrong]
     for path, name in named:
         if name not in inputs and inputs:
             message = f"{path[0]}: there is no input {quote(name)}"

@@ -82,7 +82,8 @@ def _find_limit_mistakes(name: str, scenario: Scenario) -> Iterator[Violation]:
     input, init = scenario.inputs[name], scenario.inputs[name].drawn
     dtypes = scenario.dtypes_of(input)
     whole = [dtype for dtype in dtypes if dtype in INTEGER_RANGE]
-    limits = [key for key in ("range", "below", "low", "high") if key in input.written]
+    written = input.written
+    limits = [key for key in ("range", "below", "low", "high") if key in written]
     path = tuple(limits[:1]) or ("init",)
     if whole and init not in model.GIVES_WHOLE:
         at_key = path == ("range",)

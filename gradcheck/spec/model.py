@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import cache
 from math import inf, prod
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Protocol
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import (
     AfterValidator,
@@ -105,6 +105,10 @@ READER_FIELDS = frozenset(
 """Fields that the reader sets and no file may give."""
 
 
+ScenarioRules = Callable[["Scenario"], Iterator[Violation]]
+"""Finds what is wrong with a whole scenario: the context of the reader's validation."""
+
+
 class Format(BaseModel):
     """A part of the format: every key is known, every value strict; it is frozen."""
 
@@ -135,7 +139,7 @@ class Format(BaseModel):
             raise_mistakes(self.find_mistakes(info.context))
         return self
 
-    def find_mistakes(self, rules: RuleBook) -> Iterator[Violation]:
+    def find_mistakes(self, rules: ScenarioRules) -> Iterator[Violation]:
         """Yield what is wrong with an object whose values are all of the format."""
         yield from find_conflicts(self.written, self.excluded, self.needed)
 
@@ -367,7 +371,7 @@ class Input(Format):
                 known[key] = parameters[key]
         return self.model_copy(update=known)
 
-    def find_mistakes(self, rules: RuleBook) -> Iterator[Violation]:
+    def find_mistakes(self, rules: ScenarioRules) -> Iterator[Violation]:
         """Yield keys that do not go together, and a shape that an init is not for."""
         given = self.written | ({"aliased"} if self.alias_of else set())
         yield from find_conflicts(given, self.excluded, self.needed)
@@ -560,6 +564,11 @@ class Calls(Format):
         default=None, ge=0, description="Runs of backward; 0 where it must not run."
     )
 
+    @property
+    def counted(self) -> dict[str, int]:
+        """How often each function must run, of those that are counted."""
+        return {name: number for name, number in self if number is not None}
+
 
 class Tolerance(Format):
     """An expected value with its tolerance."""
@@ -622,8 +631,8 @@ class Expect(Format):
         "float32 in a layer of "
         "float64, is let pass, and marked.",
     )
-    differs: Differs | None = Field(
-        default=None, description="The finding that `gradient: differs` must have."
+    differs: Differs = Field(
+        default_factory=Differs, description="The finding that `gradient: differs` must have."
     )
     grads: dict[str, Elements | None] = Field(
         default={}, description="Input → its documented gradient; null for none."
@@ -660,7 +669,7 @@ class Expect(Format):
         is_asked = {
             "gradient": self.gradient != "unchecked",
             "grads": bool(self.grads),
-            "differs": self.differs is not None and bool(self.differs.written),
+            "differs": bool(self.differs.written),
             "order": self.order == 2,
             "precision": self.precision == "loose",
         }
@@ -677,7 +686,7 @@ class Expect(Format):
             usual = "differs"
         return self.model_copy(update={"gradient": usual})
 
-    def find_mistakes(self, rules: RuleBook) -> Iterator[Violation]:
+    def find_mistakes(self, rules: ScenarioRules) -> Iterator[Violation]:
         """Yield expectations that cannot hold together."""
         yield from super().find_mistakes(rules)
         verdict = self.written_gradient
@@ -694,7 +703,7 @@ class Expect(Format):
             help = "add 'raises' or 'warns'"
             message = "'wording' is the text of an exception or a warning: there is none"
             yield Violation(("wording",), message, help, at_key=True)
-        if self.differs is not None and verdict not in (None, "differs"):
+        if "differs" in self.written and verdict not in (None, "differs"):
             message = f"'differs' and 'gradient: {verdict}' exclude each other"
             yield Violation(("differs",), message, "write 'gradient: differs'", at_key=True)
 
@@ -741,7 +750,7 @@ class Observed(Expect):
         False
     )
 
-    def find_mistakes(self, rules: RuleBook) -> Iterator[Violation]:
+    def find_mistakes(self, rules: ScenarioRules) -> Iterator[Violation]:
         """Yield observations that say nothing, or cannot be made together."""
         yield from super().find_mistakes(rules)
         if not self.written:
@@ -826,7 +835,7 @@ class BackendExpectation(Format):
         observed = self.observed and self.observed.complete("unchecked")
         return self.model_copy(update={"expect": expect, "observed": observed})
 
-    def find_mistakes(self, rules: RuleBook) -> Iterator[Violation]:
+    def find_mistakes(self, rules: ScenarioRules) -> Iterator[Violation]:
         """Yield contradictions between entries for versions of a backend."""
         yield from super().find_mistakes(rules)
         if self.versions is not None and not is_range(self.versions):
@@ -838,6 +847,9 @@ class BackendExpectation(Format):
             help = "add 'reason: …': why, in one sentence"
             yield Violation(("observed",), message, help, at_key=True)
 
+
+NO_DEVIATION = BackendExpectation.model_construct()
+"""Nothing is different on a backend."""
 
 SeveralEntries = Annotated[
     tuple[BackendExpectation, ...], LAX, Field(json_schema_extra={"minItems": 1})
@@ -1162,13 +1174,6 @@ class ScenarioCase(_Keys):
     )
 
 
-class RuleBook(Protocol):
-    """The rules of whole scenarios: the context of the reader's validation."""
-
-    def find_scenario_mistakes(self, scenario: Scenario) -> Iterator[Violation]:
-        """Yield what is wrong with a scenario whose values are all of the format."""
-
-
 class Scenario(_Keys):
     """One layer or program, where it comes from, and what must hold."""
 
@@ -1196,9 +1201,9 @@ class Scenario(_Keys):
     line.
     """
 
-    def find_mistakes(self, rules: RuleBook) -> Iterator[Violation]:
+    def find_mistakes(self, rules: ScenarioRules) -> Iterator[Violation]:
         """Yield what is wrong with it."""
-        return rules.find_scenario_mistakes(self)
+        return rules(self)
 
     def complete(self, defaults: Defaults) -> Scenario:
         """Return it with all tags, and with each expectation's statement about the gradient."""
@@ -1295,11 +1300,10 @@ class Scenario(_Keys):
             return [size for size in self.matrix["world"] if isinstance(size, int)]
         return [] if self.world is None else [size_of(self.world)]
 
-    def on(self, backend: str, version: str = "") -> BackendExpectation | None:
-        """The deviation of a version of `backend`, if any."""
-        return next(
-            (entry for entry in self.entries_of(backend) if within(version, entry.versions)), None
-        )
+    def on(self, backend: str, version: str = "") -> BackendExpectation:
+        """The deviation of a version of `backend`; `NO_DEVIATION` for none."""
+        entries = (e for e in self.entries_of(backend) if within(version, e.versions))
+        return next(entries, NO_DEVIATION)
 
 
 class Defaults(Format):
@@ -1357,7 +1361,7 @@ class SpecFile(Format):
     path: SkipJsonSchema[str] = ""
     """The file, set by the reader."""
 
-    def find_mistakes(self, rules: RuleBook) -> Iterator[Violation]:
+    def find_mistakes(self, rules: ScenarioRules) -> Iterator[Violation]:
         """Yield what only another framework than the file's has or runs."""
         others = NAMES_OF_FRAMEWORKS.keys() - {self.framework}
         for index, scenario in enumerate(self.scenarios):

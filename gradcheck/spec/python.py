@@ -24,7 +24,7 @@ _TOKEN = re.compile(r"\w+|[^\w\s]")
 # Fields of Python's syntax trees that hold a name.
 _NAMING = ("id", "attr", "name", "asname", "arg")
 
-CompileMode = Literal["exec", "eval", "search"]
+CompileMode = Literal["exec", "eval"]
 
 
 class TooLargeError(Exception):
@@ -43,6 +43,12 @@ class PythonCode:
         objects.
         """
         return ast.parse(self.source, "<spec>", self.mode)
+
+    @property
+    def module(self) -> ast.Module:
+        """The syntax tree of statements."""
+        assert isinstance(self.tree, ast.Module)
+        return self.tree
 
     @cached_property
     def words(self) -> set[str]:

@@ -7,17 +7,21 @@ import warnings
 from collections.abc import Iterable
 from itertools import chain
 from pathlib import Path
+from typing import TypeVar
 
 from pydantic import ValidationError
 
+from gradcheck.spec.data import Map
 from gradcheck.spec.diagnostic import Diagnostic, SpecError
 from gradcheck.spec.document import parse
 from gradcheck.spec.folders import find
 from gradcheck.spec.messages import report_errors
-from gradcheck.spec.model import Scenario, SpecFile
+from gradcheck.spec.model import Format, Scenario, SpecFile
 from gradcheck.spec.resolve import resolve
-from gradcheck.spec.scenario_rules import ScenarioRules
+from gradcheck.spec.scenario_rules import find_scenario_mistakes
 from gradcheck.spec.text import SpecText, decode, read_text
+
+AnyFormat = TypeVar("AnyFormat", bound=Format)
 
 
 def read(path: str | os.PathLike[str]) -> SpecFile:
@@ -99,15 +103,23 @@ def _source_line(path: str, line: int) -> str:
 
 def interpret(text: SpecText) -> SpecFile:
     """Read a text that is in memory, like `read`."""
-    document = resolve(parse(text), text)
+    spec = validate_document(SpecFile, resolve(parse(text), text), text)
+    scenarios = tuple(scenario.complete(spec.defaults) for scenario in spec.scenarios)
+    return spec.model_copy(update={"path": text.path, "scenarios": scenarios})
+
+
+def validate_document(kind: type[AnyFormat], document: Map, text: SpecText) -> AnyFormat:
+    """Return the part of the format that the document of a file is.
+
+    Raises SpecError with all mistakes.
+    """
     try:
         with warnings.catch_warnings():
             # A doubtful escape in a documented program is not ours to judge.
             warnings.simplefilter("ignore")
-            spec = SpecFile.model_validate(document, context=ScenarioRules())
+            part = kind.model_validate(document, context=find_scenario_mistakes)
     except ValidationError as error:
         report_errors(error, document, text)
     if text.mistakes:
         raise text.error()
-    scenarios = tuple(scenario.complete(spec.defaults) for scenario in spec.scenarios)
-    return spec.model_copy(update={"path": text.path, "scenarios": scenarios})
+    return part

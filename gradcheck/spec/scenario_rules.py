@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from math import prod
 
 from gradcheck.spec import value_rules
-from gradcheck.spec.code_rules import CodeRules
+from gradcheck.spec.code_rules import find_program_mistakes, find_unused_parameters
 from gradcheck.spec.containers import variables
 from gradcheck.spec.data import DataPath
 from gradcheck.spec.diagnostic import quote
@@ -26,29 +26,24 @@ from gradcheck.spec.versions import shared
 from gradcheck.spec.violation import Violation, below
 
 
-class ScenarioRules:
-    """All rules of scenarios, as the reader applies them to one file."""
+def find_scenario_mistakes(scenario: Scenario) -> Iterator[Violation]:
+    """Yield what is wrong with a scenario, and if nothing is, that it can check nothing."""
+    mistakes = list(_find_mistakes(scenario))
+    yield from mistakes or find_subject_mistakes(scenario)
 
-    def __init__(self) -> None:
-        self.code = CodeRules()
 
-    def find_scenario_mistakes(self, scenario: Scenario) -> Iterator[Violation]:
-        """Yield what is wrong with a scenario, and if nothing is, that it can check nothing."""
-        mistakes = list(self._find_mistakes(scenario))
-        yield from mistakes or find_subject_mistakes(scenario, self.code)
-
-    def _find_mistakes(self, scenario: Scenario) -> Iterator[Violation]:
-        yield from self.code.find_program_mistakes(scenario)
-        for name in scenario.inputs:
-            yield from find_input_mistakes(name, scenario)
-        yield from find_alias_mistakes(scenario.inputs, in_world=bool(world_path(scenario)))
-        yield from find_name_mistakes(scenario)
-        yield from find_world_mistakes(scenario)
-        for backend, entries in scenario.backends.items():
-            yield from below(("backends", backend), find_overlaps(entries))
-        yield from self.code.find_unused_parameters(scenario)
-        for path, expect in scenario.expectations():
-            yield from below(path, find_expect_mistakes(expect, scenario, self.code))
+def _find_mistakes(scenario: Scenario) -> Iterator[Violation]:
+    yield from find_program_mistakes(scenario)
+    for name in scenario.inputs:
+        yield from find_input_mistakes(name, scenario)
+    yield from find_alias_mistakes(scenario.inputs, in_world=bool(world_path(scenario)))
+    yield from find_name_mistakes(scenario)
+    yield from find_world_mistakes(scenario)
+    for backend, entries in scenario.backends.items():
+        yield from below(("backends", backend), find_overlaps(entries))
+    yield from find_unused_parameters(scenario)
+    for path, expect in scenario.expectations():
+        yield from below(path, find_expect_mistakes(expect, scenario))
 
 
 def world_path(scenario: Scenario) -> DataPath:

@@ -11,7 +11,7 @@ from collections.abc import Container, Iterator
 from itertools import islice
 from math import inf
 
-from gradcheck.spec.code_rules import CodeRules
+from gradcheck.spec.code_rules import EMPTY_CODE, find_code, find_words
 from gradcheck.spec.containers import variable, variables
 from gradcheck.spec.diagnostic import quote
 from gradcheck.spec.model import OPERATIONS, Expect, LayerOp, LayerRef, Scenario
@@ -29,27 +29,26 @@ from gradcheck.spec.violation import Violation
 from gradcheck.support.syntax_tree import last_name
 
 
-def find_subject_mistakes(scenario: Scenario, code: CodeRules) -> Iterator[Violation]:
+def find_subject_mistakes(scenario: Scenario) -> Iterator[Violation]:
     """Yield the first reason why nothing can be checked of a layer that is run by itself."""
     if scenario.layer is not None and scenario.script is None:
-        yield from islice(_Subject(scenario, code).find_mistakes(), 1)
+        yield from islice(_Subject(scenario).find_mistakes(), 1)
 
 
 class _Subject:
     """A scenario with a layer, and what the layer's source defines."""
 
-    def __init__(self, scenario: Scenario, code: CodeRules) -> None:
-        self.scenario, self.code = scenario, code
-        self.inputs = scenario.inputs
-        self.tree = code.find_layer_tree(scenario)
-        self.call = code.find_code(scenario.call, "call")
+    def __init__(self, scenario: Scenario) -> None:
+        self.scenario, self.inputs = scenario, scenario.inputs
+        self.tree = find_code(scenario.layer_source, "the layer").module
+        self.call = find_code(scenario.call, "call")
         self.defined = bound_names(self.tree.body)
         # The layer that is applied: the static one, or the PyLayers that the call names, or the
         # last one.
-        self.forward_fn = static_forward(self.tree) if self.call is None else None
+        self.forward_fn = static_forward(self.tree) if self.call is EMPTY_CODE else None
         layers = layer_classes(self.tree)
         self.applied = [*layers.values()][-1:] if self.forward_fn is None else []
-        if self.call is not None:
+        if self.call is not EMPTY_CODE:
             read, _ = read_and_bound(self.call.tree)
             self.applied = [layers[name] for name in read if name in layers]
         expect = scenario.expect
@@ -59,10 +58,10 @@ class _Subject:
     def find_mistakes(self) -> Iterator[Violation]:
         """Yield the reasons, those first that explain others."""
         if self.scenario.expect.raises is None:
-            if self.call is None:
+            if self.call is EMPTY_CODE:
                 yield from self._wrong_argument_count()
             yield from self._missing_methods()
-        if self.call is not None:
+        if self.call is not EMPTY_CODE:
             yield from self._unused_layer()
             yield from self._unused_inputs()
         yield from self._nothing_asked()
@@ -110,7 +109,6 @@ class _Subject:
 
     def _unused_layer(self) -> Iterator[Violation]:
         """Yield a call that leaves out the layer, or calls a class that is to be applied."""
-        assert self.call is not None
         layer = self.scenario.layer
         names = self.defined - {*variables(self.inputs)}
         if isinstance(layer, (LayerOp, LayerRef)):
@@ -127,10 +125,9 @@ class _Subject:
 
     def _unused_inputs(self) -> Iterator[Violation]:
         """Yield inputs that nothing uses."""
-        assert self.call is not None
         words: Container[str] = self.call.words
         if not isinstance(self.scenario.layer, LayerRef):
-            words = self.code.find_words(self.scenario)
+            words = find_words(self.scenario)
         for name in self.inputs:
             if variable(name) not in words:
                 message = f"nothing uses the input {quote(variable(name))}"

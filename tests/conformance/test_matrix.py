@@ -143,15 +143,15 @@ class TestReleases:
         changes = everything.changes()
         assert [change.newer for change in changes] == [f"paddle@{release}" for release in RELEASES[1:]]
         for change in changes:
-            for row in change.fixed:
+            for row in change.by_word["fixed"]:
                 assert row.cells[change.older].deviates
                 assert not row.cells[change.newer].deviates
-            for row in change.better:
+            for row in change.by_word["better"]:
                 assert row.cells[change.older].quality < row.cells[change.newer].quality
                 assert row.cells[change.newer].deviates
-            for row in (*change.worse, *change.broken):
+            for row in (*change.by_word["worse"], *change.by_word["broken"]):
                 assert row.cells[change.older].quality > row.cells[change.newer].quality
-        assert any(change.fixed for change in changes)
+        assert any(change.by_word["fixed"] for change in changes)
 
 
 class TestForms:

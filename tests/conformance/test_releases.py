@@ -19,6 +19,7 @@ from gradcheck.conformance.suite import suite_version
 from gradcheck.result import Status
 from gradcheck.run.plan import plan
 from gradcheck.spec.diagnostic import SpecError
+from gradcheck.spec.model import NO_DEVIATION
 from gradcheck.spec.read import load
 from gradcheck.support.resources import SUITES, bundled_files, bundled_specs, release_paths
 from gradcheck.support.user_error import UserError
@@ -95,7 +96,7 @@ class TestWhichFileIsRead:
     def test_a_deviation_of_torch_reaches_the_process_of_its_case(self) -> None:
         cases = with_recorded_deviations(plan(load([bundled_specs() / "torch"]), ["torch"]), "2.13.0")
         received = [Case.model_validate_json(case.model_dump_json()) for case in cases]
-        reasons = {case.scenario.id: case.entry.why for case in received if case.entry is not None}
+        reasons = {case.scenario.id: case.entry.why for case in received if case.entry.observed}
         deviates = read_release(release_paths("torch")["2.13.0"]).deviates
         assert reasons == {name: entry.why for name, entry in deviates.items()}
 
@@ -103,7 +104,7 @@ class TestWhichFileIsRead:
         [case] = cases_of(
             "schema: gradcheck/v1\nscenarios: [{id: backward-rules-list-return, layer: {op: tanh}, inputs: {x: [2]}}]"
         )
-        assert with_recorded_deviations([case.model_copy(update={"backend": "paddle@3.3.1"})])[0].entry is None
+        assert with_recorded_deviations([case.model_copy(update={"backend": "paddle@3.3.1"})])[0].entry is NO_DEVIATION
 
 
 class TestRecording:

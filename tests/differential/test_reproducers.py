@@ -64,7 +64,7 @@ def otherwise(found: dict[str, int], release: str) -> list[str]:
     for name, status in found.items():
         scenario = cases()[name].scenario
         entry = with_deviation(scenario, f"paddle@{release}").on("paddle", release)
-        observed = entry.observed if entry is not None and is_visible(scenario.expect, entry) else None
+        observed = entry.observed if entry.observed and is_visible(scenario.expect, entry) else None
         dies = observed is not None and bool(observed.crash)
         if (status < 0) != dies or (status == 0) != (observed is None):
             wrong.append(f"{name}: {status}")

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from gradcheck.spec.model import Scenario
+from gradcheck.spec.model import NO_DEVIATION, Scenario
 from gradcheck.spec.read import load, read
 
 FULL = """\
@@ -108,7 +108,7 @@ def test_the_gradient_is_checked_by_default_where_there_is_one(accept, body, ver
 
 def test_a_backend_s_expectations_are_complete(accept):
     tanh = accept(FULL).scenarios[0]
-    assert tanh.on("numpy") is None
+    assert tanh.on("numpy") is NO_DEVIATION
     special = tanh.on("paddle").expect
     assert (special.order, special.grads, special.gradient) == (2, tanh.expect.grads, "matches")
 
@@ -133,9 +133,9 @@ def test_each_version_of_a_backend_has_what_is_said_of_it(accept):
     assert (old.reason, old.observed.grads) == ("old", {"x": None})
     assert (old.observed.order, old.observed.gradient) == (1, "unchecked")  # complete by itself
     assert (new.expect.order, new.expect.grads, new.expect.gradient) == (2, {"x": (4.0,)}, "matches")
-    assert scenario.on("paddle", "3.3.1") is None
-    assert scenario.on("paddle", "") is None  # a version that is not known is in no range
-    assert scenario.on("numpy", "3.0") is None
+    assert scenario.on("paddle", "3.3.1") is NO_DEVIATION
+    assert scenario.on("paddle", "") is NO_DEVIATION  # a version that is not known is in no range
+    assert scenario.on("numpy", "3.0") is NO_DEVIATION
     assert ">=3.0,<3.3" in text.split("\n")[scenario.line_of("backends.paddle.1.expect") - 1]
 
 
