@@ -6,9 +6,12 @@ import sys
 from collections.abc import Iterator
 
 import pytest
+from unrepaired import no_fix_is_searched
 
 from pylayer import uninstall_paddle
 from pylayer.layer.py_layer import PyLayer
+
+__all__ = ["no_fix_is_searched", "process_as_before"]
 
 
 @pytest.fixture

@@ -16,6 +16,11 @@ U, V = np.random.default_rng(1).standard_normal((2, 4, 4))
 W = np.random.default_rng(2).uniform(0.5, 1.5, 4)
 
 
+@pytest.fixture(autouse=True)
+def no_fix_is_searched() -> None:
+    """One is: the edit is a cause where there is no other."""
+
+
 def rms_norm(x: Any, w: Any) -> Any:
     r = 1 / np.sqrt((x * x).mean(-1, keepdims=True) + 1e-6)
     return x * r * w

@@ -29,6 +29,7 @@ def square_vjp(x: Any, y: Any, g: Any) -> Any:
     return 2 * x * g
 
 
+@pytest.mark.clause(id="V25")
 @pytest.mark.parametrize(
     "backward",
     [
@@ -48,6 +49,7 @@ def test_a_backward_is_linear_in_its_cotangent(backward: Any) -> None:
     assert "GC110" in codes(summary)
 
 
+@pytest.mark.clause(id="V26")
 class TestACotangentWhoseAxesLieInAnotherOrder:
     """As after a transpose; its values are the same."""
 
@@ -78,12 +80,14 @@ class TestACotangentWhoseAxesLieInAnotherOrder:
         assert "GC166" not in self.codes_of(lambda x, y, g: x * g)
 
 
+@pytest.mark.clause(id="V24")
 def test_a_forward_that_draws_random_numbers_is_named() -> None:
     random = np.random.default_rng(0)
     summary = check(lambda x: x * (random.random(x.shape) > 0.5), lambda x, y, g: g * (y != 0), X)
     assert (summary.verdict, codes(summary)) == (Status.FAIL, ["GC131"])
 
 
+@pytest.mark.clause(id="V24")
 def test_a_backward_that_draws_random_numbers_is_named() -> None:
     random = np.random.default_rng(0)
     summary = check(np.square, lambda x, y, g: 2 * x * g * (random.random(x.shape) > 0.01), np.tile(X, 50))
@@ -91,6 +95,7 @@ def test_a_backward_that_draws_random_numbers_is_named() -> None:
     assert codes(summary)[0] == "GC132"
 
 
+@pytest.mark.clause(id="V26")
 def test_an_output_without_cotangent_counts_as_one_of_zeros() -> None:
     def two(x: Any) -> Any:
         return x * x, 3 * x
@@ -132,6 +137,7 @@ def test_sums_are_compared_relative_to_their_largest_element() -> None:
     assert not close(one, None, 2.0, None)
 
 
+@pytest.mark.clause(id="V25")
 def test_gradients_that_are_not_finite_are_no_contract_of_linearity() -> None:
     summary = check(np.sqrt, lambda x, y, g: g / (2 * y), [0.0, 1.0, 2.0])
     assert "GC110" not in codes(summary)

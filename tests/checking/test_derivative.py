@@ -14,7 +14,7 @@ from scans import Array, brief, line_of, look
 
 from gradcheck.checking.differences import USUAL, balanced, derivative_of, quick, random_direction, scale_of
 
-pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+pytestmark = [pytest.mark.filterwarnings("ignore::RuntimeWarning"), pytest.mark.clause(id="V10")]
 
 Function = Callable[[Array], Array]
 

@@ -12,7 +12,7 @@ import gradcheck
 import pylayer.paddle as paddle
 from gradcheck.result import Status
 
-pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+pytestmark = [pytest.mark.filterwarnings("ignore::RuntimeWarning"), pytest.mark.clause(id="V22")]
 
 WITH_0 = [np.array([0.0, 1.0, 2.0, 0.3])]
 KINK = frozenset({Status.KINK})

@@ -112,8 +112,18 @@ def test_and_what_is_wrong_by_more_than_its_last_step_fails(iteration: Any, erro
     assert verdict_of(paddle_layer(forward, scaled(backward, by)), x) is Status.FAIL
 
 
-@each
-@pytest.mark.parametrize("tolerance", [1e-10, 1e-6])
+@pytest.mark.parametrize(
+    ("iteration", "tolerance"),
+    [
+        (fixed_point, 1e-10),
+        (newton, 1e-10),
+        (sinkhorn, 1e-6),
+        *(
+            pytest.param(*one, marks=pytest.mark.long)
+            for one in [(fixed_point, 1e-6), (newton, 1e-6), (sinkhorn, 1e-10)]
+        ),
+    ],
+)
 def test_an_iteration_that_stops_early_is_told_with_an_rtol_that_passes(iteration: Any, tolerance: float) -> None:
     forward, backward, x = iteration(tolerance)
     layer = paddle_layer(forward, backward)

@@ -109,17 +109,20 @@ def slopes(rows: list[list[float]], moves: list[list[float]], groups: list[int],
 MAX_OF_TWO = slopes([[1, 0], [0, 1], [0, 1], [1, 0]], [[1, -2], [-1, 1.5], [1, 1.2]], [0, 0])
 
 
+@pytest.mark.clause(id="V19")
 @pytest.mark.parametrize("gradient", [(1, 0), (0, 1), (0.5, 0.5)])
 def test_of_two_tied_numbers_the_shares_of_one_are_between_the_slopes(gradient: tuple[float, float]) -> None:
     assert MAX_OF_TWO.complete.all()
     assert not MAX_OF_TWO.outside(np.array(gradient)).any
 
 
+@pytest.mark.clause(id="V19")
 @pytest.mark.parametrize("gradient", [(0, 0), (1, 1), (1.2, -0.2)])
 def test_of_two_tied_numbers_other_shares_are_not(gradient: tuple[float, float]) -> None:
     assert MAX_OF_TWO.outside(np.array(gradient)).any
 
 
+@pytest.mark.clause(id="V19")
 def test_a_number_that_is_outside_is_seen_beside_many_that_are_not() -> None:
     n = 500
     rows = [np.ones(n), -np.ones(n)]
@@ -129,6 +132,7 @@ def test_a_number_that_is_outside_is_seen_beside_many_that_are_not() -> None:
     assert np.flatnonzero(beside.outside(wrong).entries).tolist() == [123]
 
 
+@pytest.mark.clause(id="V19")
 def test_of_many_pieces_what_was_not_seen_may_lie_beyond_by_as_much_as_they_are_apart() -> None:
     rows = [[0.0], [4.0], [2.0], [0.0]]
     assert slopes(rows, [[1.0], [-2.0]], [0]).outside(np.array([5.0])).any
@@ -136,10 +140,12 @@ def test_of_many_pieces_what_was_not_seen_may_lie_beyond_by_as_much_as_they_are_
     assert slopes(rows, [[1.0], [-2.0]], [0], further=True).outside(np.array([6.5])).any
 
 
+@pytest.mark.clause(id="V19")
 def test_of_a_function_that_is_neither_convex_nor_concave_the_ends_are_not_the_whole_range() -> None:
     rows = [[0.0, 0.0], [0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]
     assert not slopes(rows, [[1.0, 1.5], [-1.0, 1.2]], [0, 0]).complete.any()
 
 
+@pytest.mark.clause(id="V19")
 def test_a_number_that_no_point_knows_is_not_outside() -> None:
     assert not slopes([[np.nan], [np.nan]], [[1.0]], [0]).outside(np.array([3.0])).any

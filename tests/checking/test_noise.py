@@ -17,6 +17,8 @@ from gradcheck.backends.base import Array
 from gradcheck.checking.differences import from_close_values, scale_of
 from gradcheck.checking.precision import EPS, MANY
 
+pytestmark = pytest.mark.clause(id="V6")
+
 Function = Callable[[Array], Array]
 ROUNDING = 2.0**-53
 

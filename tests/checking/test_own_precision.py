@@ -15,6 +15,8 @@ from gradcheck.case.gradient_check import check_gradient
 from gradcheck.checking.contracts import digits
 from gradcheck.result import GradientSummary, Status
 
+pytestmark = pytest.mark.clause(id="V23")
+
 X = np.random.default_rng(0).standard_normal(9)
 
 

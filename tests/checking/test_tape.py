@@ -14,6 +14,8 @@ from gradcheck.causes.words import source_place
 from gradcheck.checking.kinks import kinks
 from gradcheck.checking.point import Point
 
+pytestmark = pytest.mark.clause(id="V8")
+
 X = np.array([0.3, -1.2, 2.5])
 U = np.array([1.0, -2.0, 0.5])
 

@@ -13,6 +13,8 @@ import pylayer.paddle as paddle
 from gradcheck.checking.point import Point
 from gradcheck.checking.probe import Comparison, tape_diff
 
+pytestmark = pytest.mark.clause(id="V9")
+
 F = paddle.nn.functional
 
 

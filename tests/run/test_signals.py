@@ -35,7 +35,7 @@ try:
     os.write(w, b'x')
 except BrokenPipeError:
     pass""",
-    "has-no-end": "while True: pass",
+    "has-no-end": "import time\nwhile True: time.sleep(1)",
 }
 FEW = ("asks-a-program", "kills-itself", "has-no-end")
 """Those of them that run where each takes a new interpreter."""

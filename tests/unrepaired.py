@@ -1,0 +1,24 @@
+"""No fix is searched for a failure: for rooms whose tests look at the verdict and its causes, which come before it.
+
+The search takes longer than the check. A room asks for it in its `conftest.py`; a file about fixes defines the fixture
+anew.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gradcheck.case import gradient_check
+from gradcheck.checking.problem import no_fix
+
+
+@pytest.fixture(autouse=True)
+def no_fix_is_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A failure gets no fix."""
+
+    def search(function: Any, settings: gradient_check.Settings) -> Any:
+        return no_fix
+
+    monkeypatch.setattr(gradient_check, "fix_search", search)
