@@ -31,7 +31,7 @@ from gradcheck.support.user_error import UserError
 @click.option(
     "--uncovered",
     is_flag=True,
-    help="Of rules: those that no scenario cites, and scenarios that cite none.",
+    help="For rules: list those that no scenario cites, and scenarios that cite none.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list, for programs.")
 def list_all(
@@ -146,4 +146,4 @@ def backend_rows() -> list[ListedRow]:
 
 
 SUBJECTS = {"rules": rule_rows, "codes": code_rows, "backends": backend_rows}
-"""Words in place of paths and ids that select other lists than that of scenarios."""
+"""Words that select another list than that of scenarios."""

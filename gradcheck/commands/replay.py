@@ -30,7 +30,7 @@ from gradcheck.support.user_error import UserError
 
 @click.command()
 @click.argument("name", default="", metavar="[ID]", shell_complete=scenarios)
-@click.option("--seed", type=SEED, help="Seed in place of that of the last run.")
+@click.option("--seed", type=SEED, help="Seed that replaces that of the last run.")
 @allow_code_option
 def replay(name: str, seed: int | None, allow_code: bool) -> None:
     """Run a case of the last run again, with the same seed and limits, and show everything about
@@ -60,7 +60,7 @@ def replay(name: str, seed: int | None, allow_code: bool) -> None:
 
 
 def chosen_record(records: Sequence[Record], name: str) -> Record:
-    """Return the record that `name` means: the last in the files, one that failed if any did."""
+    """Return the record that `name` selects: the last one, or the last failure if there is any."""
     target = parse_target(name)
     id, file = target.id, target.path
     if target.is_place:
@@ -81,7 +81,7 @@ def chosen_record(records: Sequence[Record], name: str) -> Record:
 
 
 def fits(result: Result, id: str, file: str) -> bool:
-    """Whether a result is of a case or scenario and of a file, where these are given."""
+    """Whether a result belongs to a case, scenario and file, as far as these are given."""
     if file and os.path.realpath(result.path) != os.path.realpath(file):
         return False
     return id in ("", result.name, result.scenario)
@@ -109,7 +109,7 @@ def case_of(record: Record, seed: int | None, permission: Permission) -> tuple[S
 
 
 def uncut_lines(result: Result) -> list[str]:
-    """Return all wrong entries and all that is kept of the output: reports cut both short."""
+    """Return all wrong entries and the whole recorded output; reports shorten both."""
     lines = []
     wrong = result.checked.wrong
     if wrong:

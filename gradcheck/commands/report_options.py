@@ -35,7 +35,7 @@ report_option = click.option(
 def report_files(
     texts: Sequence[str], formats: Sequence[str] = (), in_folder: str = ""
 ) -> list[tuple[str, Path]]:
-    """Return the format and the path of each ``FORMAT:PATH``; no two may have one path.
+    """Return the format and the path of each ``FORMAT:PATH``; the paths must differ.
 
     `formats` are the formats that there are, by default those of the reports of a run; of the
     format `in_folder` the path is a folder.

@@ -128,7 +128,7 @@ def read_shard(context: click.Context, parameter: click.Parameter, text: str) ->
     metavar="I/N",
     default="1/1",
     callback=read_shard,
-    help="Only part I of N; a case is always in the same one.",
+    help="Run only part I of N; a case always belongs to the same part.",
 )
 @click.option(
     "--executor",
@@ -235,7 +235,7 @@ class RunOptions:
             raise UserError("--record is about all cases: leave --lf and --shard out")
 
     def again(self) -> str:
-        """Return the options with which one of the cases runs again as it runs here."""
+        """Return the options that run one of the cases again under the same conditions."""
         changed = {
             f"--seed {self.seed}": self.seed is not None,
             f"--mode {self.mode}": self.mode != "auto",

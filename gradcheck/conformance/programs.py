@@ -27,7 +27,7 @@ class PlainProgram(NamedTuple):
     asked: str
     """What the documents let it print, or what is right where they are silent."""
     prints: dict[str, str]
-    """Release → the output there; the signal's name where the process dies."""
+    """Release → the output there; the name of the signal if the process dies."""
 
 
 def read_programs() -> dict[str, PlainProgram]:

@@ -44,7 +44,7 @@ NOT_INSTALLED = "explore draws with Hypothesis, which is not installed: pip inst
 DECIDED = (Status.PASS, Status.KINK, Status.FAIL)
 """Statuses of examples whose gradient was checked. All others say why theirs was not."""
 CheckExample = Callable[[Example], tuple[Status, str]]
-"""Checks a layer at an example: the status, and a line on it."""
+"""Checks a layer at an example; returns the status and a line about it."""
 
 
 @dataclass(frozen=True)
@@ -189,7 +189,7 @@ NAMES = {
 
 
 def outcome_lines(search: Search) -> list[str]:
-    """Return what was tried, and what came of it."""
+    """Return a summary of the examples tried and their outcomes."""
     counts = Counter({"right": 0})
     for status, number in search.counts.items():
         counts[NAMES.get(status, "raised")] += number
@@ -209,8 +209,8 @@ def outcome_lines(search: Search) -> list[str]:
 def make_small(search: Search) -> None:
     """Make the smallest failure of a search smaller, as long as it fails.
 
-    First its sizes and what is unusual about it, then its numbers: fewer digits (what is not 0 does
-    not become it, as layers have kinks there), and plain ones.
+    Its sizes and unusual properties come first, then its numbers: fewer digits (a nonzero number
+    does not become 0, where layers have kinks), and plain values.
     """
     while any(
         search.fails(build(search.inputs, one)) for one in plainer(search.failures[-1].recipe)

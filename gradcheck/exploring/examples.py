@@ -46,7 +46,7 @@ class Example:
 
     recipe: Recipe
     inputs: Inputs
-    """With the sizes, the dtypes and the layouts of the example, and without its values."""
+    """The inputs with the example's sizes, dtypes and layouts, but without its values."""
     values: Mapping[str, NumpyArray]
     """The values of each input, in float64, complex128, int64 or bool."""
 
@@ -188,7 +188,7 @@ def drawn(inputs: Inputs, dtypes: Sequence[str], layouts: Sequence[str] = get_ar
     """Return the Hypothesis strategy of `Example` for some inputs.
 
     Args:
-        dtypes: those of floating inputs that name none.
+        dtypes: for floating inputs without a dtype.
         layouts: those of inputs with several axes; where there is one, no two inputs share memory.
 
     Raises:
@@ -201,7 +201,7 @@ def drawn(inputs: Inputs, dtypes: Sequence[str], layouts: Sequence[str] = get_ar
     with_axes = [name for name, spec in inputs.items() if len(spec.shape or ()) > 1]
     first: dict[Input, str] = {}
     alike = dict[str, str]()
-    """Inputs that could lie in the memory of an earlier one, which is written in the same way."""
+    """Inputs that can share the memory of an earlier one with the same description."""
     for name, spec in inputs.items():
         if is_floating(spec) and first.setdefault(spec, name) != name and len(layouts) > 1:
             alike[name] = first[spec]
@@ -254,7 +254,7 @@ def case_of_example(case: Case, example: Example) -> Case:
 def is_drawn(spec: Input) -> bool:
     """Whether an example gives the values of a scenario's input.
 
-    Complex ones it does not give, as no scenario could be written of them.
+    It does not give complex values, which a scenario file cannot hold.
     """
     return is_free(spec) and not spec.dtype.startswith("complex")
 

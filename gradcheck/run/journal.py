@@ -90,14 +90,14 @@ def read_journal(path: Path = JOURNAL_PATH) -> JournalContents:
 
 
 def skipped_message(count: int) -> str:
-    """Return what to say of the lines that were skipped."""
+    """Return the message about the lines that were skipped."""
     lines, they = ("a line", "it is") if count == 1 else (f"{count} lines", "they are")
     return f"{JOURNAL_PATH}: {lines} not whole, or of another version of gradcheck: {they} skipped"
 
 
 @dataclass
 class Journal:
-    """The open file. What cannot be written costs the record, not the run."""
+    """The open file. If writing fails, the record is lost, but the run goes on."""
 
     descriptor: int = field(default_factory=lambda: os.open(os.devnull, os.O_WRONLY))
     """The file descriptor; that of the null device if nothing is recorded."""

@@ -1,4 +1,4 @@
-"""How paths and numbers of things are written in all that is shown. Loads nothing slow."""
+"""How paths and counts are written in all output. Loads nothing slow."""
 
 from __future__ import annotations
 
