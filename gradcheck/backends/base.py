@@ -1,4 +1,4 @@
-"""The protocol of a backend: what a framework gives, and the table of those that there are."""
+"""The protocol of a backend: what a framework provides, and the table of all backends."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from pylayer.watch import LayerObserver
 
 Array = Any
-"""An array of the backend at hand (NumPy, CuPy); its own module computes with it."""
+"""An array of the current backend (NumPy, CuPy), computed with by its own module."""
 Tensor = Any
 Tensors = list[Tensor]
 Cotangents = Sequence[Array | None]
-"""One per output, None for an output that takes no part."""
+"""One per output; None for an output that is not used."""
 InputGradients = list[Array | None]
-"""One per input, None where there is none."""
+"""One per input; None where there is no gradient."""
 
 Spot = tuple[CodeType, int]
 """A place in code: a code object, and the offset of an instruction in it (a frame's ``f_lasti``).
@@ -75,9 +75,9 @@ class FrameworkWords(NamedTuple):
     module: str
     """Its name for a class that holds parameters."""
     takes_gradient: str
-    """Said of a Tensor that needs a gradient."""
+    """The words for a Tensor that needs a gradient."""
     takes_none: str
-    """Said of outputs through which no gradient flows."""
+    """The words for outputs through which no gradient flows."""
     rules: str
     """The words for the operations whose derivatives are checked where no backward is written by
     hand."""
@@ -141,7 +141,7 @@ class PlayedLayer(Protocol):
 
 
 class Backend(Protocol):
-    """A framework, as everything else in this package sees it.
+    """A framework, as the rest of this package sees it.
 
     Implementations derive from it; the methods with a body here are for backends that do not record
     what they compute. Those of Paddle's API derive from `gradcheck.backends.paddle_api.PaddleApi`.

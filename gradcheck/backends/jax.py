@@ -1,9 +1,9 @@
 """JAX as a backend: functions are traced, and computed on the bundled engine as they are written.
 
-A call keeps the function and its arguments; gradients are those that ``jax.vjp`` gives of it, which
-runs the user's backward, compiled once for each shape. The forward, and everything that is
-perturbed or recorded, is the traced program on the engine; see `gradcheck.backends.jax_program`.
-Everything runs with JAX's 64-bit types.
+A call keeps the function and its arguments; its gradients come from ``jax.vjp``, which runs the
+user's backward, compiled once for each shape. The forward, and everything that is perturbed or
+recorded, is the traced program on the engine; see `gradcheck.backends.jax_program`. Everything runs
+with JAX's 64-bit types.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class NoModule:
 
 
 class PureFunction:
-    """A function of a list of arrays, of which the results are a list, for JAX to trace.
+    """A function from a list of arrays to a list of arrays, for JAX to trace.
 
     Args:
         compute: takes the arrays.
@@ -94,7 +94,7 @@ class PureFunction:
     def __init__(self, compute: Callable[[Sequence[Any]], list[Any]], is_judged: bool) -> None:
         self.compute, self.is_judged = compute, is_judged
         self.pulled: Places = ()
-        """The results whose gradients were compared, on the engine and by JAX."""
+        """Results for which the gradients of the engine and of JAX were compared."""
 
     def __call__(self, *values: Any) -> list[Any]:
         return self.compute(values)
@@ -158,7 +158,8 @@ class JaxBackend(Backend):
     def __init__(self) -> None:
         self.observers: list[LayerObserver] = []
         self.functions: dict[Any, PureFunction] = {}
-        """Functions for JAX, by what they are made of: JAX knows them by identity."""
+        """Functions for JAX, by what they were made from: JAX identifies functions by object
+        identity."""
         self.programs: dict[Any, JaxProgram] = {}
         """The recorded programs, by function, shapes and dtypes."""
         self.not_played: set[Any] = set()
@@ -229,7 +230,7 @@ class JaxBackend(Backend):
     def function(
         self, key: Any, compute: Callable[[Sequence[Any]], list[Any]], is_judged: bool
     ) -> PureFunction:
-        """The function that is kept under a key, made if there is none."""
+        """The function stored under a key; it is made if there is none."""
         return self.functions.setdefault(key, PureFunction(compute, is_judged))
 
     def call(self, function: Callable[[dict[str, Any]], Any], tensors: dict[str, Any]) -> Any:
@@ -462,7 +463,7 @@ class OnEngine:
         return self.programs[key]
 
     def run(self, half: str, *given: Any) -> Any:
-        """The results of a half."""
+        """The results of the forward or of the vjp."""
         program, tree = self.program(half, *given)
         results = program.run(list(map(engine_value, jax.tree.leaves(given))))
         return jax.tree.unflatten(tree, map(plain_array, results))
@@ -511,7 +512,7 @@ def leave_out_note(error: BaseException) -> None:
 
 
 def is_traced(values: Sequence[Any]) -> bool:
-    """Whether JAX traces one of some values."""
+    """Whether JAX traces one of the values."""
     return any(isinstance(v, jax.core.Tracer) for v in values)
 
 

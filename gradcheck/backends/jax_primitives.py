@@ -91,7 +91,7 @@ def split_row(x: Tensor, *, sizes: Sequence[int], axis: int, **_: Any) -> Any:
 def slice_at(
     starts: Sequence[Tensor], sizes: Sequence[int], shape: Sequence[int]
 ) -> tuple[slice, ...]:
-    """The part of an array that a dynamic slice is of, which is moved inside."""
+    """The part of an array that a dynamic slice selects; an index out of range is moved inside."""
     bounds = zip(starts, sizes, shape, strict=True)
     firsts = [min(max(int(start.array), 0), whole - size) for start, size, whole in bounds]
     return tuple(slice(first, first + size) for first, size in zip(firsts, sizes, strict=True))

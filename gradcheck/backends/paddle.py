@@ -168,7 +168,7 @@ class PaddleBackend(PaddleApi):
             leaf.array, leaf.node = other.array, None
 
     def overlap(self, a: Tensor, b: Tensor) -> bool:
-        """Told of contiguous Tensors by where they begin and end."""
+        """Observes contiguous Tensors, by their first and last addresses."""
         (x, x_end), (y, y_end) = extent(a), extent(b)
         return x < y_end and y < x_end
 
@@ -191,8 +191,7 @@ def extent(tensor: Tensor) -> tuple[int, int]:
 
 @contextmanager
 def refusing_within(module: Any, name: str, refused: list[str]) -> Iterator[None]:
-    """Make a function of a module raise when it is called within itself, and note that in
-    `refused`."""
+    """Make a function of a module raise when it calls itself, and note that in `refused`."""
     function, running = getattr(module, name), list[str]()
 
     def guarded(*args: Any, **kwargs: Any) -> Any:

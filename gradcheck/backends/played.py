@@ -113,7 +113,8 @@ def fitted(shadow: Shadow, value: Array, arguments: Sequence[Any]) -> Shadow:
 
 
 def is_close(ours: Array, theirs: Array) -> bool:
-    """Whether two results agree to half of their digits, NaN and infinities in the same places."""
+    """Whether two results agree to half of their digits, with NaN and infinities in the same
+    places."""
     kind = "complex128" if theirs.dtype.kind == "c" else "float64"
     a, b = ours.astype(kind), theirs.astype(kind)
     size = np.abs(b).max(initial=0.0, where=np.isfinite(b))

@@ -165,7 +165,8 @@ class Run:
         backend.seed(case.seed)
 
     def findings(self) -> tuple[list[Finding], GradientSummary | None]:
-        """Everything that is not as expected, and the summary of the gradient check if made."""
+        """Everything that is not as expected, and the summary of the gradient check if there was
+        one."""
         gradient = None
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -255,7 +256,7 @@ class Run:
 
     @contextmanager
     def expected_exception(self) -> Iterator[list[Finding]]:
-        """Hold what the block raises against `raises`; findings go into the list it gives."""
+        """Compare what the block raises with `raises`; findings go into the list that it yields."""
         found: list[Finding] = []
         expected, text = self.expect.raises, ""
         try:
@@ -280,7 +281,8 @@ class Run:
             found.append(Finding(Status.FAIL, text))
 
     def missing_words(self, asked: Raises | Warns, message: str) -> Message | None:
-        """The words asked for that a message lacks: of everybody, or of this implementation."""
+        """The expected words that a message lacks: those for all implementations, or for this
+        one."""
         for words in (asked.message, self.expect.wording.words_of(kind_of(self.case.backend))):
             if not message_matches(words, message):
                 return words

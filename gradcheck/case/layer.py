@@ -186,7 +186,7 @@ class ScenarioLayer(TensorFunction):
         return signature.call_of(self.inputs, scenario.kwargs)
 
     def require_apply(self, call: str, name: str, target: Any) -> None:
-        """Raise NoLayerError: a call calls a layer itself that has ``apply`` for that."""
+        """Raise NoLayerError: a call calls a layer that is applied by its ``apply``."""
         is_applied = self.backend.layer_of(target) is target
         called = called_with_arguments(ast.parse(call.strip(), mode="eval"))
         if is_applied and name in called and self.scenario.expect.raises is None:

@@ -19,7 +19,7 @@ from gradcheck.backends.base import Backend, flat_tensors, package_of
 class Way(IntEnum):
     """How the forward of a layer was called, outside of any other layer.
 
-    The way that tells most about its backward is last.
+    The way that says most about the backward is last.
     """
 
     IDLE = 1
@@ -61,7 +61,7 @@ class LayerCalls:
     def run(self, function: Callable[..., Any], *given: Any) -> Any:
         """Call the user's code, with the layers that it runs noted.
 
-        Process-wide settings are as before afterwards, which a layer may change. They are NumPy's
+        Process-wide settings, which a layer may change, are restored afterwards. They are NumPy's
         handling of errors, the filters of warnings, and those of the backend: the layer's are in
         force while it runs, not while gradcheck computes.
         """
@@ -106,7 +106,7 @@ class LayerCalls:
         return {self.key(layer) for layer in self.backwards} - {None}
 
     def count(self, counter: Counter[Any]) -> int:
-        """The sum of a counter over layers that are not gradcheck's or a library's."""
+        """The sum of a counter over the user's layers."""
         return sum(
             times for layer, times in counter.items() if package_of(layer) not in self.libraries
         )
@@ -160,13 +160,14 @@ class LayerCalls:
         return watched
 
     def add_way(self, key: Any, way: Way) -> None:
-        """Add one way in which a layer was called; the most telling one is kept."""
+        """Record how a layer was called; the most informative way is kept."""
         if key is not None:
             self.ways[key] = max(way, self.ways.get(key, way))
 
     # ----------------------------------------------------------------- the ranks of a world
     def rows(self) -> list[tuple[str, bool, Way | None]]:
-        """Each layer as it can be sent: its name, whether its backward ran, how it was called."""
+        """Each layer in a form that can be sent: its name, whether its backward ran, how it was
+        called."""
         ran = self.ran()
         return [(key, key in ran, self.ways.get(key)) for key in {*ran, *self.ways}]
 
@@ -219,8 +220,8 @@ def wrapped_methods(
     Gives what wraps a layer and all that it inherits from.
 
     Args:
-        only_applied: to wrap none but those, as a process may have thousands of layers; for a
-        backend that reports a layer before it looks up the forward.
+        only_applied: wrap only those, as a process may have thousands of layers; for a backend that
+        reports a layer before it looks up the forward.
     """
     kept, base = list[tuple[Any, str, Any]](), backend.layer_type
     known = set[type]()

@@ -142,8 +142,8 @@ class Subject:
     def missing(self) -> Iterator[tuple[Any, str]]:
         """The keys of the layers whose backward must run and did not, with the reasons.
 
-        These are the checked object itself, a forward that was called directly, and, if no backward
-        ran at all, every layer that was applied or is named.
+        A backward must run for the checked object itself, for a forward that was called directly,
+        and, if no backward ran at all, for every layer that was applied or is named.
         """
         ways = self.calls.ways
         direct = [key for key, way in ways.items() if way is Way.DIRECT]
@@ -192,7 +192,7 @@ class Subject:
         return self.backend.layer_of(layer_of_arrays(value))
 
     def add(self, layer: Any) -> Any:
-        """Note that a layer is named, and return its key. One of the library's own is not kept."""
+        """Note that a layer is named, and return its key. The library's own layers are ignored."""
         key = self.calls.key(layer)
         if key is not None:
             self.named.setdefault(key, layer)

@@ -17,7 +17,7 @@ from gradcheck.result import Value
 from gradcheck.support.foreign import repr_of, text_of, type_name
 
 MOST_ELEMENTS = 4096
-"""Elements of a Tensor that travel; of a larger one as many, evenly spaced."""
+"""Elements of a Tensor that a process sends; for a larger one, as many, evenly spaced."""
 
 
 def value_of(name: str, array: Any) -> Value:
@@ -113,7 +113,7 @@ def has_drawn(paddle: Any, seed: int) -> bool:
 
 
 def mismatch(got: Any, expected: Any, rtol: float | None) -> str:
-    """Why `got` is not what was expected, in one line; empty if it is.
+    """Why `got` differs from what was expected, in one line; empty if it does not.
 
     None, booleans and strings are compared by equality, also in lists, and numbers and lists of
     them elementwise, after their shapes: ``|got - expected| <= rtol * |expected|``, NaN equal to

@@ -280,7 +280,7 @@ class WorldCall:
 
     # ----------------------------------------------------------------- broken contracts
     def disagreement(self, name: str, ranks: Sequence[Array]) -> str:
-        """Describe how a rank differs from the first, beyond the order of sums.
+        """Describe how a rank differs from the first by more than the order of sums explains.
 
         Empty for nowhere. A perturbation changes the results of each rank separately: then they are
         not compared.

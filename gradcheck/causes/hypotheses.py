@@ -38,7 +38,8 @@ OF_BUDGET = 10
 FAR_FETCHED = {"GC105", "GC114"}
 """Codes of causes with a line that are tried last."""
 SLACK = 1e-3
-"""Room for the rounding of a screen, relative to what it compares: what passes it is tried."""
+"""The rounding allowed in a screening comparison, relative to the values compared; what passes is
+tried in full."""
 COTANGENTS = 2
 """Random ones that a formula has to hold for: with one, any number can be explained."""
 
@@ -180,7 +181,8 @@ class Evidence:
         return []
 
     def holds(self, values: Array) -> bool:
-        """Whether these are the right gradients. Of many, most formulas fail for the first."""
+        """Whether these are the right gradients. Checked one at a time, because most formulas
+        already fail for the first."""
         return all(
             bool((abs(values[part] - self.truth[part]) <= self.bounds[part]).all())
             for part in (FIRST, ...)

@@ -64,16 +64,16 @@ SIMPLER = 2.0
 """How much less far-fetched a mistake is that is made in all equal computations: half of all (1.5)
 is simpler than one of two missing (0)."""
 SHARES = (0.0, -1.0, 2.0, 0.5)
-"""Factors of a share that is missing, of the wrong sign, counted twice or by half."""
+"""Factors for a share that is missing, has the wrong sign, or is counted twice or by half."""
 RULE_FACTORS = {
     1.0: 0.0,
     -1.0: 0.5,
     **dict.fromkeys((2.0, 0.5), 1.0),
     **dict.fromkeys((-2.0, -0.5, 3.0, 1 / 3), 2.0),
 }
-"""Factors that a wrong rule may have besides, and how far-fetched each is."""
+"""Additional factors of a wrong rule, and how far-fetched each is."""
 EACH_TIME = ", each time"
-"""Said of a mistake that is made in every run of a line."""
+"""The words for a mistake that is made in every run of a line."""
 DEAREST = 2.0
 """How far-fetched a rule may be that is tried in all runs of a line, in a pair or with a factor."""
 
@@ -170,7 +170,7 @@ class Cause(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """Some wrong inputs, and the values that a mistake that explains all of them must reproduce."""
+    """Some wrong inputs, and the values that a mistake must reproduce to explain all of them."""
 
     inputs: Sequence[int]
     errors: Array
@@ -223,7 +223,7 @@ class Claimed:
 
 
 def are_parallel(draws: Array) -> bool:
-    """Whether the rows of an array are one and the same but for a factor each."""
+    """Whether the rows of an array are equal up to a factor each."""
     rows = draws.reshape(len(draws), -1)
     longest = rows[abs(rows).sum(axis=1).argmax()]
     projected = np.outer(rows @ longest.conj() / np.vdot(longest, longest), longest)

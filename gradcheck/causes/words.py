@@ -63,7 +63,7 @@ def explained_by_tape(
 
 
 class Words:
-    """The names that the user's code has for the values and operations of a tape.
+    """The names in the user's code of the values and operations of a tape.
 
     Args:
         tape: recorded with lines.
@@ -275,7 +275,7 @@ class SourcePlace(NamedTuple):
 
     @property
     def ends_line(self) -> bool:
-        """Whether nothing but a comment follows."""
+        """Whether only a comment follows."""
         return self.end_column >= len(self.source.split("#")[0].rstrip())
 
     @property

@@ -233,8 +233,8 @@ class Slopes:
     be.
 
     Numbers of one `group` are tied by a row of a kinked operation. Along a direction over a group,
-    a function that is convex or concave has its least and largest slope behind and ahead; the same
-    group by group for sums of these."""
+    a convex or concave function has its least and largest slopes behind and ahead of the point; for
+    sums of such functions, this holds group by group."""
 
     rows: NumpyArray
     """A slope per point and number of the inputs; NaN where unknown. Points 2k and 2k + 1 lie ahead

@@ -173,8 +173,8 @@ def is_exact(name: str, out: Array) -> bool:
 
 
 def noting(choices: list[Array], rounded_constants: list[str] | None = None) -> Change:
-    """A change that alters nothing, and lists the choices in order, and the names of rounding
-    operations that the tape lacks because they do not depend on the inputs."""
+    """A change that alters nothing. It lists the choices in order, and the names of rounding
+    operations that are not on the tape because they do not depend on the inputs."""
 
     def change(name: str, out: Array, number: int) -> None:
         if chooses(name, out):

@@ -99,7 +99,7 @@ SMALLEST_SIZE = math.sqrt(SMALLEST["float64"])
 
 # ------------------------------------------------------- the decision
 class Ruling(Enum):
-    """The ruling on one probe; see the module."""
+    """The decision on one probe; see the module's docstring."""
 
     PASS = auto()
     BY_TAPE = auto()
@@ -160,7 +160,7 @@ class TapeEstimate:
 
 
 def decide(claim: BackwardEstimate, seen: DifferenceEstimate, heard: TapeEstimate | None) -> Ruling:
-    """The decision on one set of estimates, by the table of the module."""
+    """The decision on one set of estimates, by the table in the module's docstring."""
     size = max(abs(seen.value), seen.scale, min(claim.size, claim.root))
     known = math.isfinite(seen.bar) and math.isfinite(seen.value)
     power = known and seen.bar <= POWER * size

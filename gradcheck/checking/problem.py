@@ -104,7 +104,7 @@ class Problem:
     forward: Callable[[Sequence[Array]], list[Array]]
     vjp: Callable[[Sequence[Array], Sequence[Array | None]], list[Array | None]]
     observe: Callable[[Sequence[Array | None]], Observation] = lambda cotangents: Observation()
-    """Runs forward and backward once, with these cotangents, and looks at what they change."""
+    """Runs forward and backward once, with these cotangents, and reports what they change."""
     outputs: Sequence[Array] | None = None
     """Forward's outputs for `inputs`, if they are known."""
     reruns: Recomputation | None = None

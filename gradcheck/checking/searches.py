@@ -2,12 +2,11 @@
 section, entmax.
 
 Each comparison halves a bracket, and the outputs are its ends: what depends on the inputs is which
-end was taken. The
-tape differentiates what was taken for what it is, a constant, and the function is a staircase whose
-steps carry its slope. A continuous function changes along a line by the mean of its slopes (also
-across kinks). Where the outputs change in proportion to the step, at steps of several sizes, by
-something else than the mean of the tape's slopes, it is their jumps that carry the change, and the
-tape is not the derivative of what is computed."""
+end was taken. The tape differentiates the end that was taken as the constant that it is; the
+function is a staircase whose slope consists of steps. A continuous function changes along a line by
+the mean of its slopes (also across kinks). Where the outputs change in proportion to the step, at
+steps of several sizes, by something else than the mean of the tape's slopes, it is their jumps that
+carry the change, and the tape is not the derivative of what is computed."""
 
 from __future__ import annotations
 
@@ -40,7 +39,7 @@ MISSED = 1e-2
 def jumps_carry(
     line: Line, slope: Callable[[float, Array], float], random: np.random.Generator
 ) -> bool:
-    """Whether jumps carry the change of some outputs along a line.
+    """Whether the change of some outputs along a line consists of jumps.
 
     Args:
         line: one row per output.

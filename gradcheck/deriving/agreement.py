@@ -48,7 +48,7 @@ class KnownPoint:
 
     @classmethod
     def of(cls, call: LayerCall, code: Code, seed: int = 0) -> KnownPoint:
-        """The point of a call; the seed is that of the cotangents.
+        """The point of a call; the seed is for the cotangents.
 
         Args:
             code: of the call's function, in which NumPy is recorded.

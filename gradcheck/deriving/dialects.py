@@ -1,7 +1,8 @@
 """How operations are written: in Paddle's names, or in NumPy's.
 
-A rule's result is the text, with the values of its names put in. Keywords whose value is None or
-False are left out. An operation without a rule is the call of the library's function of that name.
+A rule's result is a template of the text, with names replaced by their values. Keywords whose value
+is None or False are left out. An operation without a rule is the call of the library's function of
+that name.
 """
 
 from __future__ import annotations
@@ -181,14 +182,14 @@ def library_rules(calls: str) -> dict[str, list[TextRule]]:
 
 # --------------------------------------------------------------------------- what rules ask
 def short(axis: Any, x: Traced) -> Any:
-    """An axis as people write it: a single one without a list, the last one as −1."""
+    """An axis in the usual notation: a single one without a list, the last one as −1."""
     if isinstance(axis, (list, tuple)) and len(axis) == 1:
         axis = axis[0]
     return -1 if type(axis) is int and axis == x.ndim - 1 > 0 else axis
 
 
 def plain_list(sizes: Sequence[Any]) -> list[Any]:
-    """Numbers as they are, not by their sources."""
+    """Numbers by their values, not by their sources."""
     return list(map(plain_number, sizes))
 
 

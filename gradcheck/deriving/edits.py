@@ -69,7 +69,7 @@ def edits(places: Sequence[ast.expr], names: Sequence[str], make_parts: Any) -> 
 
     Args:
         names: the variables and attributes that can be read.
-        make_parts: gives expressions of a right backward; called where plainer edits were in vain.
+        make_parts: gives expressions of a right backward; called if no plainer edit works.
     """
     texts = {place: ast.unparse(place) for place in places}
     holes = {place: {"name": names, **holes_of(place, texts[place], names)} for place in places}

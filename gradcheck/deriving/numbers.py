@@ -72,7 +72,7 @@ def plain_number(value: Any) -> Any:
 
 
 def source_of(value: Any) -> NumberSource | None:
-    """The source of a number, if it has one."""
+    """The source of a number; None if it has none."""
     return value.source if isinstance(value, (SourcedInt, SourcedFloat)) else None
 
 

@@ -178,7 +178,7 @@ class Printer:
         return "g" if node.flows else STEMS.get(node.operation, "t")
 
     def unused(self, stem: str) -> str:
-        """A name that nothing else has."""
+        """An unused name."""
         name, number = stem, 1
         while name in self.taken:
             number += 1

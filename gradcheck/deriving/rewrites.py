@@ -172,7 +172,8 @@ def span_of(shape: Sequence[int], index: Any) -> Any:
 
 
 def fills_whole(first: Sequence[Any], second: Sequence[Any]) -> bool:
-    """Whether two parts that are put into zeros fill them, next to each other along one axis."""
+    """Whether two parts that are written into zeros lie next to each other along one axis and fill
+    it."""
     spans = [span_of(list(map(int, shape)), index) for _, shape, index in (first, second)]
     if None in spans:
         return False

@@ -59,7 +59,7 @@ _MODES: dict[str, CompileMode] = {
 
 
 class EveryName:
-    """The names in code that cannot be seen: any may be among them."""
+    """The names in code that cannot be read: every name may occur in it."""
 
     def __contains__(self, name: object) -> bool:
         return True
@@ -73,7 +73,7 @@ class CodeRules:
 
     # ----------------------------------------------------------------------- syntax
     def find_mistakes(self, source: str | None, what: str) -> Iterator[Violation]:
-        """Yield why `source`, which is `what`, cannot be compiled."""
+        """Yield why `source`, described by `what`, cannot be compiled."""
         compiled = self._compile(source, what)
         if isinstance(compiled, Violation):
             yield compiled
@@ -209,7 +209,7 @@ def _compile_anew(source: str, what: str) -> PythonCode | Violation:
 
 
 def _pattern_mistake(pattern: str, what: str) -> Violation | None:
-    """Return why `pattern`, which is `what`, cannot be compiled, or would take long to compile.
+    """Return why `pattern`, described by `what`, cannot be compiled or would take long to compile.
 
     It is searched for while a case runs, within its time limit.
     """

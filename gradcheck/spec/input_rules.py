@@ -78,7 +78,7 @@ def _find_size_mistakes(
 
 # --------------------------------------------------------------------------- how elements are drawn
 def _find_limit_mistakes(name: str, scenario: Scenario) -> Iterator[Violation]:
-    """Yield ways to draw elements that a dtype does not allow, and limits of no use."""
+    """Yield ways to draw elements that a dtype does not allow, and limits without effect."""
     input, init = scenario.inputs[name], scenario.inputs[name].drawn
     dtypes = scenario.dtypes_of(input)
     whole = [dtype for dtype in dtypes if dtype in INTEGER_RANGE]

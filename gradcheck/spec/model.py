@@ -667,8 +667,8 @@ class Expect(Format):
         return [key for key, asked in is_asked.items() if asked]
 
     def complete(self, usual: Verdict) -> Expect:
-        """Return it with its expectation of the gradient: `usual`, unless other keys determine
-        it."""
+        """Return it with its expectation of the gradient, which is `usual` unless other keys
+        determine it."""
         if self.written_gradient is not None:
             return self
         if self.raises is not None:
@@ -707,7 +707,7 @@ class Xfail(Format):
 
     reason: Reason = Field(description=REASON)
     strict: bool = Field(
-        default=True, description="Whether a case that passes all the same fails the run."
+        default=True, description="Whether the run fails if the case passes after all."
     )
 
 
@@ -737,12 +737,10 @@ class Observed(Expect):
         description="The signals of which one kills the process, such as [SIGSEGV]; which, may be "
         "chance.",
     )
-    hang: Annotated[bool, Field(description="It does not come to an end within the timeout.")] = (
-        False
-    )
+    hang: Annotated[bool, Field(description="It does not end within the timeout.")] = False
 
     def find_mistakes(self, rules: RuleBook) -> Iterator[Violation]:
-        """Yield observations that say nothing, or cannot be made together."""
+        """Yield observations that are empty or contradict each other."""
         yield from super().find_mistakes(rules)
         if not self.written:
             yield Violation((), "observed must not be empty", "write what is seen")
@@ -1227,7 +1225,7 @@ class Scenario(_Keys):
         return self.line
 
     def world_at(self, parameters: Mapping[str, Any]) -> World | None:
-        """The world that the layer runs in at a point of the matrix; None for none."""
+        """The world that the layer runs in at a point of the matrix; None if there is none."""
         world: World | None = parameters.get("world", self.world)
         return world
 
@@ -1251,7 +1249,7 @@ class Scenario(_Keys):
         return tuple(output.ranks for output in self.outputs) if self.outputs else ("split",)
 
     def entries_of(self, backend: str) -> tuple[BackendExpectation, ...]:
-        """All that is different on the versions of `backend`."""
+        """All entries about the versions of `backend`."""
         return self.backends.get(backend, ())  # type: ignore[call-overload, no-any-return]
 
     def expectations(self) -> Iterator[tuple[DataPath, Expect]]:

@@ -135,7 +135,7 @@ def _extend(
 ) -> Map | None:
     """Return a scenario with the keys of those it extends; None if it cannot, which is reported.
 
-    `chain` has the scenarios that extend it, one the next.
+    `chain` lists the scenarios that extend it, each extending the next.
     """
     target = item.get("extends")
     if not isinstance(target, str):
