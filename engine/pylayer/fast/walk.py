@@ -15,8 +15,7 @@ from pylayer.tape.versions import changes
 from pylayer.tensor.array import Array, as_array, duplicate, gradient_in_order, in_order
 
 Owned = list[Any]
-"""A cotangent in a list of its own: a caller that takes it out with `pop` may then hold the only
-reference."""
+"""A cotangent in a list: a caller that takes it out with `pop` may then hold the only reference."""
 
 
 def spelled_out(
@@ -107,4 +106,4 @@ def holders(held: Owned) -> int:
 ALONE = holders([object()])
 
 backward_walk = spelled_out if ON else graph.walk_to_leaves
-"""The one to take in a backward."""
+"""The walk that a backward uses."""

@@ -238,9 +238,8 @@ class Layer(Members):
         """Copy values in by dotted name, or by the names of parameters; a warning for each that is
         missing.
 
-        Returns:
-            The names that were missing from `state_dict`, or there with another shape; and those
-            that were in it without being asked for.
+        Returns: The names that were missing from `state_dict` or had another shape; and the
+            unexpected names in it.
 
         Raises:
             AssertionError: a value is of another dtype.

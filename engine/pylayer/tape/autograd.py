@@ -118,7 +118,7 @@ def run_backward(
 def roots_of(
     outputs: Sequence[Tensor], cotangents: Sequence[Tensor | None], create_graph: bool
 ) -> list[tuple[Target, Cotangent]]:
-    """The start of a walk: the outputs that gradients flow through, with their cotangents."""
+    """The start of a walk: the outputs through which gradients flow, with their cotangents."""
     roots = []
     for output, given in zip(outputs, cotangents, strict=True):
         if not output._stop_gradient:

@@ -1,7 +1,7 @@
 """In-place changes: which memory was changed, how often, and when.
 
 A version belongs to memory, not to a tensor: views and detached tensors share it. Only memory that
-was changed in place has an entry, so a program without in-place changes pays one truth test per
+was changed in place has an entry, so a program without in-place changes costs one truth test per
 node.
 """
 
@@ -42,7 +42,7 @@ def mark_changed(array: Array, times: int = 1, moment: int | None = None) -> Non
     """Record that the memory of `array` was changed in place, at a `moment` of the `clock` or just
     now.
 
-    A change that counts no `times` is one that Paddle's operations do not see.
+    A change with `times` 0 is one that Paddle's operations do not register.
     """
     buffer = owner(array)
     key = id(buffer)
