@@ -457,7 +457,7 @@ def version_of(name: str) -> str:
 
 @functools.cache
 def installed_version(*distributions: str) -> str:
-    """The version of the first of some distributions that is installed; empty if none is."""
+    """The version of the first installed distribution of several; empty if none is installed."""
     # Imported here, as it takes as long as everything else that this module loads.
     from importlib.metadata import PackageNotFoundError, version
 
@@ -511,6 +511,6 @@ def package_of(value: Any) -> str:
 
 
 def folders_of(packages: Iterable[str]) -> list[str]:
-    """The folders of those of some packages that are installed. Nothing is imported."""
+    """The folders of those packages that are installed. Nothing is imported."""
     specs = [find_spec(package) for package in sorted(packages)]
     return [folder for spec in specs if spec for folder in spec.submodule_search_locations or ()]

@@ -290,9 +290,9 @@ class JaxBackend(Backend):
         """The function of the arguments and cotangents that gives gradients, and then the outputs
         as the user's fwd gives them.
 
-        JAX's vjp of y = a x is a g; conj(a) g is what the checker compares. Where some of the
-        outputs take no part, it is computed on the engine if it can: another program to compile,
-        for one run of a backward that both computed alike.
+        JAX's vjp of y = a x is a g; conj(a) g is what the checker compares. If some outputs are not
+        used, it is computed on the engine if possible, which saves compiling another program for a
+        single run that gave equal results before.
         """
 
         def compute(values: Sequence[Any]) -> list[Any]:

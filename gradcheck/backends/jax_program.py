@@ -2,8 +2,8 @@
 
 Calls of `jit`, `custom_vjp` and the like are inlined, so that a function is computed as its primal
 is written, whatever its backward. Every equation is played by its row of
-`gradcheck.backends.jax_primitives`, and so is seen by whatever watch of the engine is in force: it
-is recorded, or perturbed. One without a row is computed by JAX, with JAX's derivative.
+`gradcheck.backends.jax_primitives`, so the engine's current observer records or perturbs it. One
+without a row is computed by JAX, with JAX's derivative.
 """
 
 from __future__ import annotations
@@ -449,7 +449,7 @@ def while_loop(equation: Equation, operands: list[EngineValue]) -> list[EngineVa
 
 
 def scan(equation: Equation, operands: list[EngineValue]) -> list[EngineValue]:
-    """A loop over the first axis of some operands, step by step."""
+    """A loop over the first axis of the operands, step by step."""
     params, (body,) = equation.eqn.params, equation.parts
     first, second = params["num_consts"], params["num_consts"] + params["num_carry"]
     constants, state, sequences = operands[:first], operands[first:second], operands[second:]

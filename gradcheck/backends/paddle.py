@@ -48,9 +48,9 @@ class PaddleBackend(PaddleApi):
     ) -> list[Tensor | None]:
         """Take gradients by ``backward``, from the leaves; by ``paddle.grad`` if a graph is wanted.
 
-        Before 3.3 Paddle dies of a segmentation fault in a ``paddle.grad`` of some of a PyLayer's
-        outputs, and in all releases in one within another, which is what a backward that calls
-        ``paddle.grad`` comes to.
+        Before 3.3, Paddle crashes (segmentation fault) in a ``paddle.grad`` of only some of a
+        PyLayer's outputs. All releases crash in a nested ``paddle.grad``, as in a backward that
+        calls it.
 
         Raises:
             NotImplementedError: there is such a call, and the graph of the gradients is wanted.

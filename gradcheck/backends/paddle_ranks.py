@@ -53,7 +53,7 @@ class RankOfProcess(Rank):
         """The last error of a call."""
 
     def meant(self, error: BaseException) -> BaseException:
-        """An error, or that of a call of which Paddle has kept only the text, as it does of
+        """An error, or the error of a call of which Paddle has kept only the text, as for
         everything that a backward raises."""
         return self.failed if self.failed is not None and str(self.failed) in str(error) else error
 
@@ -83,8 +83,8 @@ class RankOfProcess(Rank):
         call.results, call.error, call.done = results, error, True
 
     def asked(self) -> tuple[str, tuple[Any, ...]]:
-        """The next method to run, with its arguments; answers that nobody has waited for come
-        before."""
+        """The next method to run, with its arguments; answers that were not waited for are read
+        first."""
         while (message := self.line.recv())[0] == "answer":
             self.hear(message)
         return message[1], message[2]

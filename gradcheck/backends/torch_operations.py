@@ -1,9 +1,9 @@
 """The operations of torch as they run: perturbed, with casts left out, or played on the engine.
 
-A dispatch mode below autograd sees every aten operation of this thread, in forward and backward,
-under `no_grad` and inside of custom Functions alike. It is active while the user's code runs, if
-there is an observer of the engine or casts are left out; plain runs do without. Results are changed
-in place, through the memory that NumPy shares with torch. While a call is recorded, *shadows* (see
+A dispatch mode below autograd sees every aten operation of this thread: in forward and backward,
+under `no_grad`, and inside custom Functions. It is active while the user's code runs, if there is
+an observer of the engine or casts are left out; plain runs do without. Results are changed in
+place, through the memory that NumPy shares with torch. While a call is recorded, *shadows* (see
 `gradcheck.backends.played`) represent all tensors that depend on the inputs, also where several
 tensors share memory and code writes into it.
 

@@ -145,7 +145,7 @@ class Translation:
         return self.known[id(value)]
 
     def made(self, value: Any) -> Any:
-        """The counterpart of a value that `of` has not seen yet."""
+        """The counterpart of a value that `of` has not seen before."""
         if isinstance(value, self.original.paddle.Tensor):
             array, is_stopped = self.original.array(value), value.stop_gradient
             return self.other.tensor(array, None, stop_gradient=is_stopped)

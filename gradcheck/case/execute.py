@@ -201,7 +201,7 @@ class Run:
 
     # ----------------------------------------------------------------- the documented run
     def run_script(self, script: str) -> list[Finding]:
-        """Run the program, then look at the values it leaves."""
+        """Run the program, then inspect the values that it leaves."""
         scenario, paddle = self.scenario, self.backend.paddle
         with self.expected_exception() as found, self.backend.observing(self.calls):
             if isinstance(scenario.layer, str):

@@ -65,13 +65,13 @@ class ForeignFrameworkError(TypeError):
 
 
 def framework_of(value: Any) -> Framework | None:
-    """The framework that a class, a function or an object is of; None if it is not one of the
+    """The framework that a class, a function or an object belongs to; None if it is not in the
     table."""
     return next(filter(None, map(framework_of_module, modules_of(value))), None)
 
 
 def framework_of_module(module: str) -> Framework | None:
-    """The framework that a module is of."""
+    """The framework that a module belongs to."""
     for framework in FRAMEWORKS:
         if f"{module}.".startswith(framework.modules):
             return framework
@@ -79,7 +79,7 @@ def framework_of_module(module: str) -> Framework | None:
 
 
 def foreign_framework(value: Any, packages: Sequence[str] = ()) -> Framework | None:
-    """The framework that a value is of, unless it is that of some packages."""
+    """The framework that a value belongs to; None if it is that of the given packages."""
     framework = framework_of(value)
     if framework is None or f"{next(iter(packages), '')}." in framework.modules:
         return None

@@ -193,9 +193,9 @@ class ScenarioLayer(TensorFunction):
             raise NoLayerError(f"call: {name} is applied, not called: write {name}.apply(…)")
 
     def names_from_module(self, call: str, module: ModuleType, known: set[str]) -> dict[str, Any]:
-        """Return what a call reads of a module, by name; `known` are the names from elsewhere.
+        """Return what a call reads from a module, by name; `known` are the names from elsewhere.
 
-        Raises NoLayerError: there is no such name anywhere.
+        Raises NoLayerError: there is no such name.
         """
         found = {}
         for name in sorted(names_in(self.compile_call(call)).variables - known):

@@ -185,7 +185,7 @@ inside_a_layer: ContextVar[bool] = ContextVar("inside_a_layer", default=False)
 
 
 def definer(layer: type, method: str) -> type | None:
-    """The class that a layer has a method from; None if it has none of that name."""
+    """The class from which a layer has a method; None if it has no method of that name."""
     for cls in layer.__mro__:
         if method in vars(cls):
             return cls

@@ -109,7 +109,8 @@ class LayerSignature(NamedTuple):
         return ""
 
     def call_to_complete(self, inputs: Collection[str], keywords: Mapping[str, Any]) -> str:
-        """Return its call with all arguments, and a note on what it needs besides what is given."""
+        """Return its call with all arguments, and a note on the arguments that are still
+        missing."""
         missing = self.missing(inputs, keywords)
         arguments = [*self.arguments_of(inputs), *(f"{name}=…" for name in missing)]
         others = {**keywords}

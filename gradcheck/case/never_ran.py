@@ -206,7 +206,7 @@ class Subject:
         return self.follow_value(value)
 
     def follow_value(self, value: Any) -> Iterable[Any]:
-        """Note a value that code names if it is a layer or has such; return what it reads."""
+        """Note a value that code names, if it is a layer or holds layers; return what it reads."""
         layer = self.layer_of(value)
         if layer is not None:
             self.read.add(self.add(layer))

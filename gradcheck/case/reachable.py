@@ -39,8 +39,8 @@ PARTS_OF_WRAPPERS: dict[type, tuple[str, ...]] = {
 
 # ------------------------------ whose an object is
 def modules_of(value: Any) -> Iterator[str]:
-    """The modules that define what a value is: those of its classes, of its code, of what it is
-    bound to."""
+    """The modules that define a value: those of its classes, of its code, and of the object that it
+    is bound to."""
     if isinstance(value, functools.partial):
         yield from modules_of(value.func)
     elif isinstance(value, FunctionType):
@@ -55,7 +55,7 @@ def modules_of(value: Any) -> Iterator[str]:
 
 
 def frameworks_of(values: Iterable[Any]) -> set[str]:
-    """The packages of frameworks that some objects are of, modules included."""
+    """The framework packages that objects, modules included, belong to."""
     found = set[str]()
     for value in values:
         modules = [value.__name__] if isinstance(value, ModuleType) else modules_of(value)
@@ -145,7 +145,8 @@ def read_of_modules(function: FunctionType) -> Iterator[tuple[str, str, Any]]:
 
 # ------------------------------ objects
 def traverse(start: Iterable[Any], follow: Callable[[Any], Iterable[Any]]) -> list[Any]:
-    """Objects, and all that `follow` gives of them, each once, each before what it leads to."""
+    """Objects and everything that `follow` yields from them, each once and before what it leads
+    to."""
     seen, waiting = dict[Any, Any](), [*start][::-1]
     while waiting:
         value = waiting.pop()

@@ -86,7 +86,7 @@ def left_by(
     """Names of a program and the Tensors and arrays they hold, as ``y``, ``x.grad``, ``outs[1]``.
 
     `before` are the names that the program was given; their unchanged values do not count, nor do
-    names with an underscore in front. Lists and tuples are looked into once.
+    names with an underscore in front. Lists and tuples are searched one level deep.
     """
     tensor_type, variable_type = backend.paddle.Tensor, backend.paddle.static.Variable
     for name, value in namespace.items():
@@ -106,7 +106,7 @@ def left_by(
 
 
 def has_drawn(paddle: Any, seed: int) -> bool:
-    """Whether the generator is no longer as `seed` made it: its numbers differ by backend."""
+    """Whether the generator was used since `seed` was set: its numbers differ between backends."""
     now = paddle.rand([SAMPLE]).numpy()
     paddle.seed(seed)
     return bool((now != paddle.rand([SAMPLE]).numpy()).any())

@@ -172,7 +172,7 @@ class OnRank:
         return [list(map(self.backend.array, self.outputs)), claimed]
 
     def backward(self, cotangents: Cotangents) -> list[Any]:
-        """The gradients of the inputs, None for none; then the mistakes in waiting."""
+        """The gradients of the inputs, None where there is none; then the mistakes in waiting."""
         backend = self.backend
         starts = starts_for(backend, list(map(backend.array, self.outputs)), cotangents)
         needed = [not t.stop_gradient for t in self.leaves]

@@ -438,7 +438,7 @@ def simple_slips(edge: Edge) -> Iterator[Candidate]:
 
 
 def reductions(edge: Edge) -> Iterator[Candidate]:
-    """The cotangent handed to all elements, or along another axis."""
+    """The cotangent passed to all elements, or along another axis."""
     if edge.g.size >= edge.x.size:
         return
     formulas = (("{own}", np.positive), ("the sign of {own}", np.sign), ("exp({own})", np.exp))
@@ -647,8 +647,8 @@ def at_axis(merge: Callable[[Array, int], Array], axis: int, values: Array) -> A
 
 
 def merges(values: Array) -> Iterator[tuple[str, Callable[[Array], Array]]]:
-    """Changes of the places of some values, in words; none of values such as those of a mask, of
-    which many are equal."""
+    """Permutations of values, in words; none for values with many equal ones, such as those of a
+    mask."""
     if 2 * np.unique(values).size < values.size:
         return
     for (words, merge), axis in itertools.product(MERGES, range(values.ndim)):
@@ -761,7 +761,7 @@ def written_once(edge: Edge) -> Array:
 
 
 def handed_to(extreme: Callable[..., Any], edge: Edge) -> Array:
-    """The cotangent of a minimum or maximum handed to the elements that are another extreme."""
+    """The cotangent of a minimum or maximum passed to the elements of another extreme."""
     out = extreme(edge.x, axes_of(edge.step.operands.get("axis")))
     return edge.ruled(out=np.reshape(out, edge.y.shape))
 

@@ -44,7 +44,7 @@ COTANGENTS = 2
 """Random ones that a formula has to hold for: with one, any number can be explained."""
 
 FIRST = (..., slice(1000))
-"""The elements of the last axis for which a formula has to hold before all are looked at."""
+"""The elements of the last axis for which a formula must hold before all are compared."""
 
 Claims = Sequence[tuple[Array, Sequence[Array]]]
 """Cotangents, and the gradients of the moved inputs that backward gives for each."""
@@ -326,8 +326,8 @@ def operands(s: Evidence) -> Iterator[Formula]:
 
 
 def functions(s: Evidence) -> Iterator[tuple[str, Callable[[Array], Array], Array]]:
-    """Simple functions of input, output and other inputs, elementwise, with what they are of, which
-    has the input's shape."""
+    """Simple elementwise functions of input, output and other inputs, with their arguments, which
+    have the input's shape."""
     for name, v in ({s.name: s.x} | s.outputs | s.inputs).items():
         if v.shape == s.x.shape and "c" not in (v.dtype.kind, s.x.dtype.kind):
             for text, formula in FORMULAS.items():

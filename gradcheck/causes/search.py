@@ -83,7 +83,7 @@ Backward = Callable[[Array], list[Array]]
 
 @dataclass(frozen=True, eq=False)
 class Mistake:
-    """A candidate handed on at an edge, or at several, and its projections along the directions."""
+    """A candidate passed on at one or several edges, and its projections along the directions."""
 
     edge: Edge
     candidate: Candidate
@@ -215,7 +215,7 @@ class Claimed:
             self.bound = rounding + EXACT_TO * largest_right or SMALLEST["float64"]
         off = abs(error - np.vdot(right, error) / np.vdot(right, right) * right)
         self.scaled = self.wrong and bool((off <= SCREEN * largest).all())
-        """Whether it is wrong by one and the same factor as a whole."""
+        """Whether it is wrong by the same factor everywhere."""
         # One number per draw, such as one that is broadcast on the way, fits any factor.
         one_number = are_parallel(error) and not are_parallel(right)
         self.several = not one_number and int((abs(error[0]) > self.bound).sum()) > 1
@@ -389,7 +389,7 @@ class CauseSearch:
         return [(a - b) / (2 * step) for a, b in zip(*sides, strict=True)]
 
     def recorded(self, inputs: Sequence[Array], hold: Change) -> Recording | None:
-        """The call at other inputs, dead values held; None where it gives no call."""
+        """The call at other inputs, with dead values fixed; None if there is no such call."""
         recording = self.graph.recording
         return (
             recording.replayed(inputs, hold)

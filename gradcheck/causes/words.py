@@ -81,7 +81,7 @@ class Words:
                 self.composite.update(members)
 
     def diagnoses(self, cause: Cause, alike: Sequence[Cause]) -> Iterator[Diagnosis]:
-        """A cause as reports print it; of a pair, both. `alike` are causes that say the same."""
+        """A cause as reports print it; for a pair, both. `alike` are causes that say the same."""
         for k, (mistake, factor) in enumerate(cause.mistakes):
             step = mistake.edge.step
             place = source_place(step.spot)

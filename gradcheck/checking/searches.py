@@ -25,9 +25,9 @@ STEPS = (-5, -4, -3)
 """The exponents of the steps at which the outputs have to change in proportion. Of a staircase
 whose steps are wider than 2^-11 of the inputs' scale they see the single steps."""
 IN_PROPORTION = 1 / 4
-"""The largest allowed difference between the slopes over two steps: a step of the staircase at
-either end, of 2^-11 beside 2^-9. A single jump, or one on both sides, makes the slope over the next
-step 4 times less."""
+"""The largest allowed difference between the slopes over two steps: one step of the staircase at
+either end: 2^-11 compared with 2^-9. A single jump, or one on both sides, makes the slope over the
+next step 4 times less."""
 SLOPES = 8
 """The tape's slopes that are taken between the ends of the smallest step. Over so small a part a
 smooth function's slope is straight to 2^-20, and its mean is met; of a function with kinks it is

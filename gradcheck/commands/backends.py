@@ -144,8 +144,8 @@ def chosen_backends(
     are completed by the usual backends of the frameworks in `specs` that they do not run.
 
     Raises:
-        UserError: there is no such backend, one that only the settings name is `required` and
-            cannot be used, or another cannot be used; or nothing that is selected can run on them.
+        UserError: there is no such backend; one that the user chose, or that is `required`, cannot
+            be used; or nothing that is selected can run on them.
     """
     config = config or Config.model_construct()
     in_cases = [name.partition("@")[2] for name in ids if "@" in name]

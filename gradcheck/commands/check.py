@@ -174,7 +174,7 @@ FRAMEWORK_NAMES = re.compile(r"\b(torch|jax)\b")
 
 
 def framework_of_layer(reference: str, named: LayerWords, backends: Sequence[str]) -> str:
-    """Return the framework of the first of some backends, otherwise of a layer.
+    """Return the framework of the first backend if any is given, otherwise that of a layer.
 
     The layer is imported for that unless its module is a file of the project whose text names no
     framework but Paddle.

@@ -26,8 +26,8 @@ MOST_REPORT_BYTES = 250_000_000
 def compare(before: str, after: str) -> None:
     """Show the cases that differ between two JSON reports: in their status, or in what is wrong.
 
-    Exits with 1 if B has a failure that A has not. Compared are the wrong gradients and the broken
-    contracts, not the wording of causes.
+    Exits with 1 if B has a failure that A does not have. Compared are the wrong gradients and the
+    broken contracts, not the wording of causes.
     """
     first, second = results_in(before), results_in(after)
     names = dict.fromkeys([*first, *second])

@@ -92,7 +92,7 @@ def meant_option(error: click.NoSuchOption) -> str:
 
 
 LEAST_ALIKE = 0.8
-"""How alike two options are, as difflib measures it, if one may be a misspelling of the other."""
+"""The similarity, by difflib's measure, from which one option may be a misspelling of another."""
 
 
 # ------------------------------------------------------------------------- what the system refuses

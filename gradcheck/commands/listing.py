@@ -45,8 +45,8 @@ def list_all(
     """List scenarios: id, title, tags, and where each is; or rules, codes or backends.
 
     Without a PATH, the scenarios of the project: of the files that [tool.gradcheck] names,
-    otherwise of all *.grad.yaml files below its root. An ID that the project has not may be one of
-    gradcheck's own. `list rules` has the rules of the documents with the number of bundled
+    otherwise of all *.grad.yaml files below its root. An ID that the project does not have may be
+    one of gradcheck's own. `list rules` has the rules of the documents with the number of bundled
     scenarios that assert each; with --uncovered the exit status is 1 if there is anything to print.
     """
     subject, *rest = names or ("",)

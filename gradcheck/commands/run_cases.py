@@ -277,7 +277,7 @@ def write_reports(
     began: Beginning,
     again: str,
 ) -> None:
-    """Write reports, by format and path; on GitHub Actions also into its log.
+    """Write reports, by format and path; on GitHub Actions, also write annotations into its log.
 
     `again` are the options that repeat one of the cases under the same conditions. Raises
     SystemExit: one could not be written.

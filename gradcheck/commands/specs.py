@@ -70,7 +70,7 @@ def read_specs(
     """Return the spec files that `names` mean, and the ids among them.
 
     Without paths among the names, those of the project are read, or with `bundled` those of
-    gradcheck; ids that the project has not are looked for among gradcheck's own.
+    gradcheck; ids that the project does not have are searched for among gradcheck's own.
 
     Raises:
         UserError: no file is found, or a name cannot be resolved; ConfigError: the project's

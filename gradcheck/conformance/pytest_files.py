@@ -135,7 +135,7 @@ def static_lines(case: Case) -> Iterator[str]:
 
 
 def code_lines(source: str) -> list[str]:
-    """Return the lines of a scenario's code but for imports that the file has at its top."""
+    """Return the lines of a scenario's code without the imports that the file has at its top."""
     lines = [line for line in source.split("\n") if line.rstrip() not in _KNOWN_IMPORTS]
     return "\n".join(lines).strip("\n").split("\n")
 

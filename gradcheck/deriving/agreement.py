@@ -131,7 +131,7 @@ def values_in(returned: Any) -> Sequence[Any]:
 
 def wrong_entries(value: Any, wanted: Any) -> Array:
     """Whether each entry of a gradient is wrong: one answer for all if it has another shape or kind
-    than it should. A gradient that is not wanted may be anything that is of a valid kind."""
+    than it should. A gradient that is not needed may be any value of a valid kind."""
     if wanted is None:
         return np.array(not (value is None or is_array(value)))
     if not isinstance(value, (Tensor, np.ndarray, np.floating)):

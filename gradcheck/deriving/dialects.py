@@ -139,8 +139,8 @@ class Dialect:
     """The expression by which backward reads the Tensors that forward saved."""
 
     def function(self, name: str) -> tuple[str, list[inspect.Parameter]]:
-        """The text of the library's function of some name, and its parameters; none of them where
-        they are not known.
+        """The text of a library function with its parameters, or without them if they are not
+        known.
 
         Raises:
             NotDerived: there is none.
@@ -212,8 +212,8 @@ def sides(pads: Sequence[Any]) -> list[int]:
 
 
 def new_axes(x: Traced, shape: Sequence[Any]) -> Any:
-    """The axes of size 1 that a shape has and a value has not: one, or a list; an empty list if
-    they differ otherwise."""
+    """The axes of size 1 that a shape has and a value lacks: one, or a list; an empty list if they
+    differ in another way."""
     left, axes = list(traced_shape(x)), []
     for axis, size in enumerate(shape):
         if size == 1 and source_of(size) is None and left[:1] != [1]:

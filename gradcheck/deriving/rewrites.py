@@ -137,13 +137,13 @@ def holds_sum(x: Traced, count: Any) -> bool:
 
 
 def is_kept(x: Traced, axis: Any, shape: Sequence[Any]) -> bool:
-    """Whether a shape is that of a value without the axes that are summed over."""
+    """Whether a shape is a value's shape without the axes that are summed over."""
     summed = listed_axes(axis, x.ndim)
     return [n for k, n in enumerate(traced_shape(x)) if k not in summed] == list(shape)
 
 
 def is_led_by_ones(shape: Sequence[Any], x: Traced) -> bool:
-    """Whether a shape is that of a value behind axes of size 1."""
+    """Whether a shape is a value's shape with leading axes of size 1."""
     extra = len(shape) - x.ndim
     return extra > 0 and tuple(shape) == (1,) * extra + traced_shape(x)
 

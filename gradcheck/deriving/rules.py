@@ -100,7 +100,7 @@ def is_of_kind(name: str, value: Any) -> bool:
 
 
 def is_same(value: Any, other: Any) -> bool:
-    """Whether two values are one value of the trace, or one object."""
+    """Whether two values are the same value of the trace, or the same object."""
     if isinstance(value, Traced) and isinstance(other, Traced):
         return value.traced is other.traced
     return value is other

@@ -110,7 +110,7 @@ def written_twice(
 
 
 def unpacked(names: Sequence[str], how: str) -> str:
-    """The statement that sets some variables; empty for none."""
+    """The statement that sets some variables; empty if there are none."""
     return f"{', '.join(names)} = {', '.join(map(how.format, names))}" if names else ""
 
 
@@ -194,7 +194,7 @@ def guard(name: str, value: Any) -> str:
 
 
 def is_original(name: str, trace: Trace) -> bool:
-    """Whether a name is of the value that an argument had before forward changed it."""
+    """Whether a name refers to the value that an argument had before forward changed it."""
     is_argument = name.removesuffix("_in") in trace.arguments
     return name.endswith("_in") and name not in trace.locals and is_argument
 

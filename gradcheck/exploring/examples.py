@@ -124,7 +124,7 @@ def is_free(spec: Input) -> bool:
 
 
 def has_kind(spec: Input) -> bool:
-    """Whether the values of an input are of a kind that is drawn."""
+    """Whether the values of an input belong to a kind that is drawn."""
     return is_free(spec) and is_floating(spec) and spec.range is None and spec.below is None
 
 

@@ -1,8 +1,8 @@
 """The record of the last run, ``.gradcheck/last.jsonl``: a line per result, written at once.
 
 A line is written with one call to the system, so that it is whole whatever happens to this process
-afterwards. A new run begins a new file and puts it in the place of the old one, so that two runs
-side by side do not mix their lines.
+afterwards. A new run begins a new file that replaces the old one, so that concurrent runs do not
+mix their lines.
 """
 
 from __future__ import annotations

@@ -108,7 +108,7 @@ class Server:
     def watch(self, deadline: float, memory: int, output: IO[bytes]) -> tuple[int, Stopped]:
         """Wait until a case has ended, and stop it if it takes too much time or memory.
 
-        Returns its exit status, and what it took too much of.
+        Returns its exit status, and the limit that it exceeded.
         """
         stopped: Stopped = ""
         while True:

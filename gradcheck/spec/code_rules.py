@@ -29,8 +29,8 @@ MAX_CHARACTERS = 20_000
 times scopes: 35 ms here).
 """
 MISSPELT = 0.85
-"""How alike two names are, as difflib tells, of which one is the other misspelt: a letter or two in
-ten differ.
+"""The similarity, by difflib's measure, from which one name may be a misspelling of another: one or
+two letters in ten differ.
 """
 
 GIVEN = frozenset({"np", "out"}.union(*NAMES_OF_FRAMEWORKS.values()))
@@ -90,7 +90,7 @@ class CodeRules:
         return tree if isinstance(tree, ast.Module) else ast.Module([], [])
 
     def _compile(self, source: str | None, what: str) -> PythonCode | Violation | None:
-        """Return the code, or its mistake; None for none."""
+        """Return the code or its mistake; None if there is no code."""
         if source is None:
             return None
         key = (source, _MODES[what])
@@ -219,7 +219,7 @@ def _pattern_mistake(pattern: str, what: str) -> Violation | None:
     try:
         re.compile(pattern)
     except (re.error, OverflowError, RecursionError) as error:
-        help = "put a backslash before (, ), [, ], ., *, +, ? where they stand for themselves"
+        help = "put a backslash before (, ), [, ], ., *, +, ? where they are literal"
         return Violation((), f"not a regular expression: {error}", help)
     return None
 

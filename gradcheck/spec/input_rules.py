@@ -122,7 +122,8 @@ def _find_wrong_limits(input: Input, path: DataPath, whole: Sequence[str]) -> It
 
 # --------------------------------------------------------------------------- shared memory
 def find_alias_mistakes(inputs: Mapping[str, Input], in_world: bool) -> Iterator[Violation]:
-    """Yield inputs that share the memory of none above, or share memory in a world."""
+    """Yield inputs that share the memory of an input that is not above them, or share memory in a
+    world."""
     above: list[str] = []
     for name, input in inputs.items():
         if not input.alias_of:

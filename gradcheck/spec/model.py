@@ -118,7 +118,7 @@ class Format(BaseModel):
     excluded: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     """Key → keys that make it useless."""
     needed: ClassVar[Mapping[str, str]] = {}
-    """Key → the key without which it is of no use."""
+    """Key → the key without which it has no effect."""
 
     @model_validator(mode="before")
     @classmethod
@@ -321,7 +321,7 @@ class Input(Format):
 
     @property
     def alias_of(self) -> str:
-        """The name of the input whose memory it shares; empty for none."""
+        """The name of the input whose memory it shares; empty if there is none."""
         return self.layout.aliased if isinstance(self.layout, Aliased) else ""
 
     @property
@@ -626,7 +626,7 @@ class Expect(Format):
         default=None, description="The finding that `gradient: differs` must have."
     )
     grads: dict[str, Elements | None] = Field(
-        default={}, description="Input → its documented gradient; null for none."
+        default={}, description="Input → its documented gradient; null if there is none."
     )
     cotangent: Elements | None = Field(
         default=None, description="Cotangent that belongs to grads; by default ones."
@@ -651,7 +651,7 @@ class Expect(Format):
 
     @property
     def written_gradient(self) -> str | None:
-        """The verdict that the file gives; None for none."""
+        """The verdict that the file gives; None if it gives none."""
         return self.gradient if "gradient" in self.written else None
 
     @property
@@ -1155,8 +1155,8 @@ class ScenarioCase(_Keys):
         default="",
         pattern=KEBAB,
         max_length=100,
-        description="Its name, put behind that of the scenario with a hyphen; the case without "
-        "one has the latter.",
+        description="Its name, appended to the scenario's with a hyphen; the case without a name "
+        "has the scenario's.",
     )
 
 
@@ -1253,8 +1253,8 @@ class Scenario(_Keys):
         return self.backends.get(backend, ())  # type: ignore[call-overload, no-any-return]
 
     def expectations(self) -> Iterator[tuple[DataPath, Expect]]:
-        """Yield what it expects and what it says of each backend, expectations and observations,
-        with their paths.
+        """Yield its expectations and, for each backend, its expectations and observations, with
+        their paths.
         """
         yield ("expect",), self.expect
         for backend, entries in self.backends.items():

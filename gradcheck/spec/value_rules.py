@@ -95,7 +95,7 @@ def _rows(value: Any, path: DataPath) -> Iterator[tuple[DataPath, Any]]:
 
 
 def find_unfit_numbers(values: Any, dtypes: Iterable[str]) -> Iterator[Violation]:
-    """Yield the first number that one of some dtypes cannot hold."""
+    """Yield the first number that one of the dtypes cannot hold."""
     for dtype in dtypes:
         for path, number in flatten(values):
             if help := _why_unfit(number, dtype):

@@ -65,7 +65,7 @@ def table_of(start: Path) -> tuple[Path, Mapping[str, Any]] | None:
     any.
 
     Raises:
-        ConfigError: the file is unreadable or not TOML, or what it has there is not a table.
+        ConfigError: the file is unreadable or not TOML, or ``[tool.gradcheck]`` is not a table.
     """
     file = nearest_file(Path(os.path.realpath(start)))
     if file is None:

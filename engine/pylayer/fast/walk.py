@@ -92,8 +92,8 @@ def spelled_out(
 
 
 def own(held: Owned) -> Array:
-    """The array held, which the caller may keep and change: itself if nothing else refers to it or
-    its memory, otherwise a copy."""
+    """The held array, which the caller may keep and change: the array itself if nothing else refers
+    to it or its memory, otherwise a copy."""
     return held[0] if held[0].base is None and holders(held) == ALONE else duplicate(held[0])
 
 

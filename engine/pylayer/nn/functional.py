@@ -140,9 +140,10 @@ def layer_norm(
     """Mean 0, variance 1 over the last axes, of shape `normalized_shape`; times `weight` plus
     `bias` (Ba et al., 2016).
 
-    Raises: ValueError: the last axes have another shape, or are all axes; weight or bias is not a
-        row, or has another dtype; or the epsilon is outside of 0 to 0.001, the range that Paddle
-        accepts.
+    Raises:
+        ValueError: the last axes have another shape, or are all axes; weight or bias is not a row,
+            or has another dtype; or the epsilon is outside of 0 to 0.001, the range that Paddle
+            accepts.
     """
     epsilon_fits = 0 <= epsilon <= 0.001
     text = f"layer_norm(): 'epsilon' should be between 0.0 and 0.001, but received {epsilon}"

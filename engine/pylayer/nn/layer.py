@@ -238,8 +238,9 @@ class Layer(Members):
         """Copy values in by dotted name, or by the names of parameters; a warning for each that is
         missing.
 
-        Returns: The names that were missing from `state_dict` or had another shape; and the
-            unexpected names in it.
+        Returns:
+            The names that were missing from `state_dict` or had another shape; and the unexpected
+            names in it.
 
         Raises:
             AssertionError: a value is of another dtype.

@@ -225,7 +225,7 @@ def gaussian_nll_loss(
     plus ½ log 2π.
 
     Raises:
-        ValueError: a variance is negative, or they have not the shape of the input, where the last
+        ValueError: a variance is negative, or their shape is not that of the input, where the last
             axis may be left out or have size 1.
     """
     column = [*input.shape[:-1], 1]

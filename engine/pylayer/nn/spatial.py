@@ -26,7 +26,8 @@ def check_space(name: str, x: Tensor, ndim: int, data_format: str) -> None:
     """Check that `x` has a batch, channels and `ndim` spatial axes, and that `data_format` is one
     of as many.
 
-    Raises: ValueError: `x` has other axes, or there is no such format.
+    Raises:
+        ValueError: `x` has other axes, or there is no such format.
     """
     check_format(data_format, FORMATS[ndim])
     require(x.ndim == ndim + 2, f"{name}(): the input of Op should be {ndim + 2}-D Tensor", x)

@@ -271,7 +271,7 @@ def diff(
 
 
 def _neighbours(x: Tensor, at: int) -> tuple[Tensor, Tensor]:
-    """All elements along an axis but the last, and all but the first."""
+    """All elements along an axis except the last, and all except the first."""
     return along(x, at, slice(None, -1)), along(x, at, slice(1, None))
 
 

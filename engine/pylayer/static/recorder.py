@@ -23,7 +23,8 @@ class ProgramRecorder:
     def operation(self, op: Any, arguments: Sequence[Any]) -> Any:
         """Record an operation of the table.
 
-        Raises: ValueError: the shapes do not fit, or a Variable is not available here.
+        Raises:
+            ValueError: the shapes do not fit, or a Variable is not available here.
             TypeError: the dtypes do not go together.
         """
         arguments = current(arguments)

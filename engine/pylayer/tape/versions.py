@@ -62,8 +62,8 @@ def version_of(array: Array) -> int:
 
 
 def changed_since(values: Iterable[Any], age: int, uncounted: bool = False) -> Array | None:
-    """The first array among `values`, also in lists and tuples, changed since a node of that age
-    saved them, if any.
+    """The first array among `values`, also in lists and tuples, that was changed since a node of
+    that age saved them; None if there is none.
 
     With `uncounted`, also by changes that do not raise the version.
     """

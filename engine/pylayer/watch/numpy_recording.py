@@ -163,8 +163,8 @@ class Code:
         return []
 
     def reaches(self, cls: type) -> bool:
-        """Whether a class is the user's, or one of the harness or the engine whose objects hold the
-        user's."""
+        """Whether a class is the user's, or a class of the harness or engine whose objects hold the
+        user's objects."""
         path = file_of(cls)
         return bool(cls.__flags__ & WRITTEN_IN_PYTHON) and (
             path.startswith(self.others) or self.is_users(cls)
