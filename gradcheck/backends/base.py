@@ -149,7 +149,7 @@ class Backend(Protocol):
 
     name: str
     records: bool = False
-    """Whether it can say what it computes, and compute it in another precision, and tells an
+    """Whether it can report its operations and repeat them in another precision, and notifies an
     observer of a layer before it looks up the layer's forward."""
     translates: bool = False
     """Whether its code is recorded by running it on the bundled engine; see `case.engine_twin`."""
@@ -222,8 +222,7 @@ class Backend(Protocol):
         return None
 
     def may_change(self, context: Any, returned: Tensors) -> Tensors:
-        """The Tensors that a forward may write into, of those that it returned; `context` is None
-        if it has none."""
+        """The returned Tensors that a forward may write into; `context` is None if it has none."""
 
     def refusal(self, error: BaseException) -> Refusal | None:
         """The refusal behind an error that says that backward returned no gradients; otherwise
@@ -234,7 +233,7 @@ class Backend(Protocol):
         ones."""
 
     def starts(self, outputs: Tensors, cotangents: list[Tensor | None]) -> Tensors:
-        """The cotangents of outputs, ones in place of those that are missing."""
+        """The cotangents of outputs, with ones for missing cotangents."""
         from numpy import ones_like  # slow to import, and commands read the table below
 
         def ones(out: Tensor) -> Tensor:
@@ -271,7 +270,7 @@ class Backend(Protocol):
         """
 
     def share(self, leaf: Tensor, other: Tensor) -> None:
-        """Let a leaf take the values of another Tensor, in that one's memory and dtype."""
+        """Let a leaf take the values, memory and dtype of another Tensor."""
 
     def reached(self, call: Callable[[], Any]) -> tuple[Any, Tensors]:
         """A call's result, and the leaves that need a gradient and that it computes with, if

@@ -59,8 +59,8 @@ PYTHON = "{}.{}".format(*sys.version_info)
 COMPLETE = "gradcheck-environment"
 """The file that an environment has once everything is installed."""
 LOOK = 30.0
-"""Seconds that an interpreter may take to list what is installed there: it reads file names, which
-took 0.1."""
+"""Seconds that an interpreter may take to list its installed packages: it only reads file names,
+which took 0.1 s."""
 
 _QUESTION = """
 import importlib.metadata as m, importlib.util as u, json, platform, sys

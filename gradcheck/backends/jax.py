@@ -452,7 +452,8 @@ class OnEngine:
         results, some of which are None."""
 
     def program(self, half: str, *given: Any) -> tuple[JaxProgram, Any]:
-        """The program of a half at arguments of these shapes, and the tree of its results."""
+        """The program of the forward or the vjp at arguments of these shapes, and the tree of its
+        results."""
         leaves, tree = jax.tree.flatten(given)
         key = half, tree, avals_of(leaves)
         if key not in self.programs:

@@ -117,8 +117,7 @@ class Translation:
         self.unfilled: list[tuple[FunctionType, FunctionType]] = []
 
     def whole(self, value: Any) -> Any:
-        """The counterpart of a value, with the functions that were made, and those that are made on
-        the way, filled.
+        """The counterpart of a value; all functions made for it are filled.
 
         Raises:
             NoTwin: there is none.

@@ -191,8 +191,8 @@ class Run:
     ) -> ScenarioLayer:
         """The scenario's layer on a backend.
 
-        An imported one is what `counterpart` makes of it; of a static one, if `eager`, the
-        functions are called on Tensors.
+        An imported layer is replaced by the result of `counterpart`; the functions of a static
+        layer are called on Tensors if `eager`.
         """
         kind = WorldLayer if self.in_world else ScenarioLayer
         if is_static(self.scenario.layer):
@@ -360,8 +360,8 @@ class Run:
 
     # ----------------------------------------------------------------- the gradient
     def check(self, layer: ScenarioLayer) -> GradientSummary:
-        """The gradient check; of second order too if the scenario has `order: 2` and the first is
-        right."""
+        """The gradient check; also of second order if the scenario has `order: 2` and the first
+        order is right."""
         case, wanted = self.case, self.expect.gradient
         declared: Expectation = wanted if wanted in ("straight-through", "zero") else "matches"
         if declared != "matches":  # claims about the inputs alone

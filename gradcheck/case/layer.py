@@ -153,7 +153,7 @@ class ScenarioLayer(TensorFunction):
         return f"{layer.name}({arguments})"
 
     import_module = staticmethod(module_of_reference)
-    """Gives the module of what a layer refers to."""
+    """Returns the module that a layer refers to."""
 
     def load_reference(self, layer: LayerRef, namespace: Namespace) -> str:
         """Import a layer, with the names of its module that the call uses; return its usual call.

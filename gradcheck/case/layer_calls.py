@@ -33,8 +33,8 @@ class LayerCalls:
     """The layers that evaluations applied, those whose backward ran, and how forwards were called.
 
     A layer is a class of the backend's layers, such as PyLayer, or a function with a backward: the
-    `backward_fn` of a ``static_pylayer``. Its key is the class that defines its backward, or that
-    one's name.
+    `backward_fn` of a ``static_pylayer``. Its key is the class that defines its backward, or the
+    name of that class.
 
     Args:
         backend: of the layers.
@@ -207,8 +207,8 @@ def any_needs_gradient(backend: Backend, arguments: list[Any]) -> bool:
 
 
 Wrap = Callable[[type, Callable[..., Any], int], Callable[..., Any]]
-"""Makes what replaces a method of a class, given both and the context's place among its arguments;
-that is one before the first of them where it takes no context."""
+"""Makes the replacement of a method of a class, given both and the position of the context among
+its arguments; a method without a context has the position before the first."""
 
 
 @contextmanager
@@ -217,7 +217,7 @@ def wrapped_methods(
 ) -> Iterator[Callable[[Any], None]]:
     """A block in which methods of the backend's layers have something around them.
 
-    Gives what wraps a layer and all that it inherits from.
+    Wraps a layer and all its base classes.
 
     Args:
         only_applied: wrap only those, as a process may have thousands of layers; for a backend that

@@ -101,7 +101,7 @@ class Subject:
         self.in_eval_mode: list[Any] = []
         """Modules in eval mode."""
         self.in_training: list[Any] = []
-        """The keys of the layers that other code than that of these modules names."""
+        """The keys of the layers that are named by code outside of these modules."""
         self.foreign: list[Any] = []
         """Layers of other frameworks."""
         self.checked: Any = None

@@ -55,7 +55,7 @@ class Program(NamedTuple):
 
 
 class StaticLayer(ScenarioLayer):
-    """The layer in static mode, its gradients those that ``paddle.static.gradients`` gives."""
+    """The layer in static mode, with the gradients of ``paddle.static.gradients``."""
 
     closes_over = False
     default_call = "paddle.static.nn.static_pylayer(forward_fn, [{inputs}], backward_fn)"
@@ -215,7 +215,7 @@ class EagerStaticLayer(ScenarioLayer):
 
 
 def present(values: Sequence[Any]) -> tuple[list[bool], list[Any]]:
-    """Whether each of some values is not None, and those that are not."""
+    """Which values are not None, and those values."""
     flags = [value is not None for value in values]
     return flags, [*compress(values, flags)]
 

@@ -175,7 +175,7 @@ class WorldCall:
 
     @contextmanager
     def own_errors(self) -> Iterator[None]:
-        """A block that raises the error of a backward of the world, of which Paddle keeps only a
+        """A block that raises the original error of a backward of the world; Paddle keeps only its
         text."""
         self.raised = None
         try:
@@ -258,7 +258,7 @@ class WorldCall:
         return map_present(lambda g: tensor(g, None, stop_gradient=True), wholes)
 
     def gradient(self, name: str, ranks: Cotangents) -> Array | None:
-        """The gradient of an input of the world, of those that the ranks give."""
+        """The gradient of an input of the world, from the gradients of the ranks."""
         known = next((g for g in ranks if g is not None), None)
         if known is None:
             return None

@@ -920,7 +920,7 @@ FAMILIES: Mapping[str, Sequence[Family]] = {
     **dict.fromkeys(("matmul", "bmm"), (products_of_matrices,)),
     **dict.fromkeys(("sum", "mean", "max", "min", "norm", "logsumexp"), (reductions,)),
 }
-"""The mistakes that belong to an operation, of which there are more or fewer."""
+"""The mistakes specific to an operation; their number varies."""
 
 OF_CALLS: Mapping[int, Sequence[Family]] = {
     Edge.INCOMING: (derivative_alone,),

@@ -75,8 +75,8 @@ class WrongEntries:
 def by_tape(prober: Prober, probe: Probe, listed: int, backward: Backward) -> list[Entry]:
     """Some entries of the elements that the tape rejected, at most `listed` of each input.
 
-    With few outputs they are in the order of these, otherwise those with most of the error.
-    `backward` may be a tape that gives the same.
+    With few outputs they come in the order of the outputs; otherwise those with the largest errors
+    are chosen. `backward` may be a tape that gives the same.
     """
     point, comparison = prober.point, probe.comparison
     assert comparison is not None

@@ -189,8 +189,8 @@ class Evidence:
         )
 
     def may_fit(self, first: Array, wanted: Array) -> bool:
-        """Whether some factor of values may give those wanted, by the `FIRST` of both: the factor
-        is that of the largest value, up to the bound of that one."""
+        """Whether a common factor may turn values into those wanted, by the `FIRST` of both: the
+        factor is taken from the largest value, up to its bound."""
         bounds = np.broadcast_to(self.bounds[FIRST], wanted.shape)
         place = abs(first).argmax()
         base = first.reshape(-1)[place] or 1.0
@@ -344,7 +344,7 @@ def usable(values: Array) -> bool:
 
 TIMES: dict[str, Callable[[Array], Array]] = {"·": np.asarray}
 TIMES_OR_OVER = TIMES | {"/": np.reciprocal}
-"""By sign, what a function is multiplied as."""
+"""The words for a product with a function, by sign."""
 
 
 Fitting = tuple[str, str, Array]

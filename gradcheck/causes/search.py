@@ -288,7 +288,7 @@ class CauseSearch:
     def causes(self) -> list[Cause]:
         """The mistakes that reproduce the claim for some of the wrong inputs.
 
-        First those that explain all wrong inputs at once, also if they are made each time that a
+        Mistakes that explain all wrong inputs at once come first, also those made each time that a
         line is run. The remaining inputs are explained one by one, also by pairs of mistakes. The
         search ends where the walks that it may take are used up.
         """
@@ -602,7 +602,7 @@ def simplest(causes: Iterable[Cause]) -> list[Cause]:
 
 
 def single(mistakes: Sequence[Mistake], group: Group) -> list[Cause]:
-    """One mistake, with a factor. A share of several numbers may be off by any."""
+    """One mistake, with a factor. A share of several numbers may have any factor."""
     found = list[Cause]()
     if not mistakes:
         return found
@@ -652,8 +652,8 @@ def paired(mistakes: Sequence[Mistake], group: Group) -> list[Cause]:
 def repeated(graph: Tape, mistakes: Sequence[Mistake], within: float) -> list[Cause]:
     """A mistake made each time that its line is run, as in a loop: their effects do not add up.
 
-    Each of their projections is that of one run. Of those that agree in it the simplest comes
-    first, the others last.
+    Each of their projections is that of one run. Among those that agree in it, the simplest comes
+    first and the others last.
     """
     runs = {run[-1]: run for run in graph.runs}
     found: list[tuple[Cause, Any]] = []

@@ -178,7 +178,8 @@ class Words:
 
 
 def of_world(step: Step) -> bool:
-    """Whether a world gives its inputs to its ranks, or takes their outputs: on no user's line."""
+    """Whether an operation passes a world's inputs to its ranks, or collects their outputs; such
+    operations are not on a line of the user's."""
     return step.spot is None and step.name in {*OF_WORLDS, "stack"} and max(step.edges) >= 0
 
 

@@ -1,5 +1,5 @@
-"""Rules that a backward must keep besides being the derivative. Each broken one is a code with the
-evidence.
+"""Rules that a backward must keep besides being the derivative. Each broken rule is reported as a
+code with the evidence.
 
 The last is that a gradient is computed well: in the dtypes that the layer itself computes in, casts
 and all, it may
@@ -351,7 +351,7 @@ def lost_digits(point: Point, entries: Sequence[Entry], name: str) -> str:
 
 
 def digits(error: float, name: str) -> str:
-    """The decimal digits that a relative error leaves, out of those that the dtype has."""
+    """The correct decimal digits that a relative error leaves, out of those that the dtype has."""
     known = round(-np.log10(EPSILON[name]))
     lost = min(max(round(known + np.log10(error)), 1), known) if error else 1
     return f"right, but {lost} of {known} digits are lost in {name}"

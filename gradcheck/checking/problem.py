@@ -127,7 +127,7 @@ class Problem:
 
     @property
     def runs(self) -> Recomputation:
-        """The function computed again, as it is where nothing sees what it computes."""
+        """The function computed again, unchanged if its operations are not observed."""
         return self.reruns or UnseenRuns(self)
 
     def element(self, name: str, index: Index) -> str:

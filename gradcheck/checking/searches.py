@@ -22,8 +22,8 @@ FEWEST = 10
 """Comparisons of a search: ten halve a bracket to a thousandth of it. Fewer comparisons leave the
 steps of a step function, in which the derivative is 0."""
 STEPS = (-5, -4, -3)
-"""The exponents of the steps at which the outputs have to change in proportion. Of a staircase
-whose steps are wider than 2^-11 of the inputs' scale they see the single steps."""
+"""The exponents of the steps at which the outputs have to change in proportion. If the steps of a
+staircase are wider than 2^-11 of the inputs' scale, they see single steps."""
 IN_PROPORTION = 1 / 4
 """The largest allowed difference between the slopes over two steps: one step of the staircase at
 either end: 2^-11 compared with 2^-9. A single jump, or one on both sides, makes the slope over the

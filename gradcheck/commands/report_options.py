@@ -37,8 +37,8 @@ def report_files(
 ) -> list[tuple[str, Path]]:
     """Return the format and the path of each ``FORMAT:PATH``; the paths must differ.
 
-    `formats` are the formats that there are, by default those of the reports of a run; of the
-    format `in_folder` the path is a folder.
+    `formats` are the available formats, by default those of a run's reports; for the format
+    `in_folder`, the path is a folder.
     """
     files: dict[Path, str] = {}
     known = formats or (list_formats() if texts else ())

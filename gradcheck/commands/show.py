@@ -155,7 +155,7 @@ def extended_by(scenario: Scenario, known: Mapping[str, Scenario]) -> Iterator[S
 
 
 def source(scenario: Scenario, spec: SpecFile) -> str:
-    """Return the lines of a scenario in its file; of a case, those that it shares come first."""
+    """Return the lines of a scenario in its file; for a case, the shared lines come first."""
     lines = read_text(Path(scenario.path), scenario.path).lines
     starts = {line for one in spec.scenarios for line in (one.line, one.begins)} | {len(lines) + 1}
     places = [(scenario.line, scenario.column)]

@@ -152,7 +152,7 @@ def expecting(expect: Expect, body: Sequence[str]) -> Iterator[str]:
 
 
 def counted(expect: Expect) -> dict[str, int]:
-    """Return how often each function must run, of those that are counted."""
+    """Return how often each counted function must run."""
     return {name: number for name, number in expect.calls if number is not None}
 
 

@@ -38,7 +38,7 @@ class Everything(Observer):
 
 @dataclass(frozen=True)
 class KnownPoint:
-    """A call with its right gradients, and what its backward gets."""
+    """A call with its right gradients, and the arguments of its backward."""
 
     call: LayerCall
     context: list[PyLayerContext]

@@ -124,7 +124,7 @@ for _kind in (SourcedInt, SourcedFloat):
 
 
 def factors_of(value: Any) -> list[Any]:
-    """The numbers whose product a number is, as sizes are multiplied to count elements."""
+    """The factors of a number that is a product, as when sizes are multiplied to count elements."""
     source = source_of(value)
     if not isinstance(source, Arithmetic) or source.operator != "*":
         return [] if source is None and value == 1 else [value]  # 1 is where math.prod begins

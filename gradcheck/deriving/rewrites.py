@@ -194,8 +194,8 @@ def joint_shape(*values: Any) -> tuple[int, ...]:
 
 
 def without_expansions(name: str, values: Sequence[Any]) -> list[Any]:
-    """The operands without what broadcasting does by itself; of a product the number first, then
-    the factor through which a cotangent flows."""
+    """The operands without expansions that broadcasting does anyway; for a product, the number
+    first, then the factor through which a cotangent flows."""
     operands, whole = list(values), joint_shape(*values)
     for position in (0, 1):
         other = operands[1 - position]

@@ -76,8 +76,8 @@ def normal(shape: tuple[int, ...], random: RandomGenerator) -> NumpyArray:
 def with_rows(
     change: Callable[[NumpyArray, int], Any],
 ) -> Callable[[tuple[int, ...], RandomGenerator], NumpyArray]:
-    """Normally distributed, then changed in place by `change`, given the rows (all axes but the
-    last are one) and the number of a random one.
+    """Normally distributed values, changed in place by `change`, which gets the rows (all axes
+    except the last are flattened) and the number of a random row.
     """
 
     def draw(shape: tuple[int, ...], random: RandomGenerator) -> NumpyArray:

@@ -44,7 +44,8 @@ KNOWN = {
     "raises": ("exception", EXCEPTIONS),
     "warns": ("warning", frozenset(name for name in EXCEPTIONS if name.endswith("Warning"))),
 }
-"""Sections of an expectation that name a class, what that is, and Python's own of the kind."""
+"""Sections of an expectation that name a class: the kind of class, and Python's own classes of the
+kind."""
 # `re` makes a table of 64 kB for a range that ends beyond ASCII, and with (?i) looks at each
 # character in it: a pattern of 1,000 characters takes 0.4 s, or a minute.
 _WIDE_RANGE = re.compile(r"\[.*-(?:[^\x00-\x7f]|\\[uUN])", re.DOTALL)

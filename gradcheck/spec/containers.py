@@ -31,8 +31,8 @@ class Container(dict[int | str, Any]):
 
 
 def in_variables(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what belongs to inputs in the variables that these are in: lists and dicts, where they
-    are in such.
+    """Return what belongs to inputs by their variables: as lists and dicts if the inputs are in
+    lists and dicts.
     """
     whole = Container()
     for name, value in values.items():

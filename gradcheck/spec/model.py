@@ -136,7 +136,7 @@ class Format(BaseModel):
         return self
 
     def find_mistakes(self, rules: RuleBook) -> Iterator[Violation]:
-        """Yield what is wrong with an object whose values are all of the format."""
+        """Yield what is wrong with an object whose values are all valid in the format."""
         yield from find_conflicts(self.written, self.excluded, self.needed)
 
     @classmethod
@@ -1164,7 +1164,7 @@ class RuleBook(Protocol):
     """The rules of whole scenarios: the context of the reader's validation."""
 
     def find_scenario_mistakes(self, scenario: Scenario) -> Iterator[Violation]:
-        """Yield what is wrong with a scenario whose values are all of the format."""
+        """Yield what is wrong with a scenario whose values are all valid in the format."""
 
 
 class Scenario(_Keys):
@@ -1356,7 +1356,7 @@ class SpecFile(Format):
     """The file, set by the reader."""
 
     def find_mistakes(self, rules: RuleBook) -> Iterator[Violation]:
-        """Yield what only another framework than the file's has or runs."""
+        """Yield keys and values that only another framework than the file's supports."""
         others = NAMES_OF_FRAMEWORKS.keys() - {self.framework}
         for index, scenario in enumerate(self.scenarios):
             layer = scenario.layer

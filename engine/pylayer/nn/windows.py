@@ -126,8 +126,8 @@ def fold_(
 def folded(
     xp: ModuleType, parts: Array, space: Numbers, strides: Numbers, pads: Pads, dilations: Numbers
 ) -> Array:
-    """The sum [batch, channels, *space] of `parts`, [batch, channels, *kernel, *counts], at their
-    places.
+    """The sum, [batch, channels, *space], of `parts`, [batch, channels, *kernel, *counts], each
+    added at its place.
     """
     ndim = len(space)
     kernel, counts = parts.shape[2 : 2 + ndim], parts.shape[2 + ndim :]

@@ -68,8 +68,8 @@ def _mirrored(x: Tensor, n: int, at: int) -> Tensor:
 
 # --------------------------------------------------------------------------- one axis
 def _to_real(x: Tensor, n: int | None, axis: int, norm: str, inverse: bool) -> Tensor:
-    """The transform, real, of a conjugate-symmetric signal, from its first half: `n` numbers, an
-    even number unless given.
+    """The real transform of a conjugate-symmetric signal, from the first half of the signal: `n`
+    numbers, by default an even number of them.
     """
     at = normal_axis(axis, x.ndim)
     count = 2 * (x.shape[at] - 1) if n is None else n

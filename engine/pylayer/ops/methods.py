@@ -169,7 +169,7 @@ CHANGES = {
     "nan_to_num": 3,
     "sinc": 4,
 }
-"""How often Paddle changes the Tensor, and thus raises its version, where that is not once.
+"""How often Paddle changes the Tensor, and so raises its version, if not once.
 Observed.
 """
 

@@ -62,7 +62,8 @@ def index_select(x: Tensor, index: Any, axis: Any = None) -> Tensor:
     """The slices `index` along `axis`, 0 if none is given; the two may be given in the other order.
 
     Raises:
-        ValueError: `index` is not a Tensor of one axis; one of size 1 may follow.
+        ValueError: `index` is not a Tensor of one axis, or of one axis followed by an axis of size
+        1.
     """
     index, axis = (axis, index) if isinstance(index, int) else (index, axis or 0)
     text = "index_select() missing 1 required argument: 'index'"

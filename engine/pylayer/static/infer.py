@@ -82,7 +82,7 @@ class Trial(NamedTuple):
         return self.numbers[size.key]
 
     def array(self, tensor: Tensor) -> Array:
-        """The array tried in place of a Variable, with its dtype; a Tensor's own values."""
+        """The array tried in place of a Variable, in its dtype; for a Tensor, its own values."""
         if not isinstance(tensor, Variable):
             return to_numpy(tensor.array)
         if tensor.constant is not None:
