@@ -200,7 +200,7 @@ def index_of(indices: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def put(x: Any, indices: Sequence[Any], values: Any, accumulate: bool = False) -> Any:
-    """Values put, or added, at places."""
+    """Values written, or added, at places."""
     if any(index is None for index in indices):
         raise Unplayed("index_put")
     return P.index_put(x, list(indices), values, accumulate)

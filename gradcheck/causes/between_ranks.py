@@ -221,8 +221,8 @@ def with_reordered_parts(order: Order, flow: Flow) -> Array:
 
 
 def over_other_groups(graph: Tape, cotangents: Sequence[Array | None]) -> Iterator[Trial]:
-    """Instead of sums over groups, those over all ranks, and over the groups that cross them: the
-    ranks at the same place of each group."""
+    """In place of sums over groups: sums over all ranks, and over the crossing groups, which have
+    the ranks at the same place of each group."""
     given = {step: step.given(cots) for step, cots, _ in graph.walk(graph.starts(cotangents))}
     for steps in graph.runs:
         groups = [given[step] for step in steps if step.name == "all_reduce" and step in given]

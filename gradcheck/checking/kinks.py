@@ -955,7 +955,7 @@ def kinks(graph: Tape) -> list[Kink]:
 
 
 def row_labels(name: str, values: Sequence[Any], axis: Any) -> NumpyArray:
-    """A number from 1 to 2 for every row of an operation, over the shape of its arguments."""
+    """A number from 1 to 2 for every row of an operation, in the shape of its arguments."""
     shape = np.broadcast_shapes(*(np.shape(v) for v in values if v is not None))
     kept = list(shape)
     if name in WHOLE_ROWS or name in ALONG_AXIS:

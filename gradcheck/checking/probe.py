@@ -66,8 +66,8 @@ Masks = Sequence[Array | None]
 POWER = 1e-2
 """The differences have power if an error of 1 % of the claim would have shown."""
 MOST_DRAWS = 8
-"""The most perturbed runs until a disagreement counts. In fewer than one check of 1e15 all of an
-entry's are small by chance."""
+"""The most perturbed runs until a disagreement counts. All responses of an entry are small by
+chance in fewer than one check of 1e15."""
 MOST_PROBES = 3
 """Probes over all steps that are made if the first ones are not conclusive: along some directions
 nothing is visible."""

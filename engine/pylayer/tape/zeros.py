@@ -2,8 +2,8 @@
 
 Paddle computes the second gradient of multiply, divide and bmm in one kernel, which gives zeros for
 the factors that the first gradient does not depend on. So ``grad(grad(x * y, x), x)`` is zeros,
-where that of ``x + y`` is "not in the graph". No vjp and no walk is aware of this: after a walk,
-`zero_targets` finds the targets that it has missed.
+while the same for ``x + y`` is "not in the graph". No vjp and no walk is aware of this: after a
+walk, `zero_targets` finds the targets that it has missed.
 """
 
 from __future__ import annotations

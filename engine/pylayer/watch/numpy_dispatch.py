@@ -51,7 +51,7 @@ UFUNCS: dict[Any, Rule] = {}
 """Functions that compute a ufunc's result as a Tensor, by ufunc; they take the result's dtype and
 the operands, Tensors and plain values."""
 OPERATIONS: dict[tuple[Any, Any], Any] = {}
-"""The operation of the engine that is the same, bit by bit, by ufunc and dtype."""
+"""The engine's operation with bitwise equal results, by ufunc and dtype."""
 BESIDE_NUMBERS = {np.add, np.subtract, np.multiply, np.divide}
 """The ufuncs among them whose operands may be numbers."""
 REDUCTIONS: dict[Any, Any] = {}
