@@ -68,7 +68,7 @@ _EXPECTED = {
     "jobs": f'"auto" or a number from 1 to {MOST_JOBS:,}',
     "timeout": f"a number of seconds above 0, at most {MOST_SECONDS:,}",
 }
-"""Key → the required form of its value. There are no other keys."""
+"""Key → the required form of its value. It lists every key."""
 
 
 class Project(NamedTuple):

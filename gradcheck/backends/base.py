@@ -25,7 +25,7 @@ Tensors = list[Tensor]
 Cotangents = Sequence[Array | None]
 """One per output; None for an output that is not used."""
 InputGradients = list[Array | None]
-"""One per input; None where there is no gradient."""
+"""One per input; None without a gradient."""
 
 Spot = tuple[CodeType, int]
 """A place in code: a code object, and the offset of an instruction in it (a frame's ``f_lasti``).

@@ -22,7 +22,7 @@ from gradcheck.run.journal import Record, read_journal, skipped_message
 from gradcheck.run.plan import plan
 from gradcheck.run.runner import Runner
 from gradcheck.spec.model import SpecFile
-from gradcheck.support.display_paths import shown_path
+from gradcheck.support.display_paths import shown_path, with_heading
 from gradcheck.support.escape import safe
 from gradcheck.support.suggest import hint
 from gradcheck.support.user_error import UserError
@@ -110,14 +110,12 @@ def case_of(record: Record, seed: int | None, permission: Permission) -> tuple[S
 
 def uncut_lines(result: Result) -> list[str]:
     """Return all wrong entries and the whole recorded output; reports shorten both."""
-    lines = []
-    wrong = result.checked.wrong
-    if wrong:
-        lines.append("all wrong entries (output, input: analytic, numeric ± bound):")
-    for one in wrong:
+    entries = []
+    for one in result.checked.wrong:
         entry = f"{one.output}{list(one.output_index)}, {one.input}{list(one.index)}"
         values = f"{number(one.analytic)}, {number(one.numeric)} ± {one.error_bound:.0e}"
-        lines.append(f"  {entry}: {values}")
+        entries.append(f"  {entry}: {values}")
+    lines = with_heading("all wrong entries (output, input: analytic, numeric ± bound):", entries)
     if result.output.strip():
         lines.append("what it printed:")
         lines += [f"  {line}" for line in result.output.rstrip("\n").split("\n")]

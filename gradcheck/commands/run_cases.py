@@ -33,7 +33,7 @@ from gradcheck.run.journal import Journal
 from gradcheck.run.ordering import Executor
 from gradcheck.run.results import NO_BASELINE, Baseline, SideBySide
 from gradcheck.run.runner import Runner
-from gradcheck.support.display_paths import count
+from gradcheck.support.display_paths import count, with_heading
 from gradcheck.support.escape import safe
 from gradcheck.support.file_io import write_whole
 from gradcheck.support.user_error import UserError
@@ -142,8 +142,7 @@ def missing_names(results: Sequence[Result]) -> list[str]:
     """Return a line per name that the engine lacks, with its number of cases, the largest first."""
     needed = Counter(result.missing_name for result in results if result.missing_name)
     lines = [f"  {safe(name)}: {count(number, 'case')}" for name, number in needed.most_common()]
-    heading = "gradcheck: not part of the bundled engine; `-b paddle` has them:"
-    return [heading, *lines] if lines else []
+    return with_heading("gradcheck: not part of the bundled engine; `-b paddle` has them:", lines)
 
 
 def missing_results(cases: Sequence[Case], results: Sequence[Result]) -> int:

@@ -58,16 +58,16 @@ def show(names: tuple[str, ...], reproduce: bool) -> None:
     release.
     """
     rules = {rule.id: (rule, document) for rule, document in iterate_rules(load_catalogue())}
-    codes, rule_texts, others = [], [], []
+    texts, others = [], []
     for name in names:
         if name.upper() in CODES:
-            codes.append("\n".join(explained(name.upper())))
+            texts.append("\n".join(explained(name.upper())))
         elif name in rules:
-            rule_texts.append("\n".join(rule_lines(*rules[name])))
+            texts.append("\n".join(rule_lines(*rules[name])))
         else:
             others.append(name)
-    if codes or rule_texts:
-        click.echo("\n\n".join([*codes, *rule_texts]))
+    if texts:
+        click.echo("\n\n".join(texts))
     if others:
         show_scenarios(others, reproduce, list(rules))
 

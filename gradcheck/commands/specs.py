@@ -73,9 +73,8 @@ def read_specs(
     gradcheck; ids that the project does not have are searched for among gradcheck's own.
 
     Raises:
-        UserError: no file is found, or a name cannot be resolved; ConfigError: the project's
-        settings
-            cannot be used.
+        UserError: no file is found, or a name cannot be resolved.
+        ConfigError: the project's settings cannot be used.
         SystemExit: a file has mistakes, and all are shown.
     """
     from gradcheck.spec.read import read_each, shared_ids  # completing ids needs no model
@@ -121,8 +120,7 @@ def refuse_mistakes(mistakes: Sequence[Diagnostic]) -> NoReturn:
     """Print mistakes in spec files. Raises SystemExit: always."""
     for diagnostic in SpecError(mistakes).diagnostics:
         click.echo(diagnostic.render(), err=True)
-    if os.environ.get("GITHUB_ACTIONS"):
-        annotate(mistakes)
+    annotate_on_github(mistakes)
     click.echo(f"{count(len(mistakes), 'mistake')} in spec files; nothing was run", err=True)
     raise SystemExit(USAGE)
 
@@ -177,7 +175,7 @@ def id_at_line(target: Target, scenarios: Sequence[Scenario]) -> str:
     before = [one for one in in_order if one.begins <= target.line]
     if not before:
         place, first = f"{target.path}:{target.line}", in_order[0].begins
-        raise UserError(f"{place}: there is no scenario: the first begins on line {first}")
+        raise UserError(f"{place}: no scenario is on this line: the first begins on line {first}")
     return before[-1].id
 
 
@@ -215,6 +213,12 @@ def suite_of(cases: Iterable[Case]) -> str:
 def bundled_scenarios() -> list[Scenario]:
     """Return the scenarios of the bundled files."""
     return [scenario for spec in read_bundled() for scenario in spec.scenarios]
+
+
+def annotate_on_github(mistakes: Iterable[Diagnostic]) -> None:
+    """Print an annotation for each mistake if this runs on GitHub Actions."""
+    if os.environ.get("GITHUB_ACTIONS"):
+        annotate(mistakes)
 
 
 def annotate(mistakes: Iterable[Diagnostic]) -> None:

@@ -91,7 +91,7 @@ class CodeRules:
         return tree if isinstance(tree, ast.Module) else ast.Module([], [])
 
     def _compile(self, source: str | None, what: str) -> PythonCode | Violation | None:
-        """Return the code or its mistake; None if there is no code."""
+        """Return the code or its mistake; None without code."""
         if source is None:
             return None
         key = (source, _MODES[what])
