@@ -29,7 +29,7 @@ except KeyboardInterrupt:
     os._exit(130)
 
 
-CASE_COMMANDS = ("run", "check", "explore", "derive", "replay")
+CASE_COMMANDS = {"run", "check", "explore", "derive", "replay"}
 """Commands that run cases."""
 OTHER_SERVER = ("-h", "--help", "-b", "--backend", "--executor", "--watch")
 """Options with which a command needs no server, or another one than usual."""
@@ -37,10 +37,10 @@ OTHER_SERVER = ("-h", "--help", "-b", "--backend", "--executor", "--watch")
 
 def wants_server(arguments: list[str]) -> bool:
     """Whether a command line is likely to need the usual server, which is then started at once."""
-    if None in (sys.stdin, sys.stdout, sys.stderr):  # a file would take the number of a closed one
-        return False
-    runs_cases = any(name in CASE_COMMANDS for name in arguments[:1])
-    return runs_cases and not any(word.startswith(OTHER_SERVER) for word in arguments)
+    streams = (sys.stdin, sys.stdout, sys.stderr)
+    if None in streams or CASE_COMMANDS.isdisjoint(arguments[:1]):
+        return False  # the number of a closed stream would go to a file of the server
+    return not any(word.startswith(OTHER_SERVER) for word in arguments)
 
 
 def main(name: str = "gradcheck") -> None:

@@ -66,7 +66,7 @@ WORDS = {
 
 
 def require_word(name: str, value: Any) -> None:
-    """Require one of the words that an option may be. Raises TypeError, ValueError."""
+    """Require one of an option's allowed words. Raises TypeError, ValueError."""
     if isinstance(value, str) and value in WORDS[name]:  # an array has no truth
         return
     *others, last = WORDS[name]
@@ -158,8 +158,8 @@ def require_keywords(kwargs: Any, backward: Any) -> Mapping[str, Any]:
 def declared_world(
     world: Any, outputs: Any, random: Any, order: int, inputs: Sequence[Any]
 ) -> WorldOf | None:
-    """Return a function from the placement of the inputs to the declaration of a world; None
-    without a world.
+    """Return a function that takes the placement of the inputs and returns the declaration of the
+    world; None without a world.
 
     Raises:
         TypeError: an option is of the wrong type, or needs a world that is not given.
@@ -200,7 +200,7 @@ class GradientMismatch(AssertionError):  # noqa: N818 - a finding, not an error 
         self.result = result
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle it by its result; by default, an exception is made again from its message."""
+        """Pickle by the result: by default an exception is rebuilt from its message."""
         return type(self), (self.result,), self.__dict__
 
 
@@ -429,7 +429,7 @@ class Explored:
     counts: Mapping[Status, int]
     """The number of examples with each outcome."""
     reasons: Mapping[str, str]
-    """Why examples had no verdict, each reason with the first example that it was given for."""
+    """Reasons why examples had no verdict, each with the first example that it applies to."""
     inputs: Mapping[str, np.ndarray[Any, Any]] | None
     """The smallest arrays at which the gradient is wrong, by name; None if there are none."""
     where: str
@@ -463,12 +463,12 @@ def explore(
     """Look for inputs at which a gradient is wrong, and shrink them to the smallest.
 
     Args:
-        layer_or_function: as of `check`.
+        layer_or_function: as in `check`.
         inputs: by argument, in order, its shape, such as ``{"x": "B T C", "w": "C"}``; see
             `gradcheck.strategies.inputs`.
         seconds, examples: the limits of the search in time and in examples.
         seed: of the random numbers.
-        dtypes: those of floating inputs that name none.
+        dtypes: for floating inputs without a dtype.
         keywords: the inputs once more, in place of a dict: ``x="B T C", w="C"``.
 
     Returns:

@@ -20,7 +20,7 @@ class Code(NamedTuple):
 
 
 def is_contract(code: str) -> bool:
-    """Whether a code is of a contract, which is broken for certain."""
+    """Whether a code stands for a contract, which is certainly broken."""
     return "GC131" <= code <= "GC139" or "GC161" <= code <= "GC166"
 
 
@@ -30,7 +30,7 @@ def says_what_is_wrong(code: str) -> bool:
 
 
 def is_cause(code: str) -> bool:
-    """Whether a code is of a cause, which explains the numbers."""
+    """Whether a code stands for a cause, which explains the numbers."""
     return "GC101" <= code < "GC131" or "GC151" <= code <= "GC152"
 
 
@@ -39,7 +39,7 @@ CODES: dict[str, Code] = {
         "constant factor",
         "The backward is the derivative times a constant: a 2 from a square, a batch size is "
         "missing or twice there.",
-        "numeric = c · analytic for every entry, with one and the same c.",
+        "numeric = c · analytic for every entry, with the same c.",
         "Multiply what backward returns by c, and look for the place in the formula where c "
         "belongs.",
         "y = x * x      wrong: dy * x      right: dy * 2 * x",
@@ -138,9 +138,8 @@ CODES: dict[str, Code] = {
         "The formula is right, but computed in fewer digits than the layer's dtype has: it casts "
         "to a narrower dtype, "
         "subtracts numbers that are nearly equal, overflows or underflows.",
-        "backward, as it is run, is off by more than automatic differentiation of forward loses "
-        "in the same dtypes, "
-        "and than its own operations round.",
+        "backward loses more digits than automatic differentiation of forward would in the same "
+        "dtypes, and more than its own operations round.",
         "Leave the cast out, or compute the critical part in a wider dtype; or rearrange it: "
         "subtract the maximum, use "
         "expm1, log1p, rsqrt. Where the loss is meant: `expect: {precision: loose}`, or "
@@ -184,7 +183,7 @@ CODES: dict[str, Code] = {
         "a share of the gradient is scaled",
         "One of the ways from an input to the output is counted with a wrong sign, twice, or with "
         "a wrong length.",
-        "backward is right but for a factor on what flows through the line named.",
+        "backward is right except for a factor on what flows through the line named.",
         "Look in backward for the term that belongs to this line; compare its sign, its "
         "constants, sum and mean.",
         "v = (c * c).mean()      wrong: dc = dv * c / n      right: dc = dv * 2 * c / n",
@@ -219,9 +218,8 @@ CODES: dict[str, Code] = {
     ),
     "GC122": Code(
         "straight through",
-        "The gradient is handed on as if an operation, most often one whose derivative is 0 as "
-        "round or sign, or the "
-        "whole layer were not there.",
+        "The gradient is passed on as if an operation, most often one with derivative 0 such as "
+        "round or sign, or the whole layer were not there.",
         "backward is the recorded forward's gradient with the operation at the line named left "
         "out, or the cotangent.",
         "Return the derivative, or, where this is meant, declare it: `gradient: straight-through` "
@@ -261,7 +259,7 @@ CODES: dict[str, Code] = {
         "wrong: y = Own.forward(ctx, x)      right: y = Own.apply(x)",
     ),
     "GC126": Code(
-        "right but for a small share",
+        "right except for a small share",
         "The gradient is an approximation: an iteration that stops early, a constant of few "
         "digits.",
         "Backward is off by less than 1 % of the largest entry, and more than rounding.",
@@ -281,7 +279,7 @@ CODES: dict[str, Code] = {
         "forward is not deterministic",
         "Two calls with the same inputs give different outputs, although the generators of the "
         "framework, of NumPy and of Python were set back: a generator of its own, a counter.",
-        "The outputs differ by more than sums do that are taken in another order, and by more than "
+        "The outputs differ by more than summation in another order explains, and by more than "
         "nondet of the largest entry.",
         "Seed the generator in forward, draw the random part once and pass it as an input, or "
         "switch to evaluation mode for the check. For kernels that add in another order each time, "
@@ -291,8 +289,8 @@ CODES: dict[str, Code] = {
     "GC132": Code(
         "backward is not deterministic",
         "Two calls with the same inputs and cotangent give different gradients.",
-        "The gradients differ by more than sums do that are taken in another order, and by more "
-        "than nondet of the largest entry; the outputs do not.",
+        "The gradients differ by more than summation in another order explains, and by more than "
+        "nondet of the largest entry; the outputs do not.",
         "Save in forward what backward needs (the mask, the indices); do not draw it again. "
         "For kernels that add in another order each time, give nondet=1e-6.",
         "wrong: backward draws a new mask      right: ctx.save_for_backward(mask)",
@@ -347,8 +345,8 @@ CODES: dict[str, Code] = {
         "forward leaves what backward reads on the class, in a global or in a buffer that the "
         "next call uses again. If "
         "the layer runs twice before backward, as with shared weights or two branches, one call "
-        "reads the other's.",
-        "The gradient is another one if forward runs at other values between forward and backward.",
+        "reads the values of the other.",
+        "The gradient changes if forward runs at other values between forward and backward.",
         "Keep it on ctx, which each call has for itself: save_for_backward, or an attribute.",
         "wrong: Layer.mask = x > 0      right: ctx.mask = x > 0",
     ),
@@ -418,7 +416,7 @@ CODES: dict[str, Code] = {
         "All ranks of a group must make the same calls in the same order, with Tensors of the "
         "same shape and dtype, "
         "and the same root and reduction.",
-        "Two ranks meet with different calls.",
+        "Two ranks make different calls at the same point.",
         "Make the calls outside of branches that depend on the rank or on values.",
         "wrong: if rank == 0: dist.all_reduce(x)      right: dist.all_reduce(x) on all ranks",
     ),
@@ -435,9 +433,8 @@ CODES: dict[str, Code] = {
         "A call with sync_op=False gives its result when its task's wait() returns; before that "
         "the Tensor may hold "
         "anything, and one that is sent may still be read.",
-        "A task is left when backward has ended, or outputs or gradients are NaN if a result is "
-        "that has not been "
-        "waited for, or what was sent is not the same when it is.",
+        "A task is still pending when backward returns; or outputs or gradients are NaN if results "
+        "that were not waited for are; or a sent Tensor changes before it is waited for.",
         "Call wait() on the task before the result is used.",
         "wrong: dist.all_reduce(x, sync_op=False)      right: task = ...; task.wait()",
     ),

@@ -1,4 +1,4 @@
-"""``[tool.gradcheck]`` of the project's own pyproject.toml. The command line goes before it."""
+"""``[tool.gradcheck]`` of the project's own pyproject.toml. The command line takes precedence."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ _EXPECTED = {
     "jobs": f'"auto" or a number from 1 to {MOST_JOBS:,}',
     "timeout": f"a number of seconds above 0, at most {MOST_SECONDS:,}",
 }
-"""Key → the required form of its value. These are all keys that there are."""
+"""Key → the required form of its value. It lists every key."""
 
 
 class Project(NamedTuple):
@@ -76,7 +76,8 @@ class Project(NamedTuple):
 
     config: Config
     file: Path | None = None
-    """The pyproject.toml, absolute and without links in its folder; None if none says anything."""
+    """The pyproject.toml, as an absolute path with links resolved; None if there are no
+    settings."""
     table: Mapping[str, Any] = {}
     """``[tool.gradcheck]`` as it is in the file."""
 

@@ -1,4 +1,4 @@
-"""Strategies for Hypothesis: inputs of layers, for your own property tests.
+"""Hypothesis strategies that draw inputs of layers, for your own property tests.
 
 from hypothesis import given
 from gradcheck import assert_gradients, strategies
@@ -26,11 +26,11 @@ def inputs_from(
 ) -> dict[str, Input]:
     """Return the inputs of a call that takes them as a mapping, or, as `dict` does, as keywords.
 
-    No option is ever a text, and every input is one, so an input that has the name of an option is
-    noticed here.
+    Options are never texts and inputs always are, so an input with the name of an option is
+    detected here.
 
     Args:
-        call: the beginning of such a call, for messages: ``explore(layer, ``.
+        call: the beginning of the call, for messages: ``explore(layer, ``.
         mapping: by name, what `parse_inputs` takes.
         options: values of the call's own keywords.
 
@@ -43,7 +43,7 @@ def inputs_from(
         if isinstance(value, str):
             meant = f"{call}{{{name!r}: {value!r}, …}})"
             raise TypeError(
-                f"{name} is an option here, and not a text; an input of that name stands in a dict:"
+                f"{name} is an option here, and not a text; put an input of that name into a dict:"
                 f" {meant}"
             )
     inputs = keywords if mapping is None else mapping
@@ -55,7 +55,7 @@ def inputs_from(
         name = next(iter(keywords))
         known = hint(name, options, f"the options are {', '.join(options)}")
         raise TypeError(
-            f"{name} is not an option: {known} (an input stands in the dict, with the others)"
+            f"{name} is not an option: {known} (put the input into the dict, with the others)"
         )
     return parse_inputs(inputs)
 
@@ -93,10 +93,10 @@ def inputs(
 
     Args:
         shapes: by input, its sizes with spaces between them; capital letters are free sizes, the
-            same for all. Behind them what `gradcheck explore` takes:
+            same for all. They may be followed by the options of `gradcheck explore`:
             ``{"x": "B T C", "k": "B:int64:below=5", "p": "C~0.1..3"}``.
-        dtypes: those of floating inputs that name none.
-        keywords: the inputs once more, for those who have no dict: ``inputs(x="B T C", w="C")``.
+        dtypes: for floating inputs without a dtype.
+        keywords: the inputs by keyword, in place of a dict: ``inputs(x="B T C", w="C")``.
 
     Raises:
         ImportError: Hypothesis is not installed: ``pip install hypothesis``.

@@ -146,7 +146,8 @@ def peers(record: Record) -> str:
     head = ("", f"{found['layers']} right, float64, float32: accepted", wrong, "a line is named")
     times = ", ".join(f"{name} {ratio:.1f}" for name, ratio in found["speed"].items())
     middle = f"{median(found['speed'].values()):.1f}"
-    return f"{table(head, *rows)}\nA check of a right layer of torch takes, times its fast mode: {times}; median **{middle}**.\n"
+    sentence = f"A check of a right layer of torch takes, times its fast mode: {times}; median **{middle}**."
+    return f"{table(head, *rows)}\n\n{sentence}"
 
 
 def lines_named(label: str, counts: list[int]) -> str:

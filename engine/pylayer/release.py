@@ -43,18 +43,17 @@ def release_names() -> dict[str, frozenset[str]]:
 
 
 def release_modules() -> frozenset[str]:
-    """The modules that are in those there, by their dotted names."""
+    """The modules inside those, by their dotted names."""
     return _release()[1]
 
 
 OTHERS = frozenset({"paddle.softmax", "paddle.tensor.softmax", "paddle.Tensor.softmax"})
-"""Functions that do something else than those of the engine of that name: these take no
-``axis``."""
+"""Functions that differ from the engine's functions of the same name: these take no ``axis``."""
 
 
 def shared_names(owner: str) -> list[str]:
-    """The names of a module or class of Paddle 3.3.1 under which the engine's objects stand there;
-    none of modules."""
+    """The names of a module or class of Paddle 3.3.1 that refer to the engine's objects; modules
+    are left out."""
     return [
         name
         for name in sorted(release_names().get(owner, ()))
@@ -127,8 +126,8 @@ OF_GPU_BUILDS = ("paddle.incubate.fp8",)
 
 _DATA = "T array dtype grad item ndim numpy place shape size stop_gradient strides tolist"
 DATA_OF_TENSORS = frozenset(_DATA.split())
-"""The attributes of what a class or function gives which are a value, and not a name to look
-further in."""
+"""Attributes, of what a class or function returns, that are values rather than names to resolve
+further."""
 ADVICE = "Install Paddle and run with -b paddle."
 
 
@@ -151,10 +150,10 @@ STANDS_FOR = "_paddle_name"
 
 
 class StandIn(ModuleType, Unsupported):
-    """A module, class or function of Paddle that the engine lacks; so are the names in it.
+    """A module, class or function of Paddle that the engine lacks; so are the names inside it.
 
-    It does no harm at import: called, subclassed, used as a decorator, compared, iterated or
-    computed with, it gives itself. No object of the user is an instance of one.
+    It is harmless at import: calling, subclassing, decorating, comparing, iterating or computing
+    with it returns the stand-in itself. No object of the user is an instance of one.
 
     Raises:
         UnsupportedError: it is called while `refusal` is in force, or a value is needed. It
@@ -195,7 +194,7 @@ class StandIn(ModuleType, Unsupported):
         return self.unsupported() if refusal.in_force or contains_tensor([args, kwargs]) else self
 
     def __eq__(self, other: object) -> Any:
-        """Itself, as the others; but False next to Python's own types, which annotations
+        """Itself, like the other methods; but False next to Python's own types, which annotations
         compare."""
         is_pythons = getattr(other, "__module__", "") in ("builtins", "typing")
         return False if is_pythons else self(other)
@@ -220,7 +219,7 @@ class StandIn(ModuleType, Unsupported):
             return self(*args, **kwargs)
 
         def init_subclass(cls: type, /, **kwargs: Any) -> None:
-            """Take the keywords of any class."""
+            """Accept the keywords of any class."""
 
         body: dict[str, Any] = {"__new__": new, "__init_subclass__": classmethod(init_subclass)}
         body[STANDS_FOR] = self.__name__

@@ -27,7 +27,7 @@ Play = Callable[..., Any]
 
 # ------------------------------ memory that several tensors see
 def write_places(flat: Shadow, places: Array, value: Shadow) -> Shadow:
-    """All elements of a storage, with those at some places replaced."""
+    """All elements of a storage, with the elements at some places replaced."""
     return indexing.setitem(flat, Shadow(np.ascontiguousarray(places)), value)
 
 
@@ -200,7 +200,7 @@ def index_of(indices: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def put(x: Any, indices: Sequence[Any], values: Any, accumulate: bool = False) -> Any:
-    """Values put, or added, at places."""
+    """Values written, or added, at places."""
     if any(index is None for index in indices):
         raise Unplayed("index_put")
     return P.index_put(x, list(indices), values, accumulate)
@@ -430,7 +430,8 @@ ATEN_ROWS: dict[str, tuple[str, Play]] = {
 
 
 def counterpart_of(name: str, overload: str) -> Counterpart | None:
-    """The engine's counterpart of an operation of aten; of one in place, of what it computes."""
+    """The engine's counterpart of an aten operation; for an in-place operation, that of its
+    out-of-place form."""
     plain = name[:-1] if name.endswith("_") and not name.endswith("__") else name
     row = ATEN_ROWS.get(f"{plain}.{overload}") or ATEN_ROWS.get(plain)
     return None if row is None else Counterpart(*row)

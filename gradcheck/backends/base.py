@@ -1,4 +1,4 @@
-"""The protocol of a backend: what a framework gives, and the table of those that there are."""
+"""The protocol of a backend: what a framework provides, and the table of all backends."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from pylayer.watch import LayerObserver
 
 Array = Any
-"""An array of the backend at hand (NumPy, CuPy); its own module computes with it."""
+"""An array of the current backend (NumPy, CuPy), computed with by its own module."""
 Tensor = Any
 Tensors = list[Tensor]
 Cotangents = Sequence[Array | None]
-"""One per output, None for an output that takes no part."""
+"""One per output; None for an output that is not used."""
 InputGradients = list[Array | None]
-"""One per input, None where there is none."""
+"""One per input; None without a gradient."""
 
 Spot = tuple[CodeType, int]
 """A place in code: a code object, and the offset of an instruction in it (a frame's ``f_lasti``).
@@ -76,9 +76,9 @@ class FrameworkWords(NamedTuple):
     module: str
     """Its name for a class that holds parameters."""
     takes_gradient: str
-    """Said of a Tensor that needs a gradient."""
+    """The words for a Tensor that needs a gradient."""
     takes_none: str
-    """Said of outputs through which no gradient flows."""
+    """The words for outputs through which no gradient flows."""
     rules: str
     """The words for the operations whose derivatives are checked where no backward is written by
     hand."""
@@ -142,7 +142,7 @@ class PlayedLayer(Protocol):
 
 
 class Backend(Protocol):
-    """A framework, as everything else in this package sees it.
+    """A framework, as the rest of this package sees it.
 
     Implementations derive from it; the methods with a body here are for backends that do not record
     what they compute. Those of Paddle's API derive from `gradcheck.backends.paddle_api.PaddleApi`.
@@ -150,7 +150,7 @@ class Backend(Protocol):
 
     name: str
     records: bool = False
-    """Whether it can say what it computes, and compute it in another precision, and tells an
+    """Whether it can report its operations and repeat them in another precision, and notifies an
     observer of a layer before it looks up the layer's forward."""
     translates: bool = False
     """Whether its code is recorded by running it on the bundled engine; see `case.engine_twin`."""
@@ -233,8 +233,7 @@ class Backend(Protocol):
         return None
 
     def may_change(self, context: Any, returned: Tensors) -> Tensors:
-        """The Tensors that a forward may write into, of those that it returned; `context` is None
-        if it has none."""
+        """The returned Tensors that a forward may write into; `context` is None if it has none."""
 
     def refusal(self, error: BaseException) -> Refusal | None:
         """The refusal behind an error that says that backward returned no gradients; otherwise
@@ -245,7 +244,7 @@ class Backend(Protocol):
         ones."""
 
     def starts(self, outputs: Tensors, cotangents: list[Tensor | None]) -> Tensors:
-        """The cotangents of outputs, ones in place of those that are missing."""
+        """The cotangents of outputs, with ones for missing cotangents."""
         from numpy import ones_like  # slow to import, and commands read the table below
 
         def ones(out: Tensor) -> Tensor:
@@ -282,7 +281,7 @@ class Backend(Protocol):
         """
 
     def share(self, leaf: Tensor, other: Tensor) -> None:
-        """Let a leaf take the values of another Tensor, in that one's memory and dtype."""
+        """Let a leaf take the values, memory and dtype of another Tensor."""
 
     def reached(self, call: Callable[[], Any]) -> tuple[Any, Tensors]:
         """A call's result, and the leaves that need a gradient and that it computes with, if
@@ -468,7 +467,7 @@ def version_of(name: str) -> str:
 
 @functools.cache
 def installed_version(*distributions: str) -> str:
-    """The version of the first of some distributions that is installed; empty if none is."""
+    """The version of the first installed distribution of several; empty if none is installed."""
     # Imported here, as it takes as long as everything else that this module loads.
     from importlib.metadata import PackageNotFoundError, version
 
@@ -522,6 +521,6 @@ def package_of(value: Any) -> str:
 
 
 def folders_of(packages: Iterable[str]) -> list[str]:
-    """The folders of those of some packages that are installed. Nothing is imported."""
+    """The folders of those packages that are installed. Nothing is imported."""
     specs = [find_spec(package) for package in sorted(packages)]
     return [folder for spec in specs if spec for folder in spec.submodule_search_locations or ()]

@@ -33,7 +33,7 @@ from pylayer.watch import LayerObserver, layer_observers, watched
 
 
 class Observing:
-    """A block in which an observer is told of layers, and stand-ins are refused.
+    """A block in which an observer is notified of layers, and stand-ins are refused.
 
     It is a class because every evaluation enters one, and a generator would take twice the calls.
     """
@@ -146,7 +146,7 @@ class BundledBackend(PaddleApi):
         return returned, list(watch.leaves.values())
 
     def overlap(self, a: Tensor, b: Tensor) -> bool:
-        """Told of arrays on the host."""
+        """Observes arrays on the host."""
         x, y = a.array, b.array
         return isinstance(x, np.ndarray) and isinstance(y, np.ndarray) and np.shares_memory(x, y)
 

@@ -36,7 +36,7 @@ from gradcheck.support.variables import without_our_paths
 DISTRIBUTIONS = {"paddle": ("paddlepaddle", "setuptools")}
 """The backends that have releases to install: the package, and imports that it does not declare.
 
-Paddle imports setuptools, which a new environment has no longer (Python 3.12, uv).
+Paddle imports setuptools, which new environments no longer have (Python 3.12, uv).
 """
 
 WORKER_NEEDS = ("greenlet>=3", "ml-dtypes>=0.5", "numpy>=1.26", "packaging>=24", "pydantic>=2.11")
@@ -59,8 +59,8 @@ PYTHON = "{}.{}".format(*sys.version_info)
 COMPLETE = "gradcheck-environment"
 """The file that an environment has once everything is installed."""
 LOOK = 30.0
-"""Seconds that an interpreter may take to list what is installed there: it reads file names, which
-took 0.1."""
+"""Seconds that an interpreter may take to list its installed packages: it only reads file names,
+which took 0.1 s."""
 
 _QUESTION = """
 import importlib.metadata as m, importlib.util as u, json, platform, sys
@@ -77,7 +77,7 @@ _MODULES = [need.partition(">")[0].replace("-", "_") for need in WORKER_NEEDS]
 
 
 class BackendPlace(NamedTuple):
-    """A backend, the interpreter that runs it, and why that cannot be."""
+    """A backend, the interpreter that runs it, and the reason if it cannot run."""
 
     backend: str
     interpreter: str = ""
@@ -145,7 +145,7 @@ def looked_at(backend: str, interpreter: str) -> BackendPlace:
 
 
 def same_version(one: str, other: str) -> bool:
-    """Whether two versions are the same; the part after a ``+`` does not count."""
+    """Whether two versions are equal up to the part after a ``+``."""
     try:
         return Version(one).public == Version(other).public
     except InvalidVersion:
@@ -171,8 +171,8 @@ def name_problem(backend: str) -> str:
 
 
 def unknown_release(backend: str) -> str:
-    """The end of a sentence on a release that was never run, with those that were; empty for
-    these."""
+    """The end of a sentence about a release that was never run, listing those that were; empty for
+    a release that was run."""
     kind, _, wanted = backend.partition("@")
     known = release_paths(kind)
     return "" if wanted in known else f" if it exists; known releases are {', '.join(known)}"
@@ -204,7 +204,7 @@ def folder_of(backend: str) -> Path:
 
 
 def made_environments() -> list[str]:
-    """The backends that have an environment, finished or not, in the order of their versions."""
+    """The backends with an environment, complete or not, in the order of their versions."""
     names = [path.name for path in folder().iterdir() if path.is_dir()] if folder().is_dir() else []
     known = [name for name in names if "@" in name and not name_problem(name)]
     return sorted(known, key=lambda name: (kind_of(name), Version(version_of(name))))
@@ -273,7 +273,7 @@ def run_printing(command: Sequence[str], backend: str) -> None:
 
 
 def remove_environment(backend: str) -> bool:
-    """Remove an environment; whether there was one."""
+    """Remove an environment; return whether there was one."""
     there = folder_of(backend).exists()
     if there:
         (folder_of(backend) / COMPLETE).unlink(missing_ok=True)  # from here on it is not believed

@@ -49,7 +49,7 @@ def primitive_pull(primitive: Any) -> Callable[..., list[Any]]:
         )
 
     def without_vjp(place: str, value: Any) -> Any:
-        """Errors in the places of arrays in a value that autograd does not look into."""
+        """Errors in place of the arrays in a value that autograd does not unpack."""
         return map_leaves("", value, lambda _, leaf: missing(place) if has_vjp(leaf) else None)
 
     def pull(

@@ -1,9 +1,9 @@
 """JAX as a backend: functions are traced, and computed on the bundled engine as they are written.
 
-A call keeps the function and its arguments; gradients are those that ``jax.vjp`` gives of it, which
-runs the user's backward, compiled once for each shape. The forward, and everything that is
-perturbed or recorded, is the traced program on the engine; see `gradcheck.backends.jax_program`.
-Everything runs with JAX's 64-bit types.
+A call keeps the function and its arguments; its gradients come from ``jax.vjp``, which runs the
+user's backward, compiled once for each shape. The forward, and everything that is perturbed or
+recorded, is the traced program on the engine; see `gradcheck.backends.jax_program`. Everything runs
+with JAX's 64-bit types.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class NoModule:
 
 
 class PureFunction:
-    """A function of a list of arrays, of which the results are a list, for JAX to trace.
+    """A function from a list of arrays to a list of arrays, for JAX to trace.
 
     Args:
         compute: takes the arrays.
@@ -96,7 +96,7 @@ class PureFunction:
     def __init__(self, compute: Callable[[Sequence[Any]], list[Any]], is_judged: bool) -> None:
         self.compute, self.is_judged = compute, is_judged
         self.pulled: Places = ()
-        """The results whose gradients were compared, on the engine and by JAX."""
+        """Results for which the gradients of the engine and of JAX were compared."""
 
     def __call__(self, *values: Any) -> list[Any]:
         return self.compute(values)
@@ -160,7 +160,8 @@ class JaxBackend(Backend):
     def __init__(self) -> None:
         self.observers: list[LayerObserver] = []
         self.functions: dict[Any, PureFunction] = {}
-        """Functions for JAX, by what they are made of: JAX knows them by identity."""
+        """Functions for JAX, by what they were made from: JAX identifies functions by object
+        identity."""
         self.not_played: set[Any] = set()
         """The keys of programs that the engine does not compute, or not as JAX does."""
         self.program_at, self.compiled_at = cache(traced), cache(compiled)
@@ -231,7 +232,7 @@ class JaxBackend(Backend):
     def function(
         self, key: Any, compute: Callable[[Sequence[Any]], list[Any]], is_judged: bool
     ) -> PureFunction:
-        """The function that is kept under a key, made if there is none."""
+        """The function stored under a key; it is made if there is none."""
         return self.functions.setdefault(key, PureFunction(compute, is_judged))
 
     def call(self, function: Callable[[dict[str, Any]], Any], tensors: dict[str, Any]) -> Any:
@@ -291,9 +292,9 @@ class JaxBackend(Backend):
         """The function of the arguments and cotangents that gives gradients, and then the outputs
         as the user's fwd gives them.
 
-        JAX's vjp of y = a x is a g; conj(a) g is what the checker compares. Where some of the
-        outputs take no part, it is computed on the engine if it can: another program to compile,
-        for one run of a backward that both computed alike.
+        JAX's vjp of y = a x is a g; conj(a) g is what the checker compares. If some outputs are not
+        used, it is computed on the engine if possible, which saves compiling another program for a
+        single run that gave equal results before.
         """
 
         def compute(values: Sequence[Any]) -> list[Any]:
@@ -440,7 +441,7 @@ class OnEngine:
         self.program_at = cache(self.traced)
 
     def program(self, half: str, *given: Any) -> tuple[JaxProgram, Any]:
-        """The program of a half (forward or vjp) at arguments of these shapes, and the tree of its
+        """The program of the forward or the vjp at arguments of these shapes, and the tree of its
         results, some of which are None."""
         leaves, tree = jax.tree.flatten(given)
         return self.program_at(half, tree, avals_of(leaves))
@@ -455,7 +456,7 @@ class OnEngine:
         return JaxProgram(closed), jax.tree.structure(results)
 
     def run(self, half: str, *given: Any) -> Any:
-        """The results of a half."""
+        """The results of the forward or of the vjp."""
         program, tree = self.program(half, *given)
         results = program.run(list(map(engine_value, jax.tree.leaves(given))))
         return jax.tree.unflatten(tree, map(plain_array, results))
@@ -504,7 +505,7 @@ def leave_out_note(error: BaseException) -> None:
 
 
 def is_traced(values: Sequence[Any]) -> bool:
-    """Whether JAX traces one of some values."""
+    """Whether JAX traces one of the values."""
     return any(isinstance(v, jax.core.Tracer) for v in values)
 
 

@@ -52,7 +52,7 @@ def over_axes(function: Callable[..., Any]) -> PrimitiveRow:
 def broadcast_in_dim(
     x: Tensor, *, shape: Sequence[int], broadcast_dimensions: Sequence[int], **_: Any
 ) -> Any:
-    """Axes of length 1 put in, then repeated."""
+    """Axes of length 1 inserted, then repeated."""
     inner = [1] * len(shape)
     for axis, size in zip(broadcast_dimensions, x.array.shape, strict=True):
         inner[axis] = size
@@ -91,7 +91,7 @@ def split_row(x: Tensor, *, sizes: Sequence[int], axis: int, **_: Any) -> Any:
 def slice_at(
     starts: Sequence[Tensor], sizes: Sequence[int], shape: Sequence[int]
 ) -> tuple[slice, ...]:
-    """The part of an array that a dynamic slice is of, which is moved inside."""
+    """The part of an array that a dynamic slice selects; an index out of range is moved inside."""
     bounds = zip(starts, sizes, shape, strict=True)
     firsts = [min(max(int(start.array), 0), whole - size) for start, size, whole in bounds]
     return tuple(slice(first, first + size) for first, size in zip(firsts, sizes, strict=True))
@@ -148,7 +148,8 @@ def dot_general(x: Tensor, y: Tensor, *, dimension_numbers: Any, **_: Any) -> An
 def convolution(
     x: Tensor, w: Tensor, *, padding: Sequence[tuple[int, int]], **parameters: Any
 ) -> Any:
-    """A convolution padded alike on both sides; its gradients have the axes in another order."""
+    """A convolution with equal padding on both sides; its gradients have the axes in another
+    order."""
     dims = x.array.ndim
     require(dims in (3, 4, 5) and parameters["batch_group_count"] == 1)
     require(set(parameters["lhs_dilation"]) == {1})

@@ -1,9 +1,9 @@
 """A jaxpr as a list of equations, computed on the bundled engine.
 
 Calls of `jit`, `custom_vjp` and the like are inlined, so that a function is computed as its primal
-is written, whatever backward belongs to it. Every equation is played by its row of
-`gradcheck.backends.jax_primitives`, and so is seen by whatever watch of the engine is in force: it
-is recorded, or perturbed. One without a row is computed by JAX, with JAX's derivative.
+is written, whatever its backward. Every equation is played by its row of
+`gradcheck.backends.jax_primitives`, so the engine's current observer records or perturbs it. One
+without a row is computed by JAX, with JAX's derivative.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ JAX_FOLDER = f"{Path(jax.__file__).parent}"
 MOST_ITERATIONS = 10_000
 """The most steps of one while_loop: a recording keeps every step."""
 EngineValue = Any
-"""A Tensor of the engine; or an array of JAX's of a dtype that the engine has not."""
+"""A Tensor of the engine, or a JAX array of a dtype that the engine lacks."""
 Slots = list[int]
 """Places of values in the list of a program's values."""
 
@@ -42,8 +42,8 @@ Slots = list[int]
 class HandWritten:
     """A function with a derivative written by hand: a custom_vjp, or a custom_jvp.
 
-    It is identified by the place of its primal, and by the code of its bwd, as two may be on a
-    line.
+    It is identified by the place of its primal and, because two may be on one line, by the code of
+    its bwd.
     """
 
     name: str
@@ -70,7 +70,7 @@ class Equation:
     inputs: Slots
     outputs: Slots
     calls: tuple[Any, ...]
-    """The equations of the jits that it is in, the outermost first."""
+    """The equations of the enclosing jits, the outermost first."""
     parts: list[JaxProgram] = field(default_factory=list)
     """The programs of its branches, or of its loop's condition and body."""
 
@@ -230,7 +230,7 @@ def to_double(array: Array) -> Array:
 
 
 def is_plain(array: Array) -> bool:
-    """Whether NumPy knows an array's dtype: not that of keys of random numbers."""
+    """Whether NumPy knows an array's dtype, which it does not for random keys."""
     return isinstance(array.dtype, np.dtype)
 
 
@@ -449,7 +449,7 @@ def while_loop(equation: Equation, operands: list[EngineValue]) -> list[EngineVa
 
 
 def scan(equation: Equation, operands: list[EngineValue]) -> list[EngineValue]:
-    """A loop over the first axis of some operands, step by step."""
+    """A loop over the first axis of the operands, step by step."""
     params, (body,) = equation.eqn.params, equation.parts
     first, second = params["num_consts"], params["num_consts"] + params["num_carry"]
     constants, state, sequences = operands[:first], operands[first:second], operands[second:]

@@ -48,9 +48,9 @@ class PaddleBackend(PaddleApi):
     ) -> list[Tensor | None]:
         """Take gradients by ``backward``, from the leaves; by ``paddle.grad`` if a graph is wanted.
 
-        Before 3.3 Paddle dies of a segmentation fault in a ``paddle.grad`` of some of a PyLayer's
-        outputs, and in all releases in one within another, which is what a backward that calls
-        ``paddle.grad`` comes to.
+        Before 3.3, Paddle crashes (segmentation fault) in a ``paddle.grad`` of only some of a
+        PyLayer's outputs. All releases crash in a nested ``paddle.grad``, as in a backward that
+        calls it.
 
         Raises:
             NotImplementedError: there is such a call, and the graph of the gradients is wanted.
@@ -168,7 +168,7 @@ class PaddleBackend(PaddleApi):
             leaf.array, leaf.node = other.array, None
 
     def overlap(self, a: Tensor, b: Tensor) -> bool:
-        """Told of contiguous Tensors by where they begin and end."""
+        """Observes contiguous Tensors, by their first and last addresses."""
         (x, x_end), (y, y_end) = extent(a), extent(b)
         return x < y_end and y < x_end
 
@@ -191,8 +191,7 @@ def extent(tensor: Tensor) -> tuple[int, int]:
 
 @contextmanager
 def refusing_within(module: Any, name: str, refused: list[str]) -> Iterator[None]:
-    """Make a function of a module raise when it is called within itself, and note that in
-    `refused`."""
+    """Make a function of a module raise when it calls itself, and note that in `refused`."""
     function, running = getattr(module, name), list[str]()
 
     def guarded(*args: Any, **kwargs: Any) -> Any:

@@ -72,8 +72,8 @@ class PaddleApi(Backend):
         self.paddle.autograd.backward(outputs, cotangents)
 
     def may_change(self, context: Any, returned: list[Tensor]) -> list[Tensor]:
-        """An input that is returned is changed in place, and takes its place in the graph, unless
-        it is marked otherwise."""
+        """A returned input counts as changed in place and takes its place in the graph, unless it
+        is marked otherwise."""
         marked = set(map(id, getattr(context, "not_inplace_tensors", None) or ()))
         return [tensor for tensor in returned if id(tensor) not in marked]
 

@@ -53,7 +53,7 @@ class RankOfProcess(Rank):
         """The last error of a call."""
 
     def meant(self, error: BaseException) -> BaseException:
-        """An error, or that of a call of which Paddle has kept only the text, as it does of
+        """An error, or the error of a call of which Paddle has kept only the text, as for
         everything that a backward raises."""
         return self.failed if self.failed is not None and str(self.failed) in str(error) else error
 
@@ -83,8 +83,8 @@ class RankOfProcess(Rank):
         call.results, call.error, call.done = results, error, True
 
     def asked(self) -> tuple[str, tuple[Any, ...]]:
-        """The next method to run, with its arguments; answers that nobody has waited for come
-        before."""
+        """The next method to run, with its arguments; answers that were not waited for are read
+        first."""
         while (message := self.line.recv())[0] == "answer":
             self.hear(message)
         return message[1], message[2]
@@ -132,7 +132,7 @@ class RanksOfProcesses(WorldRanks):
         self.pids: list[int] = []
         self.owner = os.getpid()
         self.died: dict[int, str] = {}
-        """How the process of a rank ended by itself."""
+        """How the process of a rank ended unexpectedly."""
         for number in range(size):
             ours, theirs = Pipe()
             pid = os.fork()
@@ -165,7 +165,7 @@ class RanksOfProcesses(WorldRanks):
         return self.answered()
 
     def send(self, number: int, *message: Any) -> None:
-        """Send to a rank; a dead one is noticed when it does not answer."""
+        """Send to a rank; a dead rank is detected when it does not answer."""
         with suppress(BrokenPipeError, ConnectionResetError):
             self.lines[number].send(message)
 
@@ -215,7 +215,7 @@ class RanksOfProcesses(WorldRanks):
             self.send(call.rank, "answer", call.number, results, call.error)
 
     def heard(self, number: int) -> tuple[str, Any]:
-        """A rank's next message; if the rank has died, a message that it has."""
+        """A rank's next message; if the rank has died, a message that says so."""
         try:
             return self.lines[number].recv()  # type: ignore[no-any-return]
         except (EOFError, ConnectionResetError):
@@ -285,8 +285,7 @@ def attempt(here: RankOfProcess, function: Callable[[], Any]) -> tuple[str, Any,
 
 
 def sendable(error: BaseException) -> BaseException:
-    """An error that survives being sent, with the frames that it passed through as
-    `frames_of_rank`."""
+    """An error that can be sent to another process, with its frames as `frames_of_rank`."""
     frames = [
         (frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)
     ]
@@ -352,8 +351,8 @@ def speak(paddle: ModuleType) -> None:
 
 
 def without_its_word(get_reduce_op: Callable[..., Any]) -> Callable[..., Any]:
-    """Paddle's function that gives its library's word for a reduction, giving back the word that it
-    gets."""
+    """Replaces Paddle's function that translates the name of a reduction; returns the name
+    unchanged."""
 
     def checked(*args: Any) -> Any:
         get_reduce_op(*args)

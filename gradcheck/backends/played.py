@@ -2,9 +2,9 @@
 
 The engine is the one book of rules: derivatives, kinks, candidate mistakes, rounding. A framework
 reports each operation that runs, with *shadows*, the engine's Tensors, in place of its own
-arguments. Where the engine has a counterpart, that computes the same from the shadows, and so
-records itself in whatever watch is in force. Otherwise one step is recorded whose derivative is the
-framework's own.
+arguments. Where the engine has a counterpart, it computes the same from the shadows and is thereby
+recorded by the current observer. Otherwise one step is recorded whose derivative is the framework's
+own.
 """
 
 from __future__ import annotations

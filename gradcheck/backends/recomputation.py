@@ -32,7 +32,7 @@ class Half:
     makes_casts: bool | None = None
     """Whether casts are left out in it; None until a plain reference run needs to know."""
     refuses_recorded_numpy: bool = False
-    """Whether it raises where NumPy code is recorded, as code for a C extension does."""
+    """Whether it raises when NumPy code is recorded, as code that calls a C extension may."""
 
 
 class Recomputation:
@@ -149,7 +149,7 @@ class Recomputation:
     ) -> Any:
         """One watched run, NumPy code recorded if `in_numpy`.
 
-        It stays as it is if recording it raises an error that a plain run does not.
+        The plain run is kept if recording raises an error that a plain run does not.
         """
         in_numpy = in_numpy and not half.refuses_recorded_numpy
         self.leaks.clear()

@@ -171,9 +171,10 @@ def pulled(given: Any, vjp: Vjp, values: Sequence[Any], shape: Sequence[int] | N
 
 
 def without_flow(gradient: Array, given: Any) -> Array:
-    """A gradient with 0 in place of NaN where nothing flows: 0 times a slope that is not finite.
+    """A gradient with 0 in place of NaN where no cotangent flows (0 times a slope that is not
+    finite).
 
-    Where cotangents and gradient do not fit elementwise, the gradient is as it is.
+    The gradient is unchanged if its shape does not fit that of the cotangents.
     """
     try:
         nothing = np.broadcast_to(given == 0, gradient.shape)
@@ -245,7 +246,7 @@ class Decision(NamedTuple):
 
 
 class Recording(Observer):
-    """A call as it was computed, and the watch that notes it.
+    """A recorded call, and the observer that records it.
 
     Values are numbered: the inputs first, then the outputs of each operation. They are noted on the
     host.
@@ -533,7 +534,7 @@ def perturb_outputs(
 ) -> None:
     """Perturb the fresh outputs of an operation; `number` is that of the first on the tape.
 
-    None, an unreported choice, is not an output.
+    None stands for an unreported choice and is not an output.
     """
     for k, value in enumerate(outputs_of(out)):
         if value is None or not is_fresh(op.name, value, read):

@@ -38,8 +38,8 @@ class TracedShadows(Shadows):
     def __init__(self) -> None:
         super().__init__()
         self.known: dict[Any, tuple[Any, Shadow]] = {}
-        """Shadows by the storage and the view of it that a tensor has; with the tensor, so that no
-        other gets its address."""
+        """Shadows by a tensor's storage and view; the tensor is kept so that no other gets its
+        address."""
 
     def get(self, tensor: Any) -> Shadow:
         """The shadow of a tensor; a new one is a constant's."""
@@ -147,7 +147,7 @@ def fresh_tensors(args: Sequence[Any]) -> list[Any]:
 
 
 def fresh_tensor(value: Shadow) -> Any:
-    """A new tensor; no leaf, as these may not be changed in place."""
+    """A new tensor that is not a leaf, as leaves may not be changed in place."""
     tensor = tensor_of(value.array)
     if is_floating_tensor(tensor) and not value.stop_gradient:
         tensor.requires_grad_()

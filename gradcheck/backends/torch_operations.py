@@ -1,9 +1,9 @@
 """The operations of torch as they run: perturbed, with casts left out, or played on the engine.
 
-A dispatch mode below autograd sees every aten operation of this thread, in forward and backward,
-under `no_grad` and inside of custom Functions alike. It is in force while the user's code runs and
-an observer of the engine is there, or casts are left out; plain runs have none. Results are changed
-in place, through the memory that NumPy shares with torch. While a call is recorded, *shadows* (see
+A dispatch mode below autograd sees every aten operation of this thread: in forward and backward,
+under `no_grad`, and inside custom Functions. It is active while the user's code runs, if there is
+an observer of the engine or casts are left out; plain runs do without. Results are changed in
+place, through the memory that NumPy shares with torch. While a call is recorded, *shadows* (see
 `gradcheck.backends.played`) represent all tensors that depend on the inputs, also where several
 tensors share memory and code writes into it.
 
@@ -60,7 +60,7 @@ from pylayer.watch.casts import casts
 TAKES_OUT = ("numpy", "tolist", "__array__", "data_ptr")
 """Methods of tensors that hand values to code that nothing sees."""
 RAW_NUMPY = torch.Tensor.numpy
-"""The method of torch, whatever takes its place while a call is watched."""
+"""The original method of torch, also while a watched call replaces it."""
 
 
 # ------------------------------ values
@@ -185,7 +185,7 @@ class ForeignOperation:
     It runs again, in double precision, each time that a cotangent is pulled back.
 
     Args:
-        values: all arguments, in order. Those that it writes into are as they were before.
+        values: all arguments, in order. Arguments that it writes into have their previous values.
     """
 
     def __init__(self, operation: Operation, values: Sequence[Any]) -> None:
@@ -214,7 +214,7 @@ class ForeignOperation:
 
 # ------------------------------ shadows of tensors
 def leak(how: str) -> None:
-    """Tell the observer in force that values are computed that it does not follow."""
+    """Tell the current observer that values are computed which it does not follow."""
     watchers.get().observer.leaked(how)
 
 
@@ -306,7 +306,7 @@ class Shadows:
         return tensor.layout is torch.strided and not is_zero_tensor(tensor)
 
     def keeps(self, tensor: Any, shadow: Shadow) -> bool:
-        """Whether the shadow of a result is kept: not that of a constant."""
+        """Whether the shadow of a result is kept; that of a constant is not."""
         return parent_of(shadow) is not None and self.has_memory(tensor)
 
     def memory(self, tensor: Any) -> Memory:
@@ -470,7 +470,7 @@ class OperationMode(TorchDispatchMode):  # type: ignore[misc]
                 self.shadows.put(result, shadow)
 
     def left(self, tensor: Any, how: str) -> None:
-        """Note that the values of a tensor went where nothing sees them."""
+        """Note that the values of a tensor went to unobserved code."""
         if not is_floating_tensor(tensor):
             return
         if self.shadows is None:
@@ -579,7 +579,7 @@ class SeenFunction:
         *given: Any,
         shadows: Shadows | None = None,
     ) -> Any:
-        """The values that a function gives, the operations on the way seen if need be."""
+        """The result of a function, with its operations observed if needed."""
         observer = watchers.get().observer
         leaves_casts_out = casts.left_out is not None and half not in self.makes_no_casts
         if observer is NOBODY.observer and not leaves_casts_out:

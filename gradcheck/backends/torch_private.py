@@ -75,7 +75,7 @@ def run_backward(
 
 
 class Patch:
-    """A change of classes of torch that is in force in ``with`` blocks, which may be within others.
+    """Replacements of attributes of torch classes within ``with`` blocks, which may be nested.
 
     Setting an attribute of a class that has many subclasses takes a millisecond, so that a check
     has one block around all its evaluations.

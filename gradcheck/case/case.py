@@ -36,7 +36,7 @@ class Case(BaseModel):
     timeout: float = TIMEOUT
     """Wall-clock limit in seconds."""
     reruns: int = 0
-    """How often it is run again while it is not as expected."""
+    """How often it is run again if it is not as expected."""
     compared: bool = False
     """Whether its outputs and gradients are wanted, to be compared with those of other backends."""
     memory: int = MEMORY
@@ -72,7 +72,7 @@ class Case(BaseModel):
         return self.model_copy(update={"scenario": self.scenario.model_copy(update=kept)})
 
     def result(self, status: Status, message: str, **fields: Any) -> Result:
-        """A result of this case without running it; `fields` are further fields of Result."""
+        """Make a result of this case without running it; `fields` are further fields of Result."""
         scenario = self.scenario
         return Result(
             name=self.name,

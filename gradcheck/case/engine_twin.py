@@ -1,8 +1,8 @@
 """A layer or function of the installed Paddle as one of the bundled engine.
 
-It has its own code, with the engine behind its names. The engine keeps account of what it computes
-(lines, operations, rounding), which Paddle does not. Where everything that the code names has a
-counterpart of the same dotted name, and the outputs agree, it may speak for the original.
+It has its own code, with the engine behind its names. The engine records what it computes (lines,
+operations, rounding); Paddle does not. Where everything that the code names has a counterpart of
+the same dotted name, and the outputs agree, it may stand in for the original.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ def twin_of(
     world: WorldOf | None = None,
     keywords: Mapping[str, Any] = {},
 ) -> TensorFunction | None:
-    """The call of `function` on `inputs`, of which `original` was made, on the engine; None if
-    there is none."""
+    """The engine's version of the call of `function` on `inputs`, from which `original` was made;
+    None if there is none."""
 
     def make(engine: Backend) -> TensorFunction:
         translated = Translation(original.backend, engine).whole(
@@ -104,7 +104,8 @@ def alike(a: Array, b: Array, epsilon: float) -> bool:
 
 
 class Translation:
-    """Values of code that uses one library, as those of the same code that uses another."""
+    """Translates values of code that uses one library into those of the same code with another
+    library."""
 
     def __init__(self, original: Backend, other: Backend) -> None:
         self.original, self.other = original, other
@@ -116,8 +117,7 @@ class Translation:
         self.unfilled: list[tuple[FunctionType, FunctionType]] = []
 
     def whole(self, value: Any) -> Any:
-        """The counterpart of a value, with the functions that were made, and those that are made on
-        the way, filled.
+        """The counterpart of a value; all functions made for it are filled.
 
         Raises:
             NoTwin: there is none.
@@ -137,14 +137,14 @@ class Translation:
 
     def of(self, value: Any) -> Any:
         """The counterpart of a value; the value itself where it has nothing to do with the library.
-        Functions are empty still: they may refer to one another. Raises NoTwin."""
+        Functions are still empty, because they may refer to one another. Raises NoTwin."""
         if id(value) not in self.known:
             self.known[id(value)] = self.made(value)
             self.kept.append(value)
         return self.known[id(value)]
 
     def made(self, value: Any) -> Any:
-        """The counterpart of a value that `of` has not seen yet."""
+        """The counterpart of a value that `of` has not seen before."""
         if isinstance(value, self.original.paddle.Tensor):
             array, is_stopped = self.original.array(value), value.stop_gradient
             return self.other.tensor(array, None, stop_gradient=is_stopped)
@@ -247,7 +247,7 @@ class Translation:
 
 
 def builtins_of(other: Backend) -> dict[str, Any]:
-    """The builtins of code that is to get another library where it asks for Paddle."""
+    """Builtins for code whose ``import paddle`` is to give another library."""
 
     def imported(name: str, *args: Any, **kwargs: Any) -> ModuleType:
         if name.partition(".")[0] != "paddle":

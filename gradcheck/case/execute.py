@@ -166,7 +166,8 @@ class Run:
         backend.seed(case.seed)
 
     def findings(self) -> tuple[list[Finding], GradientSummary | None]:
-        """Everything that is not as expected, and the summary of the gradient check if made."""
+        """Everything that is not as expected, and the summary of the gradient check if there was
+        one."""
         gradient = None
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -191,8 +192,8 @@ class Run:
     ) -> ScenarioLayer:
         """The scenario's layer on a backend.
 
-        An imported one is what `counterpart` makes of it; of a static one, if `eager`, the
-        functions are called on Tensors.
+        An imported layer is replaced by the result of `counterpart`; the functions of a static
+        layer are called on Tensors if `eager`.
         """
         kind = WorldLayer if self.in_world else ScenarioLayer
         if is_static(self.scenario.layer):
@@ -201,7 +202,7 @@ class Run:
 
     # ----------------------------------------------------------------- the documented run
     def run_script(self, script: str) -> list[Finding]:
-        """Run the program, then look at the values it leaves."""
+        """Run the program, then inspect the values that it leaves."""
         scenario, paddle = self.scenario, self.backend.paddle
         with self.expected_exception() as found, self.backend.observing(self.calls):
             if isinstance(scenario.layer, str):
@@ -260,7 +261,7 @@ class Run:
 
     @contextmanager
     def expected_exception(self) -> Iterator[list[Finding]]:
-        """Hold what the block raises against `raises`; findings go into the list it gives."""
+        """Compare what the block raises with `raises`; findings go into the list that it yields."""
         found: list[Finding] = []
         expected, text = self.expect.raises, ""
         try:
@@ -285,7 +286,8 @@ class Run:
             found.append(Finding(Status.FAIL, text))
 
     def missing_words(self, asked: Raises | Warns, message: str) -> Message | None:
-        """The words asked for that a message lacks: of everybody, or of this implementation."""
+        """The expected words that a message lacks: those for all implementations, or for this
+        one."""
         of_backend = self.expect.wording.words_of(kind_of(self.case.backend))
         for words in (asked.message, of_backend):
             if words is not None and not message_matches(words, message):
@@ -363,8 +365,8 @@ class Run:
 
     # ----------------------------------------------------------------- the gradient
     def check(self, layer: ScenarioLayer) -> GradientSummary:
-        """The gradient check; of second order too if the scenario has `order: 2` and the first is
-        right."""
+        """The gradient check; also of second order if the scenario has `order: 2` and the first
+        order is right."""
         case, wanted = self.case, self.expect.gradient
         declared: Expectation = wanted if wanted in ("straight-through", "zero") else "matches"
         if declared != "matches":  # claims about the inputs alone

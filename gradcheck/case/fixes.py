@@ -23,13 +23,13 @@ FunctionPasses = Callable[[TensorFunction], bool]
 AppliedCall = tuple[Any, tuple[Any, ...], dict[str, Any]]
 """A layer, and the arguments of its forward."""
 MOST_LAYERS = 8
-"""Layers of one call that are looked at."""
+"""The most layers of one call that are searched."""
 
 
 def fix_of(function: TensorFunction, passes: FunctionPasses) -> Fix | None:
     """The edit of a backward that makes the gradient of a function right; None if none is found.
 
-    Exceptions of the layers are not passed on: the verdict stands.
+    Exceptions of the layers are swallowed: the verdict stands.
     """
     if function.layers_by_name:  # ranks run in a world alone
         return None

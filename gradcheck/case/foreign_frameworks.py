@@ -24,10 +24,10 @@ class Framework(NamedTuple):
     name: str
     modules: tuple[str, ...]
     values: str
-    """Code that gives its array x as a NumPy array."""
+    """Code that converts its array x to a NumPy array."""
     recipe: str
-    """A check of one of its functions of one array by ``backward=``; {call} is what calls it.
-    Empty where a backend runs it."""
+    """Code that checks one of its functions of one array by ``backward=``; {call} stands for the
+    call. Empty where a backend runs it."""
 
     @property
     def backend(self) -> str:
@@ -57,7 +57,7 @@ REFUSAL = "gradcheck does not run the backwards of "
 
 
 class ForeignFrameworkError(TypeError):
-    """A layer of another framework was given; `recipe` is a line that checks it all the same."""
+    """A layer of another framework was given; `recipe` is a line of code that still checks it."""
 
     def __init__(self, what: str, recipe: str) -> None:
         super().__init__(f"{what}:\n    {recipe}")
@@ -65,13 +65,13 @@ class ForeignFrameworkError(TypeError):
 
 
 def framework_of(value: Any) -> Framework | None:
-    """The framework that a class, a function or an object is of; None if it is not one of the
+    """The framework that a class, a function or an object belongs to; None if it is not in the
     table."""
     return next(filter(None, map(framework_of_module, modules_of(value))), None)
 
 
 def framework_of_module(module: str) -> Framework | None:
-    """The framework that a module is of."""
+    """The framework that a module belongs to."""
     for framework in FRAMEWORKS:
         if f"{module}.".startswith(framework.modules):
             return framework
@@ -79,7 +79,7 @@ def framework_of_module(module: str) -> Framework | None:
 
 
 def foreign_framework(value: Any, packages: Sequence[str] = ()) -> Framework | None:
-    """The framework that a value is of, unless it is that of some packages."""
+    """The framework that a value belongs to; None if it is that of the given packages."""
     framework = framework_of(value)
     if framework is None or f"{next(iter(packages), '')}." in framework.modules:
         return None
@@ -87,7 +87,7 @@ def foreign_framework(value: Any, packages: Sequence[str] = ()) -> Framework | N
 
 
 def refuse_layer(value: Any, packages: Sequence[str] = ()) -> None:
-    """See that something to check is not of another framework than that of some packages.
+    """Raise if something to check belongs to another framework than some packages.
 
     Raises:
         ForeignFrameworkError: it is.
@@ -109,7 +109,7 @@ def refuse_layer(value: Any, packages: Sequence[str] = ()) -> None:
 
 
 def refuse_array(name: str, value: Any, packages: Sequence[str] = ()) -> None:
-    """See that an argument is not an array of another framework than that of some packages.
+    """Raise if an argument is an array of another framework than some packages.
 
     Raises:
         TypeError: it is, or one in it is.

@@ -91,7 +91,7 @@ def gradients_of(
 
 @dataclass(eq=False)
 class NamespaceCall:
-    """A call that is written as an expression, in the namespace of the code that it is of."""
+    """A call written as an expression, in the namespace of its code."""
 
     namespace: dict[str, Any]
     code: CodeType
@@ -169,7 +169,7 @@ class TensorFunction:
         """What sets each generator of random numbers before an evaluation, and to which state."""
 
     def at(self, arrays: dict[str, Array], dtypes: dict[str, str] | None = None) -> TensorFunction:
-        """Copy the function at other values of its inputs."""
+        """Return a copy of the function at other input values."""
         other = copy.copy(self)
         other.__dict__.pop("first_call", None)
         other.arrays, other.dtypes = arrays, dtypes or self.dtypes
@@ -353,7 +353,7 @@ class TensorFunction:
             self.backend.share(leaf, self.originals[name])
 
     def close(self) -> None:
-        """End the processes started for it: it is not called any more."""
+        """End the processes that were started for it; it is not called again."""
         self.restore()
 
     # ----------------------------------------------------------------- arrays

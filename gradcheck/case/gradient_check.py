@@ -83,8 +83,8 @@ def check_gradient(
     nondet: float = 0.0,
     seconds: float = np.inf,
 ) -> GradientSummary:
-    """Hold the vjp that `problem` claims against the differences and the tape, its behaviour
-    against the contracts.
+    """Compare the vjp of `problem` with the differences and the tape, and its behaviour with the
+    contracts.
 
     Args:
         seed: of the directions and cotangents.
@@ -130,7 +130,7 @@ def check_gradient(
 
 
 def checked(problem: Problem, *options: Any) -> tuple[Check, CheckOutcome]:
-    """A check, and what it finds; with casts if backward does not work without."""
+    """A check and its outcome; with casts if backward does not work without them."""
     check = Check(problem, *options)
     try:
         return check, check.run()
@@ -170,9 +170,9 @@ def name_wrong(
 
 
 def approximation(probe: Probe, most: float) -> list[Diagnosis]:
-    """The diagnosis of a gradient that is off by more than rounding, by less than a share `most`.
+    """The diagnosis of a gradient whose error is above rounding but below a share `most`.
 
-    It says by how much, and which option accepts it.
+    It says how large the error is, and which option accepts it.
     """
     found = probe.comparison
     if found is None or found.wrong is None:
@@ -318,7 +318,7 @@ def with_marks(summary: GradientSummary, *marks: str) -> GradientSummary:
 
 # ------------------------------ what a scenario expects
 class Finding(NamedTuple):
-    """Something that was not as expected (or, a KINK, worth marking)."""
+    """Something that is not as expected, or, for a KINK, worth marking."""
 
     status: Status
     message: str
@@ -335,7 +335,7 @@ def judge(gradient: GradientSummary, expect: Expect) -> list[Finding]:
 
 
 def judge_difference(gradient: GradientSummary, expect: Expect) -> list[Finding]:
-    """The findings for a backward that is expected to be wrong, perhaps in a certain way."""
+    """The findings for a backward that is expected to be wrong, possibly in a specific way."""
     if gradient.verdict is not Status.FAIL:
         text = "expected a backward that is not the derivative, but it is (gradient: differs)"
         return [Finding(Status.FAIL, text)]
@@ -403,7 +403,8 @@ def as_expected(
 
 
 def fix_search(function: TensorFunction, settings: Settings) -> FixSearch:
-    """The search for the one edit of a backward that repairs a function, made at most once."""
+    """The search for the single edit of a backward that repairs a function; it runs at most
+    once."""
 
     def passes(changed: TensorFunction) -> bool:
         return gradient_summary(changed, settings._replace(effort="least")).verdict in GREEN
@@ -419,7 +420,7 @@ def with_fix(summary: GradientSummary, fix: Fix) -> GradientSummary:
 
 
 def agrees(summary: GradientSummary) -> bool:
-    """Whether a failure is only that backward and derivative agree at this point."""
+    """Whether the only failure is that backward and derivative agree at this point."""
     return summary.verdict is Status.FAIL and summary.why.startswith(AGREES)
 
 
@@ -439,7 +440,8 @@ not defined there."""
 def evaluation_points(
     function: TensorFunction, points: int, dtypes: Sequence[str], seed: int
 ) -> Iterator[tuple[str, TensorFunction]]:
-    """The function at `points` points in each of `dtypes` (none: its own), with words for where.
+    """The function at `points` points in each of `dtypes` (none: its own), with a description of
+    each.
 
     The first point is the given one. At the others every element of a floating input is multiplied
     by a random factor between 1/2 and 2: it keeps its sign and its magnitude; integers and booleans

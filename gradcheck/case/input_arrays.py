@@ -30,8 +30,8 @@ def make_input(
     """The values of an input of `dtype`, in float64, int64, bool or complex128.
 
     The backend casts them. `near` shifts the drawn values, scaled to 1e-3, to the given points in
-    turn. Complex inputs draw both parts. The rows of an expanded input are its first. Files lie
-    below the `folder` of the spec.
+    turn. Complex inputs draw both parts. All rows of an expanded input are equal to its first.
+    Files lie below the `folder` of the spec.
 
     Raises:
         NoInputError: a file does not have the values.

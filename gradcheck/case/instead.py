@@ -15,9 +15,10 @@ from gradcheck.support.foreign import text_of, type_name
 LONGEST_RECORDED = 80
 """Characters of an exception's text that are recorded."""
 _SUMMARY = "Error Message Summary:"
-"""The heading after a trace in Paddle's messages; the trace's addresses differ from run to run."""
+"""The heading that follows a trace in Paddle's messages; the addresses in a trace differ from run
+to run."""
 _VARYING = re.compile(r"0x[0-9a-fA-F]+|/\S+|\n+|-{5,}|\d{6,}")
-"""Parts of a message that another run need not have."""
+"""Parts of a message that may differ in another run."""
 
 
 class Instead:
@@ -27,7 +28,8 @@ class Instead:
         self.namespace, self.on_host = namespace, on_host
 
     def exception(self, error: Exception) -> dict[str, Any]:
-        """The exception that ended the run: type, phase, and the lasting part of its text."""
+        """The exception that ended the run: its type, its phase, and the part of its text that does
+        not vary."""
         raises = {"type": type_name(error).rpartition(".")[2], "phase": phase_of(error)}
         text = text_of(error).rpartition(_SUMMARY)[2]
         parts = [part.strip() for part in _VARYING.split(text)]

@@ -151,7 +151,7 @@ class ScenarioLayer(TensorFunction):
         return f"{layer.name}({arguments})"
 
     import_module = staticmethod(module_of_reference)
-    """Gives the module of what a layer refers to."""
+    """Returns the module that a layer refers to."""
 
     def load_reference(self, layer: LayerRef, namespace: Namespace) -> str:
         """Import a layer, with the names of its module that the call uses; return its usual call.
@@ -184,16 +184,16 @@ class ScenarioLayer(TensorFunction):
         return signature.call_of(self.inputs, scenario.kwargs)
 
     def require_apply(self, call: str, name: str, target: Any) -> None:
-        """Raise NoLayerError: a call calls a layer itself that has ``apply`` for that."""
+        """Raise NoLayerError: a call calls a layer that is applied by its ``apply``."""
         is_applied = self.backend.layer_of(target) is target
         called = called_with_arguments(ast.parse(call.strip(), mode="eval"))
         if is_applied and name in called and self.scenario.expect.raises is None:
             raise NoLayerError(f"call: {name} is applied, not called: write {name}.apply(…)")
 
     def names_from_module(self, call: str, module: ModuleType, known: set[str]) -> dict[str, Any]:
-        """Return what a call reads of a module, by name; `known` are the names from elsewhere.
+        """Return what a call reads from a module, by name; `known` are the names from elsewhere.
 
-        Raises NoLayerError: there is no such name anywhere.
+        Raises NoLayerError: there is no such name.
         """
         found = {}
         for name in sorted(names_in(self.compile_call(call)).variables - known):

@@ -19,7 +19,7 @@ from gradcheck.backends.base import Backend, flat_tensors, package_of
 class Way(IntEnum):
     """How the forward of a layer was called, outside of any other layer.
 
-    The way that tells most about its backward is last.
+    The way that says most about the backward is last.
     """
 
     IDLE = 1
@@ -33,8 +33,8 @@ class LayerCalls:
     """The layers that evaluations applied, those whose backward ran, and how forwards were called.
 
     A layer is a class of the backend's layers, such as PyLayer, or a function with a backward: the
-    `backward_fn` of a ``static_pylayer``. Its key is the class that defines its backward, or that
-    one's name.
+    `backward_fn` of a ``static_pylayer``. Its key is the class that defines its backward, or the
+    name of that class.
 
     Args:
         backend: of the layers.
@@ -61,7 +61,7 @@ class LayerCalls:
     def run(self, function: Callable[..., Any], *given: Any) -> Any:
         """Call the user's code, with the layers that it runs noted.
 
-        Process-wide settings are as before afterwards, which a layer may change. They are NumPy's
+        Process-wide settings, which a layer may change, are restored afterwards. They are NumPy's
         handling of errors, the filters of warnings, and those of the backend: the layer's are in
         force while it runs, not while gradcheck computes.
         """
@@ -106,7 +106,7 @@ class LayerCalls:
         return {self.key(layer) for layer in self.backwards} - {None}
 
     def count(self, counter: Counter[Any]) -> int:
-        """The sum of a counter over layers that are not gradcheck's or a library's."""
+        """The sum of a counter over the user's layers."""
         return sum(
             times for layer, times in counter.items() if package_of(layer) not in self.libraries
         )
@@ -160,13 +160,14 @@ class LayerCalls:
         return watched
 
     def add_way(self, key: Any, way: Way) -> None:
-        """Add one way in which a layer was called; the most telling one is kept."""
+        """Record how a layer was called; the most informative way is kept."""
         if key is not None:
             self.ways[key] = max(way, self.ways.get(key, way))
 
     # ----------------------------------------------------------------- the ranks of a world
     def rows(self) -> list[tuple[str, bool, Way | None]]:
-        """Each layer as it can be sent: its name, whether its backward ran, how it was called."""
+        """Each layer in a form that can be sent: its name, whether its backward ran, how it was
+        called."""
         ran = self.ran()
         return [(key, key in ran, self.ways.get(key)) for key in {*ran, *self.ways}]
 
@@ -184,7 +185,7 @@ inside_a_layer: ContextVar[bool] = ContextVar("inside_a_layer", default=False)
 
 
 def definer(layer: type, method: str) -> type | None:
-    """The class that a layer has a method from; None if it has none of that name."""
+    """The class from which a layer has a method; None if it has no method of that name."""
     for cls in layer.__mro__:
         if method in vars(cls):
             return cls
@@ -206,8 +207,8 @@ def any_needs_gradient(backend: Backend, arguments: list[Any]) -> bool:
 
 
 Wrap = Callable[[type, Callable[..., Any], int], Callable[..., Any]]
-"""Makes what replaces a method of a class, given both and the context's place among its arguments;
-that is one before the first of them where it takes no context."""
+"""Makes the replacement of a method of a class, given both and the position of the context among
+its arguments; a method without a context has the position before the first."""
 
 
 @contextmanager
@@ -216,11 +217,11 @@ def wrapped_methods(
 ) -> Iterator[Callable[[Any], None]]:
     """A block in which methods of the backend's layers have something around them.
 
-    Gives what wraps a layer and all that it inherits from.
+    Wraps a layer and all its base classes.
 
     Args:
-        only_applied: to wrap none but those, as a process may have thousands of layers; for a
-        backend that reports a layer before it looks up the forward.
+        only_applied: wrap only those, as a process may have thousands of layers; for a backend that
+        reports a layer before it looks up the forward.
     """
     kept, base = list[tuple[Any, str, Any]](), backend.layer_type
     known = set[type]()

@@ -20,7 +20,8 @@ from gradcheck.spec.python import written_arguments
 from gradcheck.support.suggest import hint
 
 CANNOT_CHECK = "cannot be checked: "
-"""Begins the message of a layer that is not there, or cannot be called with its inputs."""
+"""The start of the message about a layer that does not exist or cannot be called with its
+inputs."""
 POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 ANY_NAME = inspect.Parameter.VAR_KEYWORD
 ANY_NUMBER = inspect.Parameter.VAR_POSITIONAL
@@ -60,7 +61,7 @@ class LayerSignature(NamedTuple):
         return names
 
     def usual_inputs(self) -> Iterator[str]:
-        """Yield inputs to begin with, as ``-i`` takes them: of each needed argument, of any."""
+        """Yield inputs for a first draft, as ``-i`` takes them: one for each required argument."""
         for parameter in self.parameters:
             if parameter.kind is ANY_NUMBER:
                 yield f"{parameter.name}=[2x3,2x3]"
@@ -101,14 +102,15 @@ class LayerSignature(NamedTuple):
 
     @property
     def place(self) -> str:
-        """``layers.py:6: ``; empty if it is not known, as in an interpreter."""
+        """``layers.py:6: ``; empty if it is not known, as in an interactive session."""
         with suppress(TypeError, OSError):
             file = inspect.getsourcefile(inspect.unwrap(self.target))
             return f"{Path(file or '').name}:{first_line(self.target)}: " if file else ""
         return ""
 
     def call_to_complete(self, inputs: Collection[str], keywords: Mapping[str, Any]) -> str:
-        """Return its call with all arguments, and a note on what it needs besides what is given."""
+        """Return its call with all arguments, and a note on the arguments that are still
+        missing."""
         missing = self.missing(inputs, keywords)
         arguments = [*self.arguments_of(inputs), *(f"{name}=…" for name in missing)]
         others = {**keywords}

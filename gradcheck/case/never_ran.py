@@ -101,7 +101,7 @@ class Subject:
         self.in_eval_mode: list[Any] = []
         """Modules in eval mode."""
         self.in_training: list[Any] = []
-        """The keys of the layers that other code than that of these modules names."""
+        """The keys of the layers that are named by code outside of these modules."""
         self.foreign: list[Any] = []
         """Layers of other frameworks."""
         self.checked: Any = None
@@ -142,8 +142,8 @@ class Subject:
     def missing(self) -> Iterator[tuple[Any, str]]:
         """The keys of the layers whose backward must run and did not, with the reasons.
 
-        These are the checked object itself, a forward that was called directly, and, if no backward
-        ran at all, every layer that was applied or is named.
+        A backward must run for the checked object itself, for a forward that was called directly,
+        and, if no backward ran at all, for every layer that was applied or is named.
         """
         ways = self.calls.ways
         direct = [key for key, way in ways.items() if way is Way.DIRECT]
@@ -192,7 +192,7 @@ class Subject:
         return self.backend.layer_of(layer_of_arrays(value))
 
     def add(self, layer: Any) -> Any:
-        """Note that a layer is named, and return its key. One of the library's own is not kept."""
+        """Note that a layer is named, and return its key. The library's own layers are ignored."""
         key = self.calls.key(layer)
         if key is not None:
             self.named.setdefault(key, layer)
@@ -206,7 +206,7 @@ class Subject:
         return self.follow_value(value)
 
     def follow_value(self, value: Any) -> Iterable[Any]:
-        """Note a value that code names if it is a layer or has such; return what it reads."""
+        """Note a value that code names, if it is a layer or holds layers; return what it reads."""
         layer = self.layer_of(value)
         if layer is not None:
             self.read.add(self.add(layer))

@@ -1,4 +1,4 @@
-"""The contracts that layers are seen to break while a function runs."""
+"""Contracts that layers break while a function runs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ GAVE_LESS = "the documents ask for one gradient per Tensor input"
 """Marks a verdict on a backward that left gradients out, or returned None for one: it was read as
 releases read it."""
 GAVE_OTHER_SHAPES = "a gradient between two layers has another shape than the input"
-"""Marks a verdict on layers that hand a gradient of another shape on, which releases ignore."""
+"""Marks a verdict on layers that pass on a gradient of another shape, which releases ignore."""
 ELSEWHERE = (7 / 8, 1.0)
 """Factors of the inputs of a forward at other values: below 1, so that they stay in (−1, 1), and by
 far more than rounding; a forward that insists on sums of 1 or orthogonal columns takes the second.
@@ -67,7 +67,7 @@ def values_elsewhere(array: Array, scale: float) -> Array:
 
 @dataclass(frozen=True)
 class TensorArgument:
-    """An argument of a forward that is a Tensor, or a list with such."""
+    """An argument of a forward that is a Tensor or a list that contains Tensors."""
 
     is_list: bool
     needed: list[bool]
@@ -125,10 +125,10 @@ class LayerContracts:
         self.wrap(layer)
 
     def pulled_back(self, layer: Any) -> None:
-        """Nothing is to be done before a backward."""
+        """Do nothing before a backward."""
 
     def marks(self) -> list[str]:
-        """The words for what releases do not look at."""
+        """The words for what releases ignore."""
         if not self.backend.documents:
             return []
         seen = {GAVE_LESS: self.gave_less, GAVE_OTHER_SHAPES: self.gave_other_shapes}
@@ -184,7 +184,7 @@ class LayerContracts:
         return watched
 
     def note_gradients(self, returned: Any, call: ForwardCall | None) -> None:
-        """Note what is wrong with the gradients that a backward returned."""
+        """Note mistakes in the gradients that a backward returned."""
         gradients = self.tensors_in(returned)
         self.aliased = self.aliased or [
             name

@@ -74,10 +74,11 @@ def adapted(backend: Backend, value: Any) -> Any:
 
 
 def function_with_pull(backend: Backend, forward: Any, pull: ArrayPull) -> Callable[..., Any]:
-    """A function of the backend's Tensors that computes with arrays, its parameters `forward`'s.
+    """A function of the backend's Tensors that computes with arrays and has the parameters of
+    `forward`.
 
     Args:
-        forward: as of `function_of_arrays`.
+        forward: as in `function_of_arrays`.
         pull: ``pull(arguments, what forward returned, output_gradients, keywords)`` returns the
             gradients as a backward does. An exception in the place of a missing gradient is raised
             if that gradient is needed.
@@ -181,7 +182,7 @@ class TensorArrays:
     def keep_up(self, tensors: Sequence[Any], arrays: Sequence[Any]) -> None:
         """Copy into Tensors what code has written into their arrays, which are copies.
 
-        The caller's change as well then. Recorded arrays are of another type.
+        The caller sees the change too. Recorded arrays are of another type.
         """
         for tensor, array in zip(tensors, arrays, strict=True):
             if self.is_tensor(tensor):

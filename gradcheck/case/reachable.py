@@ -1,7 +1,7 @@
 """The objects that code can reach, by naming or holding them, and the packages they are from.
 
 `references` returns all that an object refers to, `reads` only the objects that a call of it names.
-A question about user code is one traversal along either.
+Every question about user code is a traversal along one of the two.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ PARTS_OF_WRAPPERS: dict[type, tuple[str, ...]] = {
 
 # ------------------------------ whose an object is
 def modules_of(value: Any) -> Iterator[str]:
-    """The modules that define what a value is: those of its classes, of its code, of what it is
-    bound to."""
+    """The modules that define a value: those of its classes, of its code, and of the object that it
+    is bound to."""
     if isinstance(value, functools.partial):
         yield from modules_of(value.func)
     elif isinstance(value, FunctionType):
@@ -55,7 +55,7 @@ def modules_of(value: Any) -> Iterator[str]:
 
 
 def frameworks_of(values: Iterable[Any]) -> set[str]:
-    """The packages of frameworks that some objects are of, modules included."""
+    """The framework packages that objects, modules included, belong to."""
     found = set[str]()
     for value in values:
         modules = [value.__name__] if isinstance(value, ModuleType) else modules_of(value)
@@ -75,7 +75,7 @@ def is_open(package: str, home: str) -> bool:
 # ------------------------------ names in code
 @dataclass
 class NamesInCode:
-    """The names that code reads, or that of a function within it."""
+    """The names that code, or a function within it, reads."""
 
     variables: set[str] = field(default_factory=set)
     """Global ones."""
@@ -106,8 +106,7 @@ def names_in(code: CodeType) -> NamesInCode:
 
 
 def closure_of(function: FunctionType) -> dict[str, Any]:
-    """The variables of enclosing functions that a function reads, those that have a value by
-    now."""
+    """The variables of enclosing functions that a function reads and that already have a value."""
     found = {}
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         with suppress(ValueError):  # of a variable without a value
@@ -146,7 +145,8 @@ def read_of_modules(function: FunctionType) -> Iterator[tuple[str, str, Any]]:
 
 # ------------------------------ objects
 def traverse(start: Iterable[Any], follow: Callable[[Any], Iterable[Any]]) -> list[Any]:
-    """Objects, and all that `follow` gives of them, each once, each before what it leads to."""
+    """Objects and everything that `follow` yields from them, each once and before what it leads
+    to."""
     seen, waiting = dict[Any, Any](), [*start][::-1]
     while waiting:
         value = waiting.pop()
@@ -246,7 +246,7 @@ def unnamed(leaf: Tensor) -> str:
 
 
 def unused_name(name: str, used: Collection[str]) -> str:
-    """A name, with a number where it is taken."""
+    """A name, with a number appended if it is taken."""
     numbered = chain([name], (f"{name} ({k})" for k in count(2)))
     return next(candidate for candidate in numbered if candidate not in used)
 

@@ -56,7 +56,7 @@ class Program(NamedTuple):
 
 
 class StaticLayer(ScenarioLayer):
-    """The layer in static mode, its gradients those that ``paddle.static.gradients`` gives."""
+    """The layer in static mode, with the gradients of ``paddle.static.gradients``."""
 
     knows_leaves = True
     default_call = "paddle.static.nn.static_pylayer(forward_fn, [{inputs}], backward_fn)"
@@ -112,7 +112,7 @@ class StaticLayer(ScenarioLayer):
     def built(
         self, signature: InputTypes, order: int, active: Sequence[bool]
     ) -> tuple[list[str], list[Any], list[bool]]:
-        """Feeds and fetches of the program that is being built; see `Program`."""
+        """The feeds and fetches of the program under construction; see `Program`."""
 
         def fed(name: str, shape: Sequence[int], dtype: Any, stop_gradient: bool) -> Any:
             variable = self.backend.paddle.static.data(name, list(shape), dtype)
@@ -215,7 +215,7 @@ class EagerStaticLayer(ScenarioLayer):
 
 
 def present(values: Sequence[Any]) -> tuple[list[bool], list[Any]]:
-    """Whether each of some values is not None, and those that are not."""
+    """Which values are not None, and those values."""
     flags = [value is not None for value in values]
     return flags, [*compress(values, flags)]
 
@@ -225,8 +225,8 @@ def static_gradients(
 ) -> list[Any]:
     """Take the gradients by ``paddle.static.gradients``.
 
-    Before 3.0 Paddle finds no cotangents that are given for the outputs of a static_pylayer: there
-    they come from the sum of the products of both.
+    Before 3.0, Paddle ignores cotangents given for the outputs of a static_pylayer; there, the sum
+    of outputs times cotangents is differentiated.
     """
     gradients: Callable[..., list[Any]] = backend.paddle.static.gradients
     if backend.name == "paddle" and int(backend.paddle.__version__.partition(".")[0]) < 3:

@@ -25,11 +25,12 @@ from gradcheck.support.user_error import UserError
 
 
 class NoLayerError(UserError, ImportError):
-    """A name has no layer, or it cannot be called like this; the message says what to do."""
+    """There is no layer of that name, or it cannot be called in this way; the message says what to
+    do."""
 
 
 def import_reference(reference: str, folder: Path | None = None) -> Any:
-    """The object that ``package.module:name`` names, looked for along `roots`.
+    """The object that ``package.module:name`` names, searched for in `roots`.
 
     Raises:
         NoLayerError: there is no such module or name, or the reference is not of this form.
@@ -121,7 +122,8 @@ def module_anew(reference: str, folder: Path | None = None) -> ModuleType:
 
 
 def is_projects(name: str, module: Any, package: str, places: Sequence[Path]) -> bool:
-    """Whether a module is of a package, or the user's below some folders and not installed."""
+    """Whether a module belongs to a package, or is the user's: below some folders and not
+    installed."""
     file = getattr(module, "__file__", None) or next(iter(getattr(module, "__path__", ())), "")
     if name == "__main__" or not file or file.endswith((".so", ".pyd")) or not is_users(file):
         return False
@@ -199,9 +201,9 @@ LIBRARIES = FRAMEWORK_PACKAGES | {"cupy", "decorator", "numpy", "scipy"}
 """Installed packages in which nobody looks for a mistake in a layer; Paddle wrapped its functions
 by `decorator`."""
 IMPORTING = "<frozen importlib"
-"""How the names of the files begin that Python imports with."""
+"""The start of the file names of Python's import machinery."""
 MOST_CALLS = 5
-"""Calls that are shown of a chain, from the innermost."""
+"""Calls shown of a chain, from the innermost."""
 
 
 ROOTS = (
@@ -254,7 +256,7 @@ def innermost_place(frames: Iterable[Frame], spec: str) -> str:
 
 
 def place_of_frames(frames: Iterable[Frame], spec: str) -> str:
-    """The user's frames among `frames`, which come outermost first: ``line 3 of layers.py, called
+    """The user's frames among `frames` (outermost first) in words: ``line 3 of layers.py, called
     from line 7 of …``.
 
     Only the innermost of the frames in the file `spec` is reported, if that file exists. Empty if
@@ -271,16 +273,16 @@ def place_of_frames(frames: Iterable[Frame], spec: str) -> str:
 
 
 def with_place(what: str, error: BaseException, spec: str, otherwise: int = 0) -> str:
-    """`what` an error says, and in parentheses where it came from; line `otherwise` of the spec if
-    that is unknown."""
+    """Return `what`, an error's message, followed by its place in parentheses; line `otherwise` of
+    the spec if the place is unknown."""
     unknown = f"line {otherwise} of the spec" if otherwise and is_file(spec) else ""
     where = place_of_frames(frames_of(error), spec) or unknown
     return f"{what} ({where})" if where else what
 
 
 def raised_by_scenario(path: str, error: BaseException) -> bool:
-    """Whether the code of the spec `path`, or the engine at its behest, raised the error: if not,
-    we have a bug.
+    """Whether the code of the spec `path`, or the engine called by it, raised the error; otherwise
+    it is a bug of gradcheck.
 
     An error of a rank in another process brings the frames of that process along. A module that
     Python itself cannot read, or take for source, is the user's.

@@ -18,7 +18,7 @@ from gradcheck.spec.model import Message
 from gradcheck.support.foreign import repr_of, text_of, type_name
 
 MOST_ELEMENTS = 4096
-"""Elements of a Tensor that travel; of a larger one as many, evenly spaced."""
+"""Elements of a Tensor that a process sends; for a larger one, as many, evenly spaced."""
 
 
 def value_of(name: str, array: Any) -> Value:
@@ -87,7 +87,7 @@ def left_by(
     """Names of a program and the Tensors and arrays they hold, as ``y``, ``x.grad``, ``outs[1]``.
 
     `before` are the names that the program was given; their unchanged values do not count, nor do
-    names with an underscore in front. Lists and tuples are looked into once.
+    names with an underscore in front. Lists and tuples are searched one level deep.
     """
     tensor_type, variable_type = backend.paddle.Tensor, backend.paddle.static.Variable
     for name, value in namespace.items():
@@ -107,14 +107,14 @@ def left_by(
 
 
 def has_drawn(paddle: Any, seed: int) -> bool:
-    """Whether the generator is no longer as `seed` made it: its numbers differ by backend."""
+    """Whether the generator was used since `seed` was set: its numbers differ between backends."""
     now = paddle.rand([SAMPLE]).numpy()
     paddle.seed(seed)
     return bool((now != paddle.rand([SAMPLE]).numpy()).any())
 
 
 def mismatch(got: Any, expected: Any, rtol: float | None) -> str:
-    """Why `got` is not what was expected, in one line; empty if it is.
+    """Why `got` differs from what was expected, in one line; empty if it does not.
 
     None, booleans and strings are compared by equality, also in lists, and numbers and lists of
     them elementwise, after their shapes: ``|got - expected| <= rtol * |expected|``, NaN equal to

@@ -1,9 +1,9 @@
 """The declaration of a world of ranks, and the part of a rank in it.
 
-Tensors are declared to be *split*, *replicated* or *partial*. A split input holds values of each
-rank's own, along a first axis that the function has more than the layer; a replicated one is one
-thing that all ranks hold; a partial one as well, but the gradients of the ranks add up to its
-derivative. A replicated output counts once in the loss, and every rank gets its cotangent.
+Tensors are declared to be *split*, *replicated* or *partial*. A split input holds separate values
+for each rank, along an additional first axis; a replicated input is one value that all ranks hold;
+a partial one too, but the gradients of the ranks add up to its derivative. A replicated output
+counts once in the loss, and every rank gets its cotangent.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from pylayer.distributed.rank import current
 
 @dataclass(frozen=True)
 class WorldArgument:
-    """An argument, and what it stands for in a world."""
+    """An argument and its placement in a world."""
 
     value: Any
     stands: Placement
@@ -36,7 +36,7 @@ class WorldArgument:
 def replicated(value: Any) -> WorldArgument:
     """An argument of a check in a world that all ranks have.
 
-    It is moved on all of them at once, and its gradient, complete, is claimed by every rank alike.
+    It is perturbed on all of them at once, and every rank returns the complete gradient.
     """
     return WorldArgument(value, "replicated")
 
@@ -156,7 +156,7 @@ class OnRank:
         return [list(map(self.backend.array, self.outputs)), claimed]
 
     def backward(self, cotangents: Cotangents) -> list[Any]:
-        """The gradients of the inputs, None for none; then the mistakes in waiting."""
+        """The gradients of the inputs, None where there is none; then the mistakes in waiting."""
         backend = self.backend
         starts = starts_for(backend, list(map(backend.array, self.outputs)), cotangents)
         needed = [not t.stop_gradient for t in self.leaves]

@@ -178,7 +178,7 @@ class WorldCall:
 
     @contextmanager
     def own_errors(self) -> Iterator[None]:
-        """A block that raises the error of a backward of the world, of which Paddle keeps only a
+        """A block that raises the original error of a backward of the world; Paddle keeps only its
         text."""
         self.raised = None
         try:
@@ -261,7 +261,7 @@ class WorldCall:
         return map_present(lambda g: tensor(g, None, stop_gradient=True), wholes)
 
     def gradient(self, name: str, ranks: Cotangents) -> Array | None:
-        """The gradient of an input of the world, of those that the ranks give."""
+        """The gradient of an input of the world, from the gradients of the ranks."""
         known = next((g for g in ranks if g is not None), None)
         if known is None:
             return None
@@ -283,7 +283,7 @@ class WorldCall:
 
     # ----------------------------------------------------------------- broken contracts
     def disagreement(self, name: str, ranks: Sequence[Array]) -> str:
-        """Describe how a rank differs from the first, beyond the order of sums.
+        """Describe how a rank differs from the first by more than the order of sums explains.
 
         Empty for nowhere. A perturbation changes the results of each rank separately: then they are
         not compared.

@@ -1,8 +1,8 @@
 """Mistakes between ranks: a sum over them that is missing, or made once too often.
 
 For every collective that forward makes, the gradient is computed as if its vjp were such a mistake,
-and compared with what backward gives. If ranks disagree on what all have, what each of them gives
-is compared too.
+and compared with what backward gives. If ranks disagree on the gradient of a replicated input, each
+rank's gradient is compared too.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ OWN: Mapping[str, Pull] = {
     "all_to_all": lambda flow: flow.given[flow.k],
     "broadcast_ranks": lambda flow: flow.given[0],
 }
-"""The gradient, by collective, if each rank keeps what belongs to its own output; of a
-reduce-scatter, with zeros for the rest."""
+"""The gradient, by collective, if each rank keeps the part that belongs to its own output; for a
+reduce-scatter, with zeros elsewhere."""
 SENT_BACK = {"reduce_scatter": "gathered from", "all_to_all": "sent back to"}
 """The right treatment of a collective's cotangents, if it is not a sum over the ranks."""
 SUMMED = "the gradient is summed over the ranks, where each has its own"
@@ -221,8 +221,8 @@ def with_reordered_parts(order: Order, flow: Flow) -> Array:
 
 
 def over_other_groups(graph: Tape, cotangents: Sequence[Array | None]) -> Iterator[Trial]:
-    """Instead of sums over groups, those over all ranks, and over the groups that cross them: the
-    ranks at the same place of each group."""
+    """In place of sums over groups: sums over all ranks, and over the crossing groups, which have
+    the ranks at the same place of each group."""
     given = {step: step.given(cots) for step, cots, _ in graph.walk(graph.starts(cotangents))}
     for steps in graph.runs:
         groups = [given[step] for step in steps if step.name == "all_reduce" and step in given]

@@ -1,7 +1,7 @@
 """The inputs of recorded operations, what flows through each, and the mistakes tried there.
 
-A candidate is what a wrong backward may hand on in place of the right cotangent of an edge. It has
-the input's shape. The right cotangent, and each candidate, may have a factor besides.
+A candidate is what a wrong backward may pass on instead of the right cotangent of an edge. It has
+the input's shape. The right cotangent and each candidate may also have a factor.
 """
 
 from __future__ import annotations
@@ -90,14 +90,14 @@ class Edge:
     """The cotangent of the input."""
     values: Values
     add: Callable[[Array], None]
-    """Lets more flow there, on the walk that it was met on."""
+    """Adds to the cotangent there, on the current walk."""
     of_call: tuple[int, ...] = ()
     """INCOMING: which output of the call. WHOLE: the numbers of the other value and of the
     input."""
 
     @property
     def place(self) -> tuple[Step, int, tuple[int, ...]]:
-        """Its identity on every walk."""
+        """Its identity, equal on every walk."""
         return self.step, self.position, self.of_call
 
     @property
@@ -132,7 +132,7 @@ class Edge:
 
     @property
     def other(self) -> Any:
-        """The other one of two inputs; None if it is not known."""
+        """The other of two inputs; None if it is not known."""
         if self.position < 0 or len(self.step.edges) != 2:
             return None
         number = self.step.edges[1 - self.position]
@@ -306,7 +306,7 @@ def pull_through(steps: Sequence[Step], given: Any) -> list[tuple[int, int, Arra
 
 # --------------------------------------------------------------------------- what may be wrong
 class Candidate(NamedTuple):
-    """A mistake: the value that a wrong backward would hand on."""
+    """A mistake: the value that a wrong backward would pass on."""
 
     code: str
     cost: float
@@ -335,7 +335,8 @@ Family = Callable[[Edge], Iterator[Candidate]]
 
 
 def all_candidates(edge: Edge) -> Iterator[Candidate]:
-    """All candidates of an edge; not all fit. Of an edge that knows other cotangents, the wider."""
+    """All candidates of an edge, whether they fit or not. The wider candidates, for an edge that
+    knows other cotangents."""
     families = (WIDE if edge.flows else OF_CALLS).get(min(edge.position, 0), ())
     if edge.position >= 0 and not edge.flows:
         of_operation = FAMILIES.get(edge.step.name, ())
@@ -437,7 +438,7 @@ def simple_slips(edge: Edge) -> Iterator[Candidate]:
 
 
 def reductions(edge: Edge) -> Iterator[Candidate]:
-    """The cotangent handed to all elements, or along another axis."""
+    """The cotangent passed to all elements, or along another axis."""
     if edge.g.size >= edge.x.size:
         return
     formulas = (("{own}", np.positive), ("the sign of {own}", np.sign), ("exp({own})", np.exp))
@@ -646,8 +647,8 @@ def at_axis(merge: Callable[[Array, int], Array], axis: int, values: Array) -> A
 
 
 def merges(values: Array) -> Iterator[tuple[str, Callable[[Array], Array]]]:
-    """Changes of the places of some values, in words; none of values such as those of a mask, of
-    which many are equal."""
+    """Permutations of values, in words; none for values with many equal ones, such as those of a
+    mask."""
     if 2 * np.unique(values).size < values.size:
         return
     for (words, merge), axis in itertools.product(MERGES, range(values.ndim)):
@@ -760,7 +761,7 @@ def written_once(edge: Edge) -> Array:
 
 
 def handed_to(extreme: Callable[..., Any], edge: Edge) -> Array:
-    """The cotangent of a minimum or maximum handed to the elements that are another extreme."""
+    """The cotangent of a minimum or maximum passed to the elements of another extreme."""
     out = extreme(edge.x, axes_of(edge.step.operands.get("axis")))
     return edge.ruled(out=np.reshape(out, edge.y.shape))
 
@@ -911,7 +912,7 @@ ROWS: Sequence[tuple[Sequence[str], Candidate]] = (
         for says, value in LOG_SOFTMAX.items()
     ),
 )
-"""Mistakes by the operations they are tried at."""
+"""Mistakes by the operations at which they are tried."""
 
 FAMILIES: Mapping[str, Sequence[Family]] = {
     **dict.fromkeys(("multiply", "divide"), (monomials, unsummed)),
@@ -919,7 +920,7 @@ FAMILIES: Mapping[str, Sequence[Family]] = {
     **dict.fromkeys(("matmul", "bmm"), (products_of_matrices,)),
     **dict.fromkeys(("sum", "mean", "max", "min", "norm", "logsumexp"), (reductions,)),
 }
-"""The mistakes that belong to an operation, of which there are more or fewer."""
+"""The mistakes specific to an operation; their number varies."""
 
 OF_CALLS: Mapping[int, Sequence[Family]] = {
     Edge.INCOMING: (derivative_alone,),
@@ -954,7 +955,8 @@ def constant(value: Array, edge: Edge) -> Array:
 
 
 def values_in_words(step: Step, arrays: Sequence[Array]) -> Iterator[tuple[float, str, Array]]:
-    """Values that a backward may compute in place of an operation's, and how far-fetched."""
+    """Values that a backward may compute in place of an operation's, each with how far-fetched it
+    is."""
     out = step.values[0]
     for number in step.edges:
         if number >= 0 and arrays[number].shape == out.shape:

@@ -75,8 +75,8 @@ class WrongEntries:
 def by_tape(prober: Prober, probe: Probe, listed: int, backward: Backward) -> list[Entry]:
     """Some entries of the elements that the tape rejected, at most `listed` of each input.
 
-    With few outputs they are in the order of these, otherwise those with most of the error.
-    `backward` may be a tape that gives the same.
+    With few outputs they come in the order of the outputs; otherwise those with the largest errors
+    are chosen. `backward` may be a tape that gives the same.
     """
     point, comparison = prober.point, probe.comparison
     assert comparison is not None
@@ -96,8 +96,8 @@ def by_tape(prober: Prober, probe: Probe, listed: int, backward: Backward) -> li
 
 
 def worst_places(claimed: Array, true: Array, count: int) -> Array:
-    """The places, at most `count`, at which two vectors differ most, in absolute terms and relative
-    to `true`, which shows how wrong the worst entry is."""
+    """At most `count` places at which two vectors differ most: in absolute terms, and relative to
+    `true`, which shows how wrong the worst entry is."""
     errors = abs(claimed - true)
     errors[np.isnan(errors)] = np.inf
     least = np.partition(errors, -count)[-count] if count < errors.size else 0.0
@@ -315,7 +315,8 @@ def claimed_jacobians(point: Point) -> list[Array]:
 def beyond_bound(
     prober: Prober, number: int, claimed: Array, value: Array, bar: Array
 ) -> list[Entry]:
-    """The entries of a Jacobian, or of its diagonal, that backward has otherwise, by the bounds."""
+    """The entries of a Jacobian, or of its diagonal, that differ from backward's by more than the
+    bounds."""
     bound = bar + (ROUNDING + prober.rtol) * np.maximum(abs(value), abs(claimed))
     at = np.nonzero(~(abs(claimed - value) <= bound) & (bound < np.inf))
     numbers = (values[at].tolist() for values in (claimed, value, bound))
@@ -364,7 +365,7 @@ def halved(some: range, shows: Callable[[range], bool]) -> Iterator[int]:
 
 
 def steps_of(prober: Prober, entry: Entry) -> StepScan | None:
-    """The differences of an entry of the real Jacobian at all steps; None if nothing is seen."""
+    """The differences of an entry of the real Jacobian at all steps; None if they show nothing."""
     point = prober.point
     if entry.output == SUM_OF_OUTPUTS or point.complex:
         return None

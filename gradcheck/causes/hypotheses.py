@@ -38,12 +38,13 @@ OF_BUDGET = 10
 FAR_FETCHED = {"GC105", "GC114"}
 """Codes of causes with a line that are tried last."""
 SLACK = 1e-3
-"""Room for the rounding of a screen, relative to what it compares: what passes it is tried."""
+"""The rounding allowed in a screening comparison, relative to the values compared; what passes is
+tried in full."""
 COTANGENTS = 2
 """Random ones that a formula has to hold for: with one, any number can be explained."""
 
 FIRST = (..., slice(1000))
-"""The elements of the last axis for which a formula has to hold before all are looked at."""
+"""The elements of the last axis for which a formula must hold before all are compared."""
 
 Claims = Sequence[tuple[Array, Sequence[Array]]]
 """Cotangents, and the gradients of the moved inputs that backward gives for each."""
@@ -180,15 +181,16 @@ class Evidence:
         return []
 
     def holds(self, values: Array) -> bool:
-        """Whether these are the right gradients. Of many, most formulas fail for the first."""
+        """Whether these are the right gradients. Checked one at a time, because most formulas
+        already fail for the first."""
         return all(
             bool((abs(values[part] - self.truth[part]) <= self.bounds[part]).all())
             for part in (FIRST, ...)
         )
 
     def may_fit(self, first: Array, wanted: Array) -> bool:
-        """Whether some factor of values may give those wanted, by the `FIRST` of both: the factor
-        is that of the largest value, up to the bound of that one."""
+        """Whether a common factor may turn values into those wanted, by the `FIRST` of both: the
+        factor is taken from the largest value, up to its bound."""
         bounds = np.broadcast_to(self.bounds[FIRST], wanted.shape)
         place = abs(first).argmax()
         base = first.reshape(-1)[place] or 1.0
@@ -324,8 +326,8 @@ def operands(s: Evidence) -> Iterator[Formula]:
 
 
 def functions(s: Evidence) -> Iterator[tuple[str, Callable[[Array], Array], Array]]:
-    """Simple functions of input, output and other inputs, elementwise, with what they are of, which
-    has the input's shape."""
+    """Simple elementwise functions of input, output and other inputs, with their arguments, which
+    have the input's shape."""
     for name, v in ({s.name: s.x} | s.outputs | s.inputs).items():
         if v.shape == s.x.shape and "c" not in (v.dtype.kind, s.x.dtype.kind):
             for text, formula in FORMULAS.items():
@@ -342,7 +344,7 @@ def usable(values: Array) -> bool:
 
 TIMES: dict[str, Callable[[Array], Array]] = {"·": np.asarray}
 TIMES_OR_OVER = TIMES | {"/": np.reciprocal}
-"""By sign, what a function is multiplied as."""
+"""The words for a product with a function, by sign."""
 
 
 Fitting = tuple[str, str, Array]

@@ -64,16 +64,16 @@ SIMPLER = 2.0
 """How much less far-fetched a mistake is that is made in all equal computations: half of all (1.5)
 is simpler than one of two missing (0)."""
 SHARES = (0.0, -1.0, 2.0, 0.5)
-"""Factors of a share that is missing, of the wrong sign, counted twice or by half."""
+"""Factors for a share that is missing, has the wrong sign, or is counted twice or by half."""
 RULE_FACTORS = {
     1.0: 0.0,
     -1.0: 0.5,
     **dict.fromkeys((2.0, 0.5), 1.0),
     **dict.fromkeys((-2.0, -0.5, 3.0, 1 / 3), 2.0),
 }
-"""Factors that a wrong rule may have besides, and how far-fetched each is."""
+"""Additional factors of a wrong rule, and how far-fetched each is."""
 EACH_TIME = ", each time"
-"""Said of a mistake that is made in every run of a line."""
+"""The words for a mistake that is made in every run of a line."""
 DEAREST = 2.0
 """How far-fetched a rule may be that is tried in all runs of a line, in a pair or with a factor."""
 
@@ -83,7 +83,7 @@ Backward = Callable[[Array], list[Array]]
 
 @dataclass(frozen=True, eq=False)
 class Mistake:
-    """A candidate handed on at an edge, or at several, and its projections along the directions."""
+    """A candidate passed on at one or several edges, and its projections along the directions."""
 
     edge: Edge
     candidate: Candidate
@@ -170,7 +170,7 @@ class Cause(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """Some wrong inputs, and the values that a mistake that explains all of them must reproduce."""
+    """Some wrong inputs, and the values that a mistake must reproduce to explain all of them."""
 
     inputs: Sequence[int]
     errors: Array
@@ -215,7 +215,7 @@ class Claimed:
             self.bound = rounding + EXACT_TO * largest_right or SMALLEST["float64"]
         off = abs(error - np.vdot(right, error) / np.vdot(right, right) * right)
         self.scaled = self.wrong and bool((off <= SCREEN * largest).all())
-        """Whether it is wrong by one and the same factor as a whole."""
+        """Whether it is wrong by the same factor everywhere."""
         # One number per draw, such as one that is broadcast on the way, fits any factor.
         one_number = are_parallel(error) and not are_parallel(right)
         self.several = not one_number and int((abs(error[0]) > self.bound).sum()) > 1
@@ -223,7 +223,7 @@ class Claimed:
 
 
 def are_parallel(draws: Array) -> bool:
-    """Whether the rows of an array are one and the same but for a factor each."""
+    """Whether the rows of an array are equal up to a factor each."""
     rows = draws.reshape(len(draws), -1)
     longest = rows[abs(rows).sum(axis=1).argmax()]
     projected = np.outer(rows @ longest.conj() / np.vdot(longest, longest), longest)
@@ -288,7 +288,7 @@ class CauseSearch:
     def causes(self) -> list[Cause]:
         """The mistakes that reproduce the claim for some of the wrong inputs.
 
-        First those that explain all wrong inputs at once, also if they are made each time that a
+        Mistakes that explain all wrong inputs at once come first, also those made each time that a
         line is run. The remaining inputs are explained one by one, also by pairs of mistakes. The
         search ends where the walks that it may take are used up.
         """
@@ -389,7 +389,7 @@ class CauseSearch:
         return [(a - b) / (2 * step) for a, b in zip(*sides, strict=True)]
 
     def recorded(self, inputs: Sequence[Array], hold: Change) -> Recording | None:
-        """The call at other inputs, dead values held; None where it gives no call."""
+        """The call at other inputs, with dead values fixed; None if there is no such call."""
         recording = self.graph.recording
         return (
             recording.replayed(inputs, hold)
@@ -602,7 +602,7 @@ def simplest(causes: Iterable[Cause]) -> list[Cause]:
 
 
 def single(mistakes: Sequence[Mistake], group: Group) -> list[Cause]:
-    """One mistake, with a factor. A share of several numbers may be off by any."""
+    """One mistake, with a factor. A share of several numbers may have any factor."""
     found = list[Cause]()
     if not mistakes:
         return found
@@ -652,8 +652,8 @@ def paired(mistakes: Sequence[Mistake], group: Group) -> list[Cause]:
 def repeated(graph: Tape, mistakes: Sequence[Mistake], within: float) -> list[Cause]:
     """A mistake made each time that its line is run, as in a loop: their effects do not add up.
 
-    Each of their projections is that of one run. Of those that agree in it the simplest comes
-    first, the others last.
+    Each of their projections is that of one run. Among those that agree in it, the simplest comes
+    first and the others last.
     """
     runs = {run[-1]: run for run in graph.runs}
     found: list[tuple[Cause, Any]] = []

@@ -63,7 +63,7 @@ def explained_by_tape(
 
 
 class Words:
-    """The names that the user's code has for the values and operations of a tape.
+    """The names in the user's code of the values and operations of a tape.
 
     Args:
         tape: recorded with lines.
@@ -81,7 +81,7 @@ class Words:
                 self.composite.update(members)
 
     def diagnoses(self, cause: Cause, alike: Sequence[Cause]) -> Iterator[Diagnosis]:
-        """A cause as reports print it; of a pair, both. `alike` are causes that say the same."""
+        """A cause as reports print it; for a pair, both. `alike` are causes that say the same."""
         for k, (mistake, factor) in enumerate(cause.mistakes):
             step = mistake.edge.step
             place = source_place(step.spot)
@@ -178,7 +178,8 @@ class Words:
 
 
 def of_world(step: Step) -> bool:
-    """Whether a world gives its inputs to its ranks, or takes their outputs: on no user's line."""
+    """Whether an operation passes a world's inputs to its ranks, or collects their outputs; such
+    operations are not on a line of the user's."""
     return step.spot is None and step.name in {*OF_WORLDS, "stack"} and max(step.edges) >= 0
 
 
@@ -276,7 +277,7 @@ class SourcePlace(NamedTuple):
 
     @property
     def ends_line(self) -> bool:
-        """Whether nothing but a comment follows."""
+        """Whether only a comment follows."""
         return self.end_column >= len(self.source.split("#")[0].rstrip())
 
     @property

@@ -1,5 +1,5 @@
-"""Rules that a backward must keep besides being the derivative. Each broken one is a code with the
-evidence.
+"""Rules that a backward must keep besides being the derivative. Each broken rule is reported as a
+code with the evidence.
 
 The last is that a gradient is computed well: in the dtypes that the layer itself computes in, casts
 and all, it may
@@ -263,8 +263,8 @@ def diagnosis_if(
 
 
 def same(a: Array | None, b: Array | None, nondet: float = 0.0) -> bool:
-    """Whether two arrays, or missing ones, are equal but for the order of sums, which a GPU leaves
-    to chance, and for `nondet` of the largest element."""
+    """Whether two arrays, or missing ones, are equal up to the order of sums, which varies on a
+    GPU, and up to `nondet` of the largest element."""
     if a is None or b is None:
         return a is None and b is None
     if a.shape != b.shape:
@@ -358,16 +358,16 @@ def wrong_in_own_precision(
 
 
 def opaque_bound(x: Array, terms: Array, gradient: Array, epsilon: float) -> float:
-    """How far the gradient of a sum of some terms may be off for one input, where nothing sees the
-    operations: those that are left of it, and the difference of two numbers as large as the
-    outputs, over the scale of the inputs."""
+    """How far the gradient of a sum of terms may be off for one input, where operations are not
+    observed: by the rounding of its terms, and of a difference of two numbers as large as the
+    outputs over the scale of the inputs."""
     scale, largest = float(abs(x).max(initial=0.0)), float(abs(terms).max(initial=0.0))
     natural = max(largest / scale if scale else 0.0, min(largest, 1.0))
     return epsilon * (MANY * float(abs(gradient).max(initial=0.0)) + 2 * natural)
 
 
 def lost_digits(point: Point, entries: Sequence[Entry], name: str) -> str:
-    """The decimal digits lost in the worst of some entries, out of those that the dtype has."""
+    """The decimal digits lost in the worst entry, out of those that the dtype has."""
     errors = [abs(e.analytic - e.numeric) / abs(e.numeric) for e in entries if e.numeric]
     casts = sorted(cast for cast in point.runs.left_out if EPSILON[cast] > EPSILON[name])
     text = digits(max([e for e in errors if e == e], default=1.0), name)
@@ -375,7 +375,7 @@ def lost_digits(point: Point, entries: Sequence[Entry], name: str) -> str:
 
 
 def digits(error: float, name: str) -> str:
-    """The decimal digits that a relative error leaves, out of those that the dtype has."""
+    """The correct decimal digits that a relative error leaves, out of those that the dtype has."""
     known = round(-np.log10(EPSILON[name]))
     lost = min(max(round(known + np.log10(error)), 1), known) if error else 1
     return f"right, but {lost} of {known} digits are lost in {name}"

@@ -12,7 +12,8 @@ from gradcheck.checking.problem import Problem
 from gradcheck.result import Index
 
 AGREES = "expected a backward that is not the derivative, but here it is"
-"""Begins the reason of a failure that another point may put right: there the two may differ."""
+"""The start of the reason for a failure that another point may resolve, because the two may differ
+there."""
 LARGER = 64
 """How much larger the second cotangent is that is passed through: a backward that clips shows at
 some size."""

@@ -2,10 +2,10 @@
 changes at steps of all sizes.
 
 At step h the difference D(h), extrapolated once (Richardson 1911), lies within η / h of the
-derivative but for a bias that shrinks with h. The largest step that agrees with every smaller one
-is taken, from the smallest up (Lepski 1991). Truncation, a kink or a jump nearby, a pole, the edge
-of the domain, overflow and the wrong scale are all "no longer agrees here". The distance of the
-slopes of both sides, which a kink leaves, is found in the same way."""
+derivative, plus a bias that shrinks with h. The largest step that agrees with every smaller one is
+taken, from the smallest up (Lepski 1991). Truncation, a kink or a jump nearby, a pole, the edge of
+the domain, overflow and the wrong scale are all "no longer agrees here". The distance of the slopes
+of both sides, which a kink leaves, is found in the same way."""
 
 from __future__ import annotations
 
@@ -275,9 +275,9 @@ STAIRS_SPACING = RATIO**-6
 """`SPACING` where the function is known to be a staircase: up to 2^-8 of the scale sixth
 differences do not see functions of that scale either (2^-54)."""
 NODES = np.arange(1, 13) + 0.5 * (np.sqrt((2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)) % 1)
-"""The nodes' places, in units of their spacing: no grid meets two of them alike, as the roots of
-primes are independent over the rational numbers. Rounding to a grid would hide in multiples of one
-number."""
+"""The places of the nodes, in units of their spacing: no grid falls on two of them in the same way,
+as the square roots of primes are independent over the rational numbers. Rounding to a grid would
+hide in multiples of one number."""
 ORDERS = range(6, 9)
 
 

@@ -53,8 +53,9 @@ has one sign: along it the shares of tied elements add up, so that a gradient wh
 to each is outside whatever is drawn."""
 USED_DIRECTIONS = KINK_DIRECTIONS + 1
 FIRST_DIRECTIONS = 3
-"""Along which points are taken first. Both sides of a kink and both of two tied elements win on
-one; a gradient inside of what few points give is inside of what more do."""
+"""Along which points are taken first. One point on each side of a kink suffices, and so do the two
+orders of two tied elements; a gradient within the range of few points is also within the range of
+more."""
 MOST_AIMED = 6
 """Rounds in which points are taken along single entries, one of each group at a time."""
 AIM = 2.0**-12
@@ -70,7 +71,7 @@ FURTHER = 120
 of a function that is neither convex nor concave: of 30 pieces that meet (30 equal values, sorted)
 one is missed once in 3,000."""
 MOST_LOOKED_AT = 16
-"""Kinked outputs, or elements with an infinite gradient, that are looked at by themselves, drawn at
+"""Kinked outputs, or elements with an infinite gradient, that are checked one by one, drawn at
 random."""
 MOST_NAMED = 3
 """Places that a sentence names."""
@@ -85,8 +86,8 @@ CLOSE = 1e-5
 """How far apart slopes may be that belong to one smooth piece, relative to the largest: at `NEAR`,
 curvature up to 10,000 times the inputs' scale."""
 BESIDE = 2.0**-7
-"""How far off, relative to the inputs' scale, a gradient is looked at once more, and elements are
-moved to see which outputs depend on them."""
+"""The distance, relative to the inputs' scale, at which a gradient is checked again, and by which
+elements are moved to find which outputs depend on them."""
 SMALL_STEPS = USUAL[: len(USUAL) // 2 + 1]
 """The smaller half: the shape of a function at an element that is 0 shows there, whatever the size
 of the others."""
@@ -112,7 +113,7 @@ def depending(point: Point, random: np.random.Generator, masks: Masks) -> Array:
 
 
 def listed(names: Sequence[str], count: int) -> str:
-    """The first of some names, and how many more of all there are."""
+    """The first names of a list, and the number of the others."""
     return ", ".join(names[:MOST_NAMED]) + (
         f" and {count - MOST_NAMED} more" if count > MOST_NAMED else ""
     )
@@ -200,8 +201,8 @@ def wrong_beside(prober: Prober, masks: Masks) -> CheckOutcome | None:
 
 # -------------------------------------------- slopes at points nearby
 def reals(arrays: Sequence[Any]) -> NumpyArray:
-    """All numbers of some arrays in one vector; of complex ones, real and imaginary parts in
-    turn."""
+    """All numbers of some arrays in one vector; for complex ones, real and imaginary parts
+    alternate."""
     return np.asarray(flat_real(arrays))
 
 
@@ -233,8 +234,8 @@ class Slopes:
     be.
 
     Numbers of one `group` are tied by a row of a kinked operation. Along a direction over a group,
-    a function that is convex or concave has its least and largest slope behind and ahead; the same
-    group by group for sums of these."""
+    a convex or concave function has its least and largest slopes behind and ahead of the point; for
+    sums of such functions, this holds group by group."""
 
     rows: NumpyArray
     """A slope per point and number of the inputs; NaN where unknown. Points 2k and 2k + 1 lie ahead
@@ -545,8 +546,8 @@ def candidates(nearby: Nearby, off: Outside) -> list[int]:
 def entries_outside(
     nearby: Nearby, claim: NumpyArray, slopes: Slopes, off: Outside, output: int | None = None
 ) -> list[Entry]:
-    """The entries that are outside of the slopes; their derivative is the nearer end. Where several
-    outputs were looked at together, the output is named whose own gradient is outside."""
+    """The entries that are outside of the slopes; their derivative is the nearer end. If several
+    outputs were checked together, the output whose own gradient is outside is named."""
     point = nearby.point
     if output is None and nearby.here.size == 1:
         output = 0
@@ -954,7 +955,7 @@ def kinks(graph: Tape) -> list[Kink]:
 
 
 def row_labels(name: str, values: Sequence[Any], axis: Any) -> NumpyArray:
-    """A number from 1 to 2 for every row of an operation, over the shape of its arguments."""
+    """A number from 1 to 2 for every row of an operation, in the shape of its arguments."""
     shape = np.broadcast_shapes(*(np.shape(v) for v in values if v is not None))
     kept = list(shape)
     if name in WHOLE_ROWS or name in ALONG_AXIS:

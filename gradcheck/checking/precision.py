@@ -3,9 +3,9 @@ rounding does.
 
 A quantity is computed as it is, and again with the result of every operation that rounds multiplied
 by 1 ± `size`, signs at random (Monte Carlo arithmetic at a virtual precision: Parker 1997;
-Verificarlo: Denis, de Oliveira Castro and Petit 2016). What that changes, scaled down to the
-dtype's own epsilon, is what rounding makes of the quantity: cancellation, saturation and the size
-of intermediates are in it, as what is perturbed is what is rounded.
+Verificarlo: Denis, de Oliveira Castro and Petit 2016). The resulting change, scaled down to the
+dtype's own epsilon, is the effect of rounding on the quantity. It includes cancellation, saturation
+and the size of intermediates, because the perturbed operations are those that round.
 
 Choices do not round: a perturbed run takes the comparisons, orders and integers of the plain one.
 """
@@ -90,8 +90,8 @@ EXACT = MOVES | {
     "put_reduced", "all_gather", "all_to_all", "broadcast_ranks",
 }  # fmt: skip
 """Operations that move, select or copy values, or change them without rounding, as do their vjps.
-The rules of those that select ask where the result is one of the values (`put_reduced`: an extreme;
-its products round by epsilons)."""
+The rules of selecting operations test where the result equals one of the values (`put_reduced`: an
+extreme; its products round by epsilons)."""
 RINGS = {
     "add",
     "subtract",
@@ -107,8 +107,8 @@ RINGS = {
 """Operations that are exact where the result is a whole number, or nearly always so."""
 
 VJP = "vjp of "
-"""Starts the names of the products that flow back. Where one underflows, what it is multiplied with
-later may have been as large; of products a structural zero may move as well, as what follows is
+"""Starts the names of the products that flow back. If a product underflows, its later factors may
+have been as large; a structural zero among products may move too, because what follows is
 linear."""
 
 
@@ -173,8 +173,8 @@ def is_exact(name: str, out: Array) -> bool:
 
 
 def noting(choices: list[Array], rounded_constants: list[str] | None = None) -> Change:
-    """A change that alters nothing, and lists the choices in order, and the names of rounding
-    operations that the tape lacks because they do not depend on the inputs."""
+    """A change that alters nothing. It lists the choices in order, and the names of rounding
+    operations that are not on the tape because they do not depend on the inputs."""
 
     def change(name: str, out: Array, number: int) -> None:
         if chooses(name, out):
@@ -215,9 +215,9 @@ def perturb(
     but_whole: bool = False,
     zeros: bool = False,
 ) -> None:
-    """Multiply every element, of complex ones both parts, by 1 ± size in place; `but_whole` numbers
-    stay, and `zeros` move as the smallest numbers do. Sizes are drawn from a half to one and a
-    half: those of one size would cancel in a product."""
+    """Multiply every element (both parts of a complex one) by 1 ± size in place; with `but_whole`,
+    whole numbers stay, and with `zeros`, zeros move as the smallest numbers do. Sizes are drawn
+    from a half to one and a half: those of one size would cancel in a product."""
     real = array.view(array.real.dtype) if array.dtype.kind == "c" and array.ndim else array
     drawn = random.uniform(-1, 1, real.shape)
     signs = drawn + np.copysign(0.5, drawn)
@@ -234,16 +234,15 @@ def perturb(
 
 
 def rounded_input(x: Array, change: Change) -> Array:
-    """An input with a change, as what an operation computes from it inside is rounded as well (an
-    elimination)."""
+    """An input with a change, because operations also round internally (as in an elimination)."""
     fresh = x.copy()
     change("input", fresh, -1)
     return fresh
 
 
 class Measured:
-    """Arrays that a computation gives, and how far each entry may be off by rounding, as far as was
-    drawn.
+    """The arrays that a computation returns, and a bound of the rounding error of each entry from
+    the runs so far.
 
     Args:
         compute: gives the arrays, with a `Change` in force.

@@ -66,8 +66,8 @@ Masks = Sequence[Array | None]
 POWER = 1e-2
 """The differences have power if an error of 1 % of the claim would have shown."""
 MOST_DRAWS = 8
-"""The most perturbed runs until a disagreement counts. In fewer than one check of 1e15 all of an
-entry's are small by chance."""
+"""The most perturbed runs until a disagreement counts. All responses of an entry are small by
+chance in fewer than one check of 1e15."""
 MOST_PROBES = 3
 """Probes over all steps that are made if the first ones are not conclusive: along some directions
 nothing is visible."""
@@ -99,7 +99,7 @@ SMALLEST_SIZE = math.sqrt(SMALLEST["float64"])
 
 # ------------------------------------------------------- the decision
 class Ruling(Enum):
-    """The ruling on one probe; see the module."""
+    """The decision on one probe; see the module's docstring."""
 
     PASS = auto()
     BY_TAPE = auto()
@@ -160,7 +160,7 @@ class TapeEstimate:
 
 
 def decide(claim: BackwardEstimate, seen: DifferenceEstimate, heard: TapeEstimate | None) -> Ruling:
-    """The decision on one set of estimates, by the table of the module."""
+    """The decision on one set of estimates, by the table in the module's docstring."""
     size = max(abs(seen.value), seen.scale, min(claim.size, claim.root))
     known = math.isfinite(seen.bar) and math.isfinite(seen.value)
     power = known and seen.bar <= POWER * size

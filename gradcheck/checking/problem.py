@@ -104,7 +104,7 @@ class Problem:
     forward: Callable[[Sequence[Array]], list[Array]]
     vjp: Callable[[Sequence[Array], Sequence[Array | None]], list[Array | None]]
     observe: Callable[[Sequence[Array | None]], Observation] = lambda cotangents: Observation()
-    """Runs forward and backward once, with these cotangents, and looks at what they change."""
+    """Runs forward and backward once, with these cotangents, and reports what they change."""
     outputs: Sequence[Array] | None = None
     """Forward's outputs for `inputs`, if they are known."""
     reruns: Recomputation | None = None
@@ -127,7 +127,7 @@ class Problem:
 
     @property
     def runs(self) -> Recomputation:
-        """The function computed again, as it is where nothing sees what it computes."""
+        """The function computed again, unchanged if its operations are not observed."""
         return self.reruns or UnseenRuns(self)
 
     def element(self, name: str, index: Index) -> str:

@@ -2,12 +2,11 @@
 section, entmax.
 
 Each comparison halves a bracket, and the outputs are its ends: what depends on the inputs is which
-end was taken. The
-tape differentiates what was taken for what it is, a constant, and the function is a staircase whose
-steps carry its slope. A continuous function changes along a line by the mean of its slopes (also
-across kinks). Where the outputs change in proportion to the step, at steps of several sizes, by
-something else than the mean of the tape's slopes, it is their jumps that carry the change, and the
-tape is not the derivative of what is computed."""
+end was taken. The tape differentiates the end that was taken as the constant that it is; the
+function is a staircase whose slope consists of steps. A continuous function changes along a line by
+the mean of its slopes (also across kinks). Where the outputs change in proportion to the step, at
+steps of several sizes, by something else than the mean of the tape's slopes, it is their jumps that
+carry the change, and the tape is not the derivative of what is computed."""
 
 from __future__ import annotations
 
@@ -23,12 +22,12 @@ FEWEST = 10
 """Comparisons of a search: ten halve a bracket to a thousandth of it. Fewer comparisons leave the
 steps of a step function, in which the derivative is 0."""
 STEPS = (-5, -4, -3)
-"""The exponents of the steps at which the outputs have to change in proportion. Of a staircase
-whose steps are wider than 2^-11 of the inputs' scale they see the single steps."""
+"""The exponents of the steps at which the outputs have to change in proportion. If the steps of a
+staircase are wider than 2^-11 of the inputs' scale, they see single steps."""
 IN_PROPORTION = 1 / 4
-"""The largest allowed difference between the slopes over two steps: a step of the staircase at
-either end, of 2^-11 beside 2^-9. A single jump, or one on both sides, makes the slope over the next
-step 4 times less."""
+"""The largest allowed difference between the slopes over two steps: one step of the staircase at
+either end: 2^-11 compared with 2^-9. A single jump, or one on both sides, makes the slope over the
+next step 4 times less."""
 SLOPES = 8
 """The tape's slopes that are taken between the ends of the smallest step. Over so small a part a
 smooth function's slope is straight to 2^-20, and its mean is met; of a function with kinks it is
@@ -40,7 +39,7 @@ MISSED = 1e-2
 def jumps_carry(
     line: Line, slope: Callable[[float, Array], float], random: np.random.Generator
 ) -> bool:
-    """Whether jumps carry the change of some outputs along a line.
+    """Whether the change of some outputs along a line consists of jumps.
 
     Args:
         line: one row per output.

@@ -138,9 +138,9 @@ class Check:
         )
 
     def failed(self, probe: Probe) -> CheckOutcome:
-        """FAIL for the evidence of a probe, if the function has a derivative: its slopes along two
-        directions add up to that along their sum. Where pieces meet, as in a median of equal
-        numbers, the function may be smooth along every line, and they do not."""
+        """FAIL by the evidence of a probe, if the function has a derivative: if its slopes along
+        two directions add up to the slope along their sum. Where pieces meet, as in a median of
+        equal numbers, the function may be smooth along every line, and they do not."""
         if self.point.tape is None:
             other = self.point.direction(
                 self.prober.random, [None if d is None else d != 0 for d in probe.direction]
@@ -273,7 +273,7 @@ class Check:
         return undecided(VerdictReason.UNSEEN, raised=self.point.raised)
 
     def no_derivative(self, probe: Probe) -> CheckOutcome:
-        """Undecided where no steps agree: at the edge of the domain, or within it."""
+        """Undecided because no steps agree: at the edge of the domain, or within it."""
         largest = probe.derivative.largest
         finite = not self.point.raised and bool(np.isfinite(largest).all())
         return undecided(

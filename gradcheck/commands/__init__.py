@@ -58,7 +58,7 @@ OTHER_COMMANDS = {
     "--allow-code",
     "surface": "`gradcheck run` lists at its end the names that the bundled engine lacks",
 }
-"""Commands that were removed or that other tools have, and what to write instead."""
+"""Commands that were removed, or that only other tools have, and what to write instead."""
 
 
 class LazyGroup(click.Group):
@@ -88,7 +88,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, context: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Resolve a command as click does; an unknown name gets a suggestion."""
+        """Resolve a command as click does, with a suggestion for an unknown name."""
         name = args[0] if args else ""
         is_option = name in ("", *COMMANDS) or name.startswith("-")
         if not is_option and not context.resilient_parsing:  # which is so while a shell completes
@@ -103,7 +103,7 @@ class LazyGroup(click.Group):
     def invoke(self, context: click.Context) -> Any:
         """Run the command; wrong requests and refusals of the system are not reported as bugs.
 
-        Raises Refused: there was such a thing.
+        Raises Refused: a request was wrong, or the system refused something.
         """
         try:
             return super().invoke(context)

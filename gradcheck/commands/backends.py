@@ -110,7 +110,7 @@ def places_of_backends(config: Config) -> list[tuple[str, str, str]]:
 
 
 def require_releases(names: Iterable[str]) -> None:
-    """Raise UserError: a name is not that of a backend with a version."""
+    """Raise UserError: a name is not a backend with a version."""
     for name in names:
         require_backend(name)
         if "@" not in name:
@@ -118,7 +118,7 @@ def require_releases(names: Iterable[str]) -> None:
 
 
 def problem_of(place: BackendPlace) -> str:
-    """Return the error of a first case on a backend; empty if it passes."""
+    """Run a first case on a backend, and return its error; empty if it passes."""
     from gradcheck.run.in_case import warm_up_case
     from gradcheck.run.runner import Runner, RunnerError
 
@@ -140,12 +140,12 @@ def chosen_backends(
     *,
     specs: Sequence[SpecFile],
 ) -> dict[str, BackendPlace]:
-    """Return those of ``-b``, or of the case names among `ids`, or of the settings; with these the
-    usual ones of the frameworks of `specs` that they do not run.
+    """Return the backends of ``-b``, of the case names among `ids`, or of the settings. The latter
+    are completed by the usual backends of the frameworks in `specs` that they do not run.
 
     Raises:
-        UserError: there is no such backend, one that only the settings name is `required` and
-            cannot be used, or another cannot be used; or nothing that is selected can run on them.
+        UserError: there is no such backend; one that the user chose, or that is `required`, cannot
+            be used; or nothing that is selected can run on them.
     """
     config = config or Config.model_construct()
     in_cases = [name.partition("@")[2] for name in ids if "@" in name]
@@ -168,7 +168,7 @@ def chosen_backends(
 def report_left_out(specs: Sequence[SpecFile], ids: Iterable[str], names: Iterable[str]) -> None:
     """Say how many of the selected scenarios are of a framework that no backend of `names` runs.
 
-    Raises UserError: these are all, or one of them is named.
+    Raises UserError: that is every selected scenario, or one of them is named.
     """
     runs = {framework_of_backend(name) for name in names}
     wanted = {scenario_of(name) for name in ids}
@@ -194,11 +194,11 @@ def report_left_out(specs: Sequence[SpecFile], ids: Iterable[str], names: Iterab
 
 
 def split_names(words: Iterable[str]) -> list[str]:
-    """Return the backends that words name, between commas."""
+    """Return the backends in comma-separated words."""
     return [name.strip() for word in words for name in word.split(",") if name.strip()]
 
 
 def require_backend(name: str) -> None:
-    """Raise UserError: a name is not that of a backend."""
+    """Raise UserError: a name is not a backend."""
     if problem := name_problem(name):
         raise UserError(problem)

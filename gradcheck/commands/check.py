@@ -154,8 +154,8 @@ def import_layer(reference: str, named: str = "") -> tuple[Any, Backend]:
     """Import a layer, and return it with its backend: naming it is permission to run its module.
 
     `named` is a backend or framework that the user names, if any. Output of the module goes to
-    stderr. Raises UserError: there is no such layer, its module cannot be imported, or neither its
-    code nor the user says of which framework it is, or that has no backend.
+    stderr. Raises UserError: there is no such layer; its module cannot be imported; its framework
+    is not known; or the framework has no backend.
     """
     from gradcheck.case.arguments import backend_of  # needs NumPy, slow to import
 
@@ -174,7 +174,7 @@ FRAMEWORK_NAMES = re.compile(r"\b(torch|jax)\b")
 
 
 def framework_of_layer(reference: str, named: LayerWords, backends: Sequence[str]) -> str:
-    """Return the framework of the first of some backends, otherwise of a layer.
+    """Return the framework of the first backend if any is given, otherwise that of a layer.
 
     The layer is imported for that unless its module is a file of the project whose text names no
     framework but Paddle.
@@ -261,9 +261,9 @@ def check(named: LayerWords, world: InWorld, backends: tuple[str, ...], **asked:
     help="Where to write it (default: stdout); never over another file.",
 )
 @click.option(
-    "--derive", is_flag=True, help="Derive the backward; the scenario has the code of the class."
+    "--derive", is_flag=True, help="Derive the backward; the scenario gets the code of the class."
 )
-@options.framework_option("Whose layer it is (default: what the layer is).")
+@options.framework_option("The framework of the layer (default: the one that the layer uses).")
 def new(
     named: LayerWords, world: InWorld, output: str | None, derive: bool, framework: str | None
 ) -> None:
@@ -293,7 +293,7 @@ def new(
 
 
 def with_derived_layer(text: str, reference: str, inputs: tuple[str, ...], call: str) -> str:
-    """The text of a scenario with the class of a derived backward as its layer.
+    """Return the text of a scenario whose layer is the class of a derived backward.
 
     Raises UserError: no backward could be derived.
     """

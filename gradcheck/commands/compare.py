@@ -17,7 +17,7 @@ from gradcheck.support.file_io import FileTooLargeError, read_limited
 from gradcheck.support.user_error import UserError
 
 MOST_REPORT_BYTES = 250_000_000
-"""Some 100,000 results; read, they take ten times as much memory."""
+"""Room for some 100,000 results; they take ten times as much memory once read."""
 
 
 @click.command()
@@ -26,8 +26,8 @@ MOST_REPORT_BYTES = 250_000_000
 def compare(before: str, after: str) -> None:
     """Show the cases that differ between two JSON reports: in their status, or in what is wrong.
 
-    Exits with 1 if B has a failure that A has not. What is wrong are the gradients of inputs and
-    the broken contracts, never how a cause is worded.
+    Exits with 1 if B has a failure that A does not have. Compared are the wrong gradients and the
+    broken contracts, not the wording of causes.
     """
     first, second = results_in(before), results_in(after)
     names = dict.fromkeys([*first, *second])
@@ -45,7 +45,7 @@ def compare(before: str, after: str) -> None:
 
 
 class ResultChange(NamedTuple):
-    """How the second result of a case differs from the first."""
+    """The difference between two results of a case."""
 
     text: str
     """Empty if it does not."""

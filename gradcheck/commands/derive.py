@@ -51,10 +51,14 @@ LAMBDA_FILE = "<lambda>"
     "--order",
     type=click.IntRange(1, 2),
     default=1,
-    help="2: save inputs alone, so that the double backward is right as well.",
+    help="2: save only inputs, so that the double backward is right too.",
 )
-@click.option("--diff", is_flag=True, help="Print the change of your file: one edit if it can be.")
-@click.option("--write", is_flag=True, help="Make that change, inside the project only.")
+@click.option(
+    "--diff", is_flag=True, help="Print the change to your file; a single edit if possible."
+)
+@click.option(
+    "--write", is_flag=True, help="Make that change; only files inside the project are written."
+)
 @click.option("--seed", type=SEED, default=0, help="Seed of the inputs.")
 @allow_code_option
 def derive(reference: str, diff: bool, write: bool, allow_code: bool, **asked: Any) -> None:
@@ -87,7 +91,7 @@ def derived_from(
 ) -> Derived:
     """The derived backward of what a word names, at the inputs of the command line.
 
-    Raises UserError: there is no such layer, or it is not called so.
+    Raises UserError: there is no such layer, or it cannot be called in this way.
     """
     random = np.random.default_rng(seed)
     arrays = {
@@ -130,7 +134,7 @@ def no_edit(scenario: Scenario) -> str:
 
 
 def subject_of(reference: str) -> tuple[Any, str]:
-    """The layer or function that a word names or is, and the name of its class.
+    """The layer or function that a word names or contains, and the name of its class.
 
     Raises UserError: there is none.
     """
@@ -186,7 +190,7 @@ def called_with(
 
 
 def refuse(derived: Derived) -> int:
-    """Say why no backward was derived; return the exit code."""
+    """Print why no backward was derived, and return the exit code."""
     click.echo(safe(f"no backward of {derived.name} was derived: {derived.refused}"), err=True)
     return 1
 
@@ -198,7 +202,7 @@ def checked_at(derived: Derived) -> str:
 
 
 def show_change(derived: Derived, write: bool) -> int:
-    """Print the change of the user's file, or make it; return the exit code."""
+    """Print or make the change to the user's file, and return the exit code."""
     if not derived.diff or derived.source is None:
         if derived.refused:
             return refuse(derived)

@@ -16,8 +16,8 @@ from gradcheck.support.escape import one_line
 from gradcheck.support.suggest import nearest
 
 USAGE, BUG, NOTHING_SELECTED, INTERRUPTED = 2, 3, 5, 130
-"""A wrong call or file; a bug in gradcheck; nothing to do; Ctrl-C. Exit codes of `gradcheck run`
-are in its help.
+"""Exit codes for a wrong call or file, a bug in gradcheck, nothing to do, and Ctrl-C. Exit codes of
+`gradcheck run` are in its help.
 """
 
 # Messages of click, and ours in their place, which say what to do in fewer terms of a programmer.
@@ -92,7 +92,7 @@ def meant_option(error: click.NoSuchOption) -> str:
 
 
 LEAST_ALIKE = 0.8
-"""How alike two options are, as difflib measures it, if one may be a misspelling of the other."""
+"""The similarity, by difflib's measure, from which one option may be a misspelling of another."""
 
 
 # ------------------------------------------------------------------------- what the system refuses
@@ -102,9 +102,10 @@ REFUSALS = NO_ROOM | {
     errno.EACCES, errno.EPERM, errno.EROFS, errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR,
     errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN,
 }  # fmt: skip
-"""Errors that the system causes, not our request: permissions, disk space, limits."""
+"""Errors that the system causes: permissions, disk space, limits."""
 LONGEST_FILE_NAME = 200
-"""Characters of a file's name that a message shows: what the system refuses may be its length."""
+"""Characters of a file's name that a message shows; the name may be refused because it is too
+long."""
 
 
 class Refused(click.ClickException):
@@ -115,7 +116,7 @@ class Refused(click.ClickException):
         self.exit_code = status  # type: ignore[misc]  # click reads it from the instance
 
     def show(self, file: IO[Any] | None = None) -> None:
-        """Say so; nothing if it is only that nobody reads on, as in ``| head``."""
+        """Report it, unless the reader has only stopped reading, as in ``| head``."""
         if self.message:
             click.echo(f"gradcheck: {self.message}", file=file, err=True)
 
@@ -149,11 +150,11 @@ def has_current_folder() -> bool:
 
 
 def prepare_streams() -> None:
-    """See that all three standard streams are open, and that stdout shows any character, as itself
-    or as its escape.
+    """Make sure that the three standard streams are open, and that stdout can show any character,
+    if need be as its escape.
 
-    The number of a closed one would go to the next file that is opened, and output would go into
-    it.
+    The next file that is opened would get the number of a closed stream, and output would be
+    written into it.
 
     Raises:
         Refused: stdout is closed.

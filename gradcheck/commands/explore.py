@@ -58,7 +58,7 @@ from gradcheck.support.escape import safe
 from gradcheck.support.user_error import UserError
 
 HOLDS_AT_INPUTS = {"grads", "values", "calls", "warns", "raises", "differs", "cotangent"}
-"""Keys of an expectation that hold at the inputs that a scenario gives."""
+"""Keys of an expectation that hold only at the scenario's own inputs."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class ExploreOptions:
 @click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of what is drawn.")
 @click.option(
     "--dtype", "dtypes", multiple=True, metavar="NAME", type=click.Choice(get_args(DType)),
-    help="Of inputs (default: float64 and float32).",
+    help="The dtype of inputs (default: float64 and float32).",
 )  # fmt: skip
 @click.option(
     "--save", metavar="FILE", help="Write what is found as a scenario; never over another file."
@@ -183,7 +183,7 @@ def scenario_to_explore(named: LayerWords, reference: str, backend: str) -> dict
 
 
 def case_in_file(asked: ExploreOptions) -> Case:
-    """Return the case of a scenario of a file, the first of several.
+    """Return the first case of a scenario in a file.
 
     Raises UserError: there is no such scenario, it cannot be explored, or its code may not run.
     """

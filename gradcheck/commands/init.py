@@ -26,7 +26,7 @@ MODELINE = f"# yaml-language-server: $schema=./{SCHEMA_FILE}\n"
 @click.option(
     "--github/--no-github", default=True, help="Whether to write a workflow for GitHub Actions."
 )
-@framework_option("Whose layers the project has (default: paddle).")
+@framework_option("The framework of the project's layers (default: paddle).")
 def init(github: bool, framework: str | None) -> None:
     """Lay out a project: a folder of specs with an example, its schema for editors, settings, a
     workflow.
@@ -80,7 +80,7 @@ def with_extra(source: str, extra: str) -> str:
 
 
 def source_of_gradcheck() -> str:
-    """Return the source from which pip installs gradcheck on another machine.
+    """Return the source from which pip can install gradcheck on another machine.
 
     It is the git address from which it was installed here (PEP 610), otherwise a wheel in the
     project. Never a name on the package index: nobody owns it before the first release, and whoever
@@ -108,7 +108,8 @@ def write(path: Path, text: str) -> None:
 
 
 def settings(path: Path) -> str | None:
-    """A pyproject.toml's text with ``[tool.gradcheck]`` added; None if it has that."""
+    """Return the text of a pyproject.toml with ``[tool.gradcheck]`` added; None if it has that
+    table."""
     own = packaged("project/settings.toml")
     if not os.path.lexists(path):
         return own
@@ -129,13 +130,16 @@ def settings(path: Path) -> str | None:
     "--report",
     "name",
     flag_value="report",
-    help="Print that of the reports that `run --report json:PATH` writes.",
+    help="Print the schema of the reports that `run --report json:PATH` writes.",
 )
 @click.option(
-    "--matrix", "name", flag_value="matrix", help="Print that of what `matrix --format json` gives."
+    "--matrix", "name", flag_value="matrix", help="Print the schema of `matrix --format json`."
 )
 @click.option(
-    "--release", "name", flag_value="release", help="Print that of files of specs/releases."
+    "--release",
+    "name",
+    flag_value="release",
+    help="Print the schema of the files in specs/releases.",
 )
 def schema(name: str | None) -> None:
     """Print the JSON Schema of *.grad.yaml files."""

@@ -31,7 +31,7 @@ from gradcheck.support.user_error import UserError
 @click.option(
     "--uncovered",
     is_flag=True,
-    help="Of rules: those that no scenario cites, and scenarios that cite none.",
+    help="For rules: list those that no scenario cites, and scenarios that cite none.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list, for programs.")
 def list_all(
@@ -45,8 +45,8 @@ def list_all(
     """List scenarios: id, title, tags, and where each is; or rules, codes or backends.
 
     Without a PATH, the scenarios of the project: of the files that [tool.gradcheck] names,
-    otherwise of all *.grad.yaml files below its root. An ID that the project has not may be one of
-    gradcheck's own. `list rules` has the rules of the documents with the number of bundled
+    otherwise of all *.grad.yaml files below its root. An ID that the project does not have may be
+    one of gradcheck's own. `list rules` has the rules of the documents with the number of bundled
     scenarios that assert each; with --uncovered the exit status is 1 if there is anything to print.
     """
     subject, *rest = names or ("",)
@@ -146,4 +146,4 @@ def backend_rows() -> list[ListedRow]:
 
 
 SUBJECTS = {"rules": rule_rows, "codes": code_rows, "backends": backend_rows}
-"""Words in place of paths and ids that select other lists than that of scenarios."""
+"""Words that select another list than that of scenarios."""

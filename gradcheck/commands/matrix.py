@@ -67,7 +67,7 @@ class ProgressOnly(PlainScreen):
     type=click.Choice(["table", "markdown", "json"]),
     default="table",
     show_default=True,
-    help="The form of what is printed.",
+    help="The output format.",
 )
 @click.option(
     "--report", "reports", multiple=True, metavar="FORMAT:PATH",
@@ -131,7 +131,7 @@ FILES: dict[str, Callable[[RuleMatrix], str]] = {
     "markdown": as_markdown,
     "json": as_json,
 }
-"""Format → the text of its file."""
+"""Functions that return the text of a file, by format."""
 
 
 def recorded_results(cases: Iterable[Case]) -> Iterator[Result]:

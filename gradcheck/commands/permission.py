@@ -48,7 +48,7 @@ class Permission(NamedTuple):
 
 
 def permission_of(project: Project, allow_code: bool) -> Permission:
-    """Return the permission that this command has."""
+    """Return this command's permission to run code."""
     source = click.get_current_context().get_parameter_source("allow_code")
     return Permission(allow_code, source is ParameterSource.ENVIRONMENT, project)
 
@@ -85,7 +85,8 @@ def require_permission(cases: Sequence[Case], permission: Permission) -> None:
 
 
 def code_in(scenario: Scenario) -> Iterator[tuple[int, str]]:
-    """Yield the file line of each piece of code that running `scenario` runs, and what it is."""
+    """Yield the line of each piece of code that running `scenario` executes, and a description of
+    it."""
     for key, code in (("layer", scenario.layer), ("script", scenario.script)):
         if isinstance(code, str):
             lines = count(len(code.splitlines()), "line")

@@ -22,7 +22,7 @@ from gradcheck.run.journal import Record, read_journal, skipped_message
 from gradcheck.run.plan import plan
 from gradcheck.run.runner import Runner
 from gradcheck.spec.model import SpecFile
-from gradcheck.support.display_paths import shown_path
+from gradcheck.support.display_paths import shown_path, with_heading
 from gradcheck.support.escape import safe
 from gradcheck.support.suggest import hint
 from gradcheck.support.user_error import UserError
@@ -30,7 +30,7 @@ from gradcheck.support.user_error import UserError
 
 @click.command()
 @click.argument("name", default="", metavar="[ID]", shell_complete=scenarios)
-@click.option("--seed", type=SEED, help="Seed in place of that of the last run.")
+@click.option("--seed", type=SEED, help="Seed that replaces that of the last run.")
 @allow_code_option
 def replay(name: str, seed: int | None, allow_code: bool) -> None:
     """Run a case of the last run again, with the same seed and limits, and show everything about
@@ -60,7 +60,7 @@ def replay(name: str, seed: int | None, allow_code: bool) -> None:
 
 
 def chosen_record(records: Sequence[Record], name: str) -> Record:
-    """Return the record that `name` means: the last in the files, one that failed if any did."""
+    """Return the record that `name` selects: the last one, or the last failure if there is any."""
     target = parse_target(name)
     id, file = target.id, target.path
     if target.is_place:
@@ -81,7 +81,7 @@ def chosen_record(records: Sequence[Record], name: str) -> Record:
 
 
 def fits(result: Result, id: str, file: str) -> bool:
-    """Whether a result is of a case or scenario and of a file, where these are given."""
+    """Whether a result belongs to a case, scenario and file, as far as these are given."""
     if file and os.path.realpath(result.path) != os.path.realpath(file):
         return False
     return id in ("", result.name, result.scenario)
@@ -109,15 +109,13 @@ def case_of(record: Record, seed: int | None, permission: Permission) -> tuple[S
 
 
 def uncut_lines(result: Result) -> list[str]:
-    """Return all wrong entries and all that is kept of the output: reports cut both short."""
-    lines = []
-    wrong = result.checked.wrong
-    if wrong:
-        lines.append("all wrong entries (output, input: analytic, numeric ± bound):")
-    for one in wrong:
+    """Return all wrong entries and the whole recorded output; reports shorten both."""
+    entries = []
+    for one in result.checked.wrong:
         entry = f"{one.output}{list(one.output_index)}, {one.input}{list(one.index)}"
         values = f"{number(one.analytic)}, {number(one.numeric)} ± {one.error_bound:.0e}"
-        lines.append(f"  {entry}: {values}")
+        entries.append(f"  {entry}: {values}")
+    lines = with_heading("all wrong entries (output, input: analytic, numeric ± bound):", entries)
     if result.output.strip():
         lines.append("what it printed:")
         lines += [f"  {line}" for line in result.output.rstrip("\n").split("\n")]

@@ -35,10 +35,10 @@ report_option = click.option(
 def report_files(
     texts: Sequence[str], formats: Sequence[str] = (), in_folder: str = ""
 ) -> list[tuple[str, Path]]:
-    """Return the format and the path of each ``FORMAT:PATH``; no two may have one path.
+    """Return the format and the path of each ``FORMAT:PATH``; the paths must differ.
 
-    `formats` are the formats that there are, by default those of the reports of a run; of the
-    format `in_folder` the path is a folder.
+    `formats` are the available formats, by default those of a run's reports; for the format
+    `in_folder`, the path is a folder.
     """
     files: dict[Path, str] = {}
     known = formats or (list_formats() if texts else ())

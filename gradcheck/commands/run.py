@@ -38,7 +38,7 @@ from gradcheck.run.plan import plan, shard
 from gradcheck.run.results import NO_BASELINE, Baseline
 from gradcheck.run.runner import RunnerError
 from gradcheck.run.select import nothing_selected, select
-from gradcheck.support.display_paths import count
+from gradcheck.support.display_paths import count, with_heading
 from gradcheck.support.escape import safe
 from gradcheck.support.user_error import UserError
 
@@ -128,7 +128,7 @@ def read_shard(context: click.Context, parameter: click.Parameter, text: str) ->
     metavar="I/N",
     default="1/1",
     callback=read_shard,
-    help="Only part I of N; a case is always in the same one.",
+    help="Run only part I of N; a case always belongs to the same part.",
 )
 @click.option(
     "--executor",
@@ -235,7 +235,7 @@ class RunOptions:
             raise UserError("--record is about all cases: leave --lf and --shard out")
 
     def again(self) -> str:
-        """Return the options with which one of the cases runs again as it runs here."""
+        """Return the options that run one of the cases again under the same conditions."""
         changed = {
             f"--seed {self.seed}": self.seed is not None,
             f"--mode {self.mode}": self.mode != "auto",
@@ -346,7 +346,7 @@ def slowest(results: Sequence[Result], number: int) -> list[str]:
     """Return a line for each of the slowest cases."""
     ran = sorted((one for one in results if one.seconds), key=lambda one: -one.seconds)
     lines = [f"  {one.seconds:6.2f} s  {safe(one.name)}" for one in ran[:number]]
-    return ["slowest:", *lines] if lines else []
+    return with_heading("slowest:", lines)
 
 
 def write_baseline(asked: RunOptions, baseline: Baseline, results: Sequence[Result]) -> None:

@@ -1,4 +1,5 @@
-"""Conducts a run: executor, screen, record, signals that end it, reports, exit code."""
+"""Run cases: the executor, the screen, the record, the signals that end a run, reports, the exit
+code."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ from gradcheck.run.journal import Journal
 from gradcheck.run.ordering import Executor
 from gradcheck.run.results import NO_BASELINE, Baseline, SideBySide
 from gradcheck.run.runner import Runner
-from gradcheck.support.display_paths import count
+from gradcheck.support.display_paths import count, with_heading
 from gradcheck.support.escape import safe
 from gradcheck.support.file_io import write_whole
 from gradcheck.support.user_error import UserError
@@ -59,7 +60,7 @@ class RunSettings:
     max_failures: float = inf
     """Failures, in the order of the cases, after which no more cases are run or reported."""
     known: Mapping[str, Result] = field(default_factory=dict)
-    """Results by name that are taken over instead of being run."""
+    """Known results by name; these cases are not run again."""
     record: Journal = field(default_factory=Journal)
     """Gets each new result at once."""
     baseline: Baseline = NO_BASELINE
@@ -67,7 +68,7 @@ class RunSettings:
     shuffle: int | None = None
     """The seed of the order in which cases run; None for that of the files."""
     require: Callable[[Result], object] = bool
-    """Raises UserError for a result that shows that the command was not meant so."""
+    """Raises UserError for a result that shows that the command was mistaken."""
 
 
 USUAL_SETTINGS = RunSettings()
@@ -141,8 +142,7 @@ def missing_names(results: Sequence[Result]) -> list[str]:
     """Return a line per name that the engine lacks, with its number of cases, the largest first."""
     needed = Counter(result.missing_name for result in results if result.missing_name)
     lines = [f"  {safe(name)}: {count(number, 'case')}" for name, number in needed.most_common()]
-    heading = "gradcheck: not part of the bundled engine; `-b paddle` has them:"
-    return [heading, *lines] if lines else []
+    return with_heading("gradcheck: not part of the bundled engine; `-b paddle` has them:", lines)
 
 
 def missing_results(cases: Sequence[Case], results: Sequence[Result]) -> int:
@@ -151,7 +151,7 @@ def missing_results(cases: Sequence[Case], results: Sequence[Result]) -> int:
 
 
 def leave_at_once(number: int, frame: object) -> None:
-    """End this process, which ends its servers, with the cursor that a progress bar hides."""
+    """Show the cursor that a progress bar hides, and end this process; that ends its servers."""
     if os.isatty(2):
         os.write(2, SHOW_CURSOR)
     os._exit(128 + number)
@@ -237,7 +237,7 @@ def header(cases: Sequence[Case], jobs: int) -> str:
 # ---------------------------------------------------------------------------------------- reporting
 @dataclass(frozen=True)
 class Beginning:
-    """When a run began: its date, and a clock that nobody sets, as they do the system's."""
+    """The start of a run: its date, and the reading of a monotonic clock."""
 
     date: datetime
     clock: float
@@ -276,7 +276,7 @@ def write_reports(
     began: Beginning,
     again: str,
 ) -> None:
-    """Write reports, by format and path; on GitHub Actions also into its log.
+    """Write reports, by format and path; on GitHub Actions, also write annotations into its log.
 
     `again` are the options that repeat one of the cases under the same conditions. Raises
     SystemExit: one could not be written.
@@ -319,7 +319,8 @@ def matrix_part(cases: Sequence[Case], results: Sequence[Result]) -> PagePart | 
 
 
 def write_for_github(report: Report) -> None:
-    """Write annotations into the log, past the stream that leaves commands out, and a summary."""
+    """Write annotations into the log, bypassing the stream that escapes workflow commands, and a
+    summary."""
     log, page = sys.__stdout__, os.environ.get("GITHUB_STEP_SUMMARY")
     if log is not None:
         log.write(rendered("github", report))

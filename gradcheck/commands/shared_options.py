@@ -23,7 +23,7 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 # ------------------------------------------------------------------------- what a shell completes
 def begun(words: Iterable[str], typed: str) -> list[CompletionItem]:
-    """Return the words that begin with the typed text."""
+    """Return the words that start with the typed text."""
     return [CompletionItem(word) for word in words if word.startswith(typed)]
 
 
@@ -143,7 +143,7 @@ order_option = click.option(
     "--order",
     type=click.IntRange(1, 2),
     default=1,
-    help="2: the derivative of every gradient that is checked as well.",
+    help="2: also check the derivative of every gradient.",
 )
 effort_option = click.option(
     "--effort", type=click.Choice(["least", "usual", "full"]), default="usual", show_default=True,

@@ -46,28 +46,28 @@ LISTS = "`gradcheck list`, `gradcheck list rules` and `gradcheck list codes` sho
 @click.option(
     "--reproduce",
     is_flag=True,
-    help="Print a program that shows without gradcheck what releases do instead.",
+    help="Print a program that shows, without gradcheck, what releases do instead.",
 )
 def show(names: tuple[str, ...], reproduce: bool) -> None:
     """Show scenarios as their files have them, rules with their quotes, diagnosis codes with cause
     and fix.
 
-    A scenario is shown with the keys that it takes over from another one and from the file's
+    A scenario is shown with the keys that it inherits from another one and from the file's
     defaults. With --reproduce: a program for each scenario from which a release of Paddle is
-    recorded to deviate; it ends well where the scenario holds, and dies or raises on such a
+    recorded to deviate; it succeeds where the scenario holds, and crashes or raises on such a
     release.
     """
     rules = {rule.id: (rule, document) for rule, document in iterate_rules(load_catalogue())}
-    codes, rule_texts, others = [], [], []
+    texts, others = [], []
     for name in names:
         if name.upper() in CODES:
-            codes.append("\n".join(explained(name.upper())))
+            texts.append("\n".join(explained(name.upper())))
         elif name in rules:
-            rule_texts.append("\n".join(rule_lines(*rules[name])))
+            texts.append("\n".join(rule_lines(*rules[name])))
         else:
             others.append(name)
-    if codes or rule_texts:
-        click.echo("\n\n".join([*codes, *rule_texts]))
+    if texts:
+        click.echo("\n\n".join(texts))
     if others:
         show_scenarios(others, reproduce, list(rules))
 
@@ -155,7 +155,7 @@ def extended_by(scenario: Scenario, known: Mapping[str, Scenario]) -> Iterator[S
 
 
 def source(scenario: Scenario, spec: SpecFile) -> str:
-    """Return the lines of a scenario in its file; of a case, those that it shares come first."""
+    """Return the lines of a scenario in its file; for a case, the shared lines come first."""
     lines = read_text(Path(scenario.path), scenario.path).lines
     starts = {line for one in spec.scenarios for line in (one.line, one.begins)} | {len(lines) + 1}
     places = [(scenario.line, scenario.column)]
@@ -169,7 +169,7 @@ def source(scenario: Scenario, spec: SpecFile) -> str:
 
 
 def without_intro(lines: Sequence[str], indentation: int) -> Sequence[str]:
-    """Return lines without those at the end that introduce what follows them.
+    """Return lines without those at the end that belong to what follows.
 
     These are empty, or comments that are further left than the keys at `indentation`.
     """

@@ -50,7 +50,7 @@ _PLACE = re.compile(r"(.*\.ya?ml)(?:::(.+)|:(\d{1,9}))")
 
 
 def parse_target(word: str) -> Target:
-    """Return what a word means: a path if it exists or looks like one, ``-`` for stdin,
+    """Resolve a word: a path if it exists or looks like one, ``-`` for stdin,
     ``FILE::ID``, ``FILE:LINE`` or an id.
     """
     if word == "-" or Path(word).exists():
@@ -70,12 +70,11 @@ def read_specs(
     """Return the spec files that `names` mean, and the ids among them.
 
     Without paths among the names, those of the project are read, or with `bundled` those of
-    gradcheck; ids that the project has not are looked for among gradcheck's own.
+    gradcheck; ids that the project does not have are searched for among gradcheck's own.
 
     Raises:
-        UserError: no file is found, or a name cannot be resolved; ConfigError: the project's
-        settings
-            cannot be used.
+        UserError: no file is found, or a name cannot be resolved.
+        ConfigError: the project's settings cannot be used.
         SystemExit: a file has mistakes, and all are shown.
     """
     from gradcheck.spec.read import read_each, shared_ids  # completing ids needs no model
@@ -121,8 +120,7 @@ def refuse_mistakes(mistakes: Sequence[Diagnostic]) -> NoReturn:
     """Print mistakes in spec files. Raises SystemExit: always."""
     for diagnostic in SpecError(mistakes).diagnostics:
         click.echo(diagnostic.render(), err=True)
-    if os.environ.get("GITHUB_ACTIONS"):
-        annotate(mistakes)
+    annotate_on_github(mistakes)
     click.echo(f"{count(len(mistakes), 'mistake')} in spec files; nothing was run", err=True)
     raise SystemExit(USAGE)
 
@@ -149,7 +147,8 @@ def require_spec_name(name: str) -> None:
 
 
 def id_of(target: Target, specs: Sequence[SpecFile]) -> str:
-    """Return the id that is meant, also by the line of a file. Raises UserError: there is none."""
+    """Return the selected id; a line of a file may stand for it. Raises UserError: there is
+    none."""
     if not target.path:
         return target.id
     here = os.path.realpath(located(target.path))
@@ -176,7 +175,7 @@ def id_at_line(target: Target, scenarios: Sequence[Scenario]) -> str:
     before = [one for one in in_order if one.begins <= target.line]
     if not before:
         place, first = f"{target.path}:{target.line}", in_order[0].begins
-        raise UserError(f"{place}: no scenario stands there: the first begins on line {first}")
+        raise UserError(f"{place}: no scenario is on this line: the first begins on line {first}")
     return before[-1].id
 
 
@@ -191,7 +190,7 @@ def read_bundled() -> list[SpecFile]:
 def with_releases(cases: Sequence[Case], as_version: str = "") -> list[Case]:
     """Return cases with the deviations recorded for their release, if they are in the suite.
 
-    `as_version` is the release whose file is read, in place of that of the version that runs.
+    `as_version` names the release whose file is read instead of the installed one's.
     Raises UserError: that release was not run.
     """
     if not as_version and not any(kind_of(case.backend) in SUITES for case in cases):
@@ -212,12 +211,19 @@ def suite_of(cases: Iterable[Case]) -> str:
 
 
 def bundled_scenarios() -> list[Scenario]:
-    """Return the scenarios of those files."""
+    """Return the scenarios of the bundled files."""
     return [scenario for spec in read_bundled() for scenario in spec.scenarios]
 
 
+def annotate_on_github(mistakes: Iterable[Diagnostic]) -> None:
+    """Print an annotation for each mistake if this runs on GitHub Actions."""
+    if os.environ.get("GITHUB_ACTIONS"):
+        annotate(mistakes)
+
+
 def annotate(mistakes: Iterable[Diagnostic]) -> None:
-    """Print an annotation for GitHub for each mistake, past the stream that leaves commands out."""
+    """Print an annotation for GitHub for each mistake, bypassing the stream that escapes workflow
+    commands."""
     from gradcheck.report.github import mistake_annotations  # rarely needed
 
     stream = sys.__stdout__ if isinstance(sys.stdout, WithoutCommands) else sys.stdout
@@ -230,8 +236,8 @@ def find_specs(
 ) -> tuple[list[Path], list[Diagnostic]]:
     """Return the spec files that paths of the command line mean, and the mistakes in them.
 
-    Without paths, those of gradcheck (`bundled`) or of the current project: what its settings name,
-    otherwise all below its root. Raises ConfigError: the settings cannot be used.
+    Without paths, gradcheck's own (`bundled`) or the current project's: those that its settings
+    name, otherwise all below its root. Raises ConfigError: the settings cannot be used.
     """
     if bundled and paths:
         raise UserError(
@@ -303,7 +309,7 @@ def new_spec(option: str, name: str) -> Path:
 
 
 def write_spec(option: str, file: Path, text: str) -> None:
-    """Write a spec file that is not there, and say how it is run."""
+    """Write a new spec file, and print how to run it."""
     try:
         with file.open("x", encoding="utf-8") as opened:
             opened.write(text)

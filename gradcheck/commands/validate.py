@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
@@ -11,7 +10,13 @@ import click
 
 from gradcheck.commands.errors import USAGE
 from gradcheck.commands.shared_options import bundled_option
-from gradcheck.commands.specs import annotate, find_specs, nothing_found, require_spec_name
+from gradcheck.commands.specs import (
+    annotate,
+    annotate_on_github,
+    find_specs,
+    nothing_found,
+    require_spec_name,
+)
 from gradcheck.spec.diagnostic import Diagnostic
 from gradcheck.spec.read import read_each, shared_ids
 from gradcheck.support.display_paths import count
@@ -59,8 +64,8 @@ def validate(context: click.Context, paths: tuple[str, ...], bundled: bool, layo
         reports[mistake.path].mistakes.append(mistake)
     show = {"text": show_text, "json": show_json, "github": show_github}[layout]
     show(list(reports.values()), context)
-    if os.environ.get("GITHUB_ACTIONS") and layout == "text":
-        annotate(mistakes)
+    if layout == "text":
+        annotate_on_github(mistakes)
     context.exit(USAGE if mistakes else 0)
 
 

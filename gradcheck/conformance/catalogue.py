@@ -38,7 +38,7 @@ class Rule(_Strict):
     gloss: str = ""
     """The quote in English, where it is in another language."""
     against: str = ""
-    """For a decision: the text, or the fact, that speaks for the contrary."""
+    """For a decision: the text or fact against it."""
     decided: str = ""
     """The decision where documents contradict one another, or the engine follows the release."""
     engine: str = ""

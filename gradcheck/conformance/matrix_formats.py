@@ -159,7 +159,7 @@ def as_markdown(matrix: RuleMatrix) -> str:
 
 
 def as_html(matrix: RuleMatrix) -> str:
-    """Return a page, readable without a network or JavaScript."""
+    """Return a page that needs neither a network nor JavaScript."""
     page = templates(ROOM).get_template("matrix.html.jinja")
     return page.render(_template_values(matrix))
 

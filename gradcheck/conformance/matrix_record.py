@@ -55,7 +55,7 @@ class RuleRecord(_MatrixPart):
     section: str
     quote: str = Field(description="The sentence; empty where no document has one.")
     gloss: str = Field(description="The quote in English, where it is in another language.")
-    against: str = Field(description="Of a decision: what speaks for the contrary.")
+    against: str = Field(description="For a decision: the evidence against it.")
     decided: str
     cells: dict[str, CellRecord] = Field(description="Backend → what it does.")
     notes: list[NoteRecord]

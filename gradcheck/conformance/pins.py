@@ -36,7 +36,7 @@ def run_with_pin(case: Case, run: Callable[[Case], Result]) -> Result:
 
 
 def _compare_end(documented: Result, observed: Observed, reason: str) -> Result:
-    """Compare how the process ended with the ends that are pinned."""
+    """Compare how the process ended with the pinned endings."""
     pinned_ends = observed.crash or (NO_END,)
     end = NO_END if documented.status is Status.TIMEOUT else documented.signal
     if end in pinned_ends:

@@ -1,6 +1,6 @@
 """Plain programs that show which sentences releases break: they need nothing but Paddle.
 
-``specs/programs/RULE.py`` shows the rule of that name. Comments at its end have what it prints, by
+``specs/programs/RULE.py`` shows the rule of that name. Comments at its end hold its output, by
 release: ``# 3.3.1: None``. ``tests/specs/test_programs.py`` runs them. The findings of
 ``docs/examples/paddle_programs`` are such programs too.
 """
@@ -23,11 +23,11 @@ class PlainProgram(NamedTuple):
 
     path: Path
     code: str
-    """Without the comments that say what it prints."""
+    """The program without the comments that hold its output."""
     asked: str
-    """What the documents let it print, or what is right where they are silent."""
+    """The output that the documents allow, or the right one where they are silent."""
     prints: dict[str, str]
-    """Release → the output there; the signal's name where the process dies."""
+    """Release → the output there; the name of the signal if the process dies."""
 
 
 def read_programs() -> dict[str, PlainProgram]:

@@ -1,8 +1,8 @@
 """The documents' scenarios as plain pytest files, which need Paddle and no gradcheck.
 
 A scenario at a point of its matrix is a test. A recorded deviation is an ``xfail`` with its reason;
-one that kills the process or does not end is not run. A gradient is held by central differences at
-the scenario's inputs.
+one that kills the process or does not end is not run. Gradients are compared with central
+differences at the scenario's inputs.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def export_files(cases: Iterable[Case], release: ReleaseFile) -> dict[str, str]:
 
 
 def write_test(case: Case, release: ReleaseFile) -> str:
-    """Return the function that holds Paddle to a case."""
+    """Return the test function of a case."""
     scenario, expect = case.scenario, case.scenario.expect
     name = re.sub(r"\W", "_", "_".join([scenario.id, *map(str, case.parameters.values())]))
     fixture = "layer_calls" if expect.calls.counted else ""
@@ -133,13 +133,13 @@ def static_lines(case: Case) -> Iterator[str]:
 
 
 def code_lines(source: str) -> list[str]:
-    """Return the lines of a scenario's code but for imports that the file has at its top."""
+    """Return the lines of a scenario's code without the imports that the file has at its top."""
     lines = [line for line in source.split("\n") if line.rstrip() not in _KNOWN_IMPORTS]
     return "\n".join(lines).strip("\n").split("\n")
 
 
 def expecting(expect: Expect, body: Sequence[str]) -> Iterator[str]:
-    """Yield code that must raise or warn as expected, or end well."""
+    """Yield code that must raise or warn as expected, or succeed."""
     asked = expect.raises or expect.warns
     if asked is None:
         yield from body

@@ -111,7 +111,7 @@ def release_entry(outcomes: Sequence[tuple[Case, Result]]) -> dict[str, Any] | N
 
 
 def new_entry(result: Result) -> dict[str, Any]:
-    """Return what a case did, with a reason to be read."""
+    """Return what a case did, with a placeholder for the reason."""
     observed = result.instead
     if result.status is Status.TIMEOUT:
         observed = {"hang": True}

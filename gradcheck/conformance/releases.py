@@ -72,7 +72,7 @@ class ReleaseFile(Format):
 
     @functools.cached_property
     def holds_set(self) -> frozenset[str]:
-        """The scenarios that hold, to look up."""
+        """The scenarios that hold, as a set for look-ups."""
         return frozenset(self.holds)
 
 
@@ -110,7 +110,7 @@ def require_recorded(release: str, framework: str = "paddle") -> str:
 def with_recorded_deviations(cases: Sequence[Case], as_version: str = "") -> list[Case]:
     """Return cases whose bundled scenarios have the deviations recorded for their release.
 
-    `as_version` is the release whose file is read, in place of that of the version that runs.
+    `as_version` names the release whose file is read instead of the installed one's.
     Raises UserError: that release was not run.
     """
     for framework in {framework_of_backend(case.backend) for case in cases if as_version}:
@@ -126,7 +126,7 @@ def with_recorded_deviations(cases: Sequence[Case], as_version: str = "") -> lis
 
 
 def with_deviation(scenario: Scenario, backend: str, as_version: str = "") -> Scenario:
-    """Return a scenario with what a backend's release does otherwise, if anything is recorded."""
+    """Return a scenario with the recorded deviation of a backend's release, if there is one."""
     framework = kind_of(backend)
     if framework not in SUITES or not is_bundled(scenario.path):
         return scenario

@@ -1,7 +1,7 @@
-"""Programs that show without gradcheck what a release does otherwise than a scenario asks.
+"""Programs that show, without gradcheck, how a release deviates from a scenario.
 
-A program ends well where the scenario's expectations hold. On a release that deviates it dies,
-raises, or fails in an ``assert``.
+A program succeeds where the scenario's expectations hold. On a release that deviates it crashes,
+raises, or fails an ``assert``.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def program_lines(case: Case, entries: list[BackendExpectation]) -> Iterator[str
 
 
 def expected_end(body: list[str], expect: Expect) -> Iterator[str]:
-    """A body that must raise or warn as documented, or end well."""
+    """A body that must raise or warn as documented, or succeed."""
     if expect.raises is not None:
         yield from caught(body, expect.raises)
     elif expect.warns is not None:

@@ -84,7 +84,7 @@ class Row(NamedTuple):
 
     @property
     def anchor(self) -> str:
-        """A name for links: the rule's id, with the class where that is not the rule's own."""
+        """A name for links: the rule's id, with the class if it differs from the rule's own."""
         suffix = "" if self.class_ == self.rule.class_ else f"-{self.class_}"
         return f"{self.rule.id}{suffix}"
 
@@ -189,7 +189,7 @@ def build_matrix(
 ) -> RuleMatrix:
     """Build the matrix of the rules of some documents from the results of cases.
 
-    Rules that no case is about are left out. `made` says when and where it was run.
+    Rules without a case are left out. `made` says when and where it was run.
     """
     case_by_name = {case.name: case for case in cases}
     outcomes = []
@@ -281,7 +281,8 @@ class MatrixBuilder:
         return tuple(sorted(notes, key=lambda note: ORDER.index(note.behaviour)))
 
     def find_lifetime(self, deviating: Sequence[str], scenarios: Iterable[str]) -> tuple[str, str]:
-        """Return the first release that deviates, and the one that fixed it; empty for none."""
+        """Return the first release that deviates and the one that fixed it; empty if there is
+        none."""
         seen = [release for release in self.releases if release in deviating]
         if not seen:
             return "", ""

@@ -43,7 +43,7 @@ class Everything(Observer):
 
 @dataclass(frozen=True)
 class KnownPoint:
-    """A call with its right gradients, and what its backward gets."""
+    """A call with its right gradients, and the arguments of its backward."""
 
     call: LayerCall
     context: list[PyLayerContext]
@@ -53,7 +53,7 @@ class KnownPoint:
 
     @classmethod
     def of(cls, call: LayerCall, code: Code, seed: int = 0) -> KnownPoint:
-        """The point of a call; the seed is that of the cotangents.
+        """The point of a call; the seed is for the cotangents.
 
         Args:
             code: of the call's function, in which NumPy is recorded.
@@ -146,7 +146,7 @@ def known_points(calls: Iterable[LayerCall], code: Code) -> Iterator[KnownPoint]
 
 def wrong_entries(value: Any, wanted: Any) -> Array:
     """Whether each entry of a gradient is wrong: one answer for all if it has another shape or kind
-    than it should. A gradient that is not wanted may be anything that is of a valid kind."""
+    than it should. A gradient that is not needed may be any value of a valid kind."""
     if wanted is None:
         return np.array(not (value is None or is_array(value)))
     if not isinstance(value, (Tensor, np.ndarray, np.floating)):

@@ -45,8 +45,8 @@ class LayerCall:
         kwargs: Mapping[str, Any],
         takes_arrays: bool = False,
     ) -> LayerCall:
-        """A call, with all arguments that can be given by position in order, defaults too; a
-        function of arrays gets those that are given, as its backward does.
+        """A call with all positional arguments in order, defaults included; a function of arrays
+        gets only the given arguments, as its backward does.
 
         Raises:
             NotDerived: forward takes other arguments.

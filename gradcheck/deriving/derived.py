@@ -36,7 +36,7 @@ from gradcheck.result import Status
 from gradcheck.support.foreign import described
 
 GradientCheck = Callable[..., Any]
-"""`gradcheck.check`, which this room lies below."""
+"""`gradcheck.check`; this package cannot import it."""
 
 CHECKED_SIZES = 2
 """Sizes at which a derived backward is checked, besides the given ones."""
@@ -105,7 +105,7 @@ def derive_checked(
 
 
 def with_change(derived: Derived, call: LayerCall, check: GradientCheck) -> Derived:
-    """A result with the change of the user's backward: none if it is right, one edit if that
+    """A result with the change to the user's backward: none if it is right, a single edit if one
     repairs it."""
     subject = call.subject if call.played is None else call.played.layer
     if is_passed(subject, call, CHECKED_DTYPES[0], check):

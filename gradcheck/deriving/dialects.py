@@ -1,7 +1,8 @@
 """How operations are written: in Paddle's names, or in NumPy's.
 
-A rule's result is the text, with the values of its names put in. Keywords whose value is None or
-False are left out. An operation without a rule is the call of the library's function of that name.
+A rule's result is a template of the text, with names replaced by their values. Keywords whose value
+is None or False are left out. An operation without a rule is the call of the library's function of
+that name.
 """
 
 from __future__ import annotations
@@ -138,8 +139,8 @@ class Dialect:
     """The expression by which backward reads the Tensors that forward saved."""
 
     def function(self, name: str) -> tuple[str, list[inspect.Parameter]]:
-        """The text of the library's function of some name, and its parameters; none of them where
-        they are not known.
+        """The text of a library function with its parameters, or without them if they are not
+        known.
 
         Raises:
             NotDerived: there is none.
@@ -181,14 +182,14 @@ def library_rules(calls: str) -> dict[str, list[TextRule]]:
 
 # --------------------------------------------------------------------------- what rules ask
 def short(axis: Any, x: Traced) -> Any:
-    """An axis as people write it: a single one without a list, the last one as −1."""
+    """An axis in the usual notation: a single one without a list, the last one as −1."""
     if isinstance(axis, (list, tuple)) and len(axis) == 1:
         axis = axis[0]
     return -1 if type(axis) is int and axis == x.ndim - 1 > 0 else axis
 
 
 def plain_list(sizes: Sequence[Any]) -> list[Any]:
-    """Numbers as they are, not by their sources."""
+    """Numbers by their values, not by their sources."""
     return list(map(plain_number, sizes))
 
 
@@ -211,8 +212,8 @@ def sides(pads: Sequence[Any]) -> list[int]:
 
 
 def new_axes(x: Traced, shape: Sequence[Any]) -> Any:
-    """The axes of size 1 that a shape has and a value has not: one, or a list; an empty list if
-    they differ otherwise."""
+    """The axes of size 1 that a shape has and a value lacks: one, or a list; an empty list if they
+    differ in another way."""
     left, axes = list(traced_shape(x)), []
     for axis, size in enumerate(shape):
         if size == 1 and source_of(size) is None and left[:1] != [1]:

@@ -80,7 +80,7 @@ def edits(
     Args:
         texts: of the expressions.
         names: the variables and attributes that can be read.
-        make_parts: gives expressions of a right backward; called where plainer edits were in vain.
+        make_parts: gives expressions of a right backward; called if no plainer edit works.
     """
     holes = {place: {"name": names, **holes_of(place, texts, names)} for place in places}
     parts: Sequence[str] = ()

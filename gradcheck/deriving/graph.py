@@ -150,8 +150,8 @@ IN_OTHER_SHAPES = (
 
 
 def sourced_sizes(node: Node) -> tuple[Any, ...]:
-    """The sizes of a value: as the numbers that made it so, or as the sizes of what it was computed
-    from, where an operation keeps them."""
+    """The sizes of a value: the numbers that set them, or the sizes of its operands if an operation
+    keeps them."""
     if node.sizes is None:
         known = dict(enumerate(kept_sizes(node)))
         node.sizes = tuple(

@@ -72,7 +72,7 @@ def plain_number(value: Any) -> Any:
 
 
 def source_of(value: Any) -> NumberSource | None:
-    """The source of a number, if it has one."""
+    """The source of a number; None if it has none."""
     return value.source if isinstance(value, (SourcedInt, SourcedFloat)) else None
 
 
@@ -124,7 +124,7 @@ for _kind in (SourcedInt, SourcedFloat):
 
 
 def factors_of(value: Any) -> list[Any]:
-    """The numbers whose product a number is, as sizes are multiplied to count elements."""
+    """The factors of a number that is a product, as when sizes are multiplied to count elements."""
     source = source_of(value)
     if not isinstance(source, Arithmetic) or source.operator != "*":
         return [] if source is None and value == 1 else [value]  # 1 is where math.prod begins

@@ -178,7 +178,7 @@ class Printer:
         return "g" if node.flows else STEMS.get(node.operation, "t")
 
     def unused(self, stem: str) -> str:
-        """A name that nothing else has."""
+        """An unused name."""
         name, number = stem, 1
         while name in self.taken:
             number += 1
@@ -265,7 +265,7 @@ class Printer:
         return out
 
     def filled(self, template: Any, scope: dict[str, Any], node: Node) -> Any:
-        """A template with the values of its names put in."""
+        """A template with its names replaced by their values."""
         return Filling(self, scope, node).visit(copy.deepcopy(template))
 
     def call(self, node: Node) -> ast.expr:
@@ -353,7 +353,7 @@ class Printer:
 
     # ----------------------------------------------------------------- shapes
     def shape(self, sizes: list[Any]) -> ast.expr | None:
-        """A list of sizes as the shape of a value; None if it is of none."""
+        """A list of sizes as the shape of a value; None if no value has that shape."""
         found = self.known_numbers().get(keys_in(sizes))
         source = next(filter(None, map(source_of, sizes)), None)
         if source is None or found:

@@ -238,7 +238,7 @@ class Repair:
 
 
 def raw_gradient(value: Any) -> Any:
-    """The array of a gradient; None for none."""
+    """The array of a gradient; None if there is none."""
     return np.asarray(raw_array(value)) if is_array(value) else None
 
 
@@ -264,7 +264,7 @@ def known_nodes(nodes: Sequence[Node], arrays: Mapping[str, Any]) -> dict[Node, 
 
 
 def is_same_array(found: Any, wanted: Any) -> bool:
-    """Whether arrays are equal but for rounding."""
+    """Whether arrays are equal up to rounding."""
     return bool(np.allclose(found, wanted, rtol=SAME_VALUE, atol=0.0))
 
 

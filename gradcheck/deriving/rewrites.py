@@ -138,13 +138,13 @@ def holds_sum(x: Traced, count: Any) -> bool:
 
 
 def is_kept(x: Traced, axis: Any, shape: Sequence[Any]) -> bool:
-    """Whether a shape is that of a value without the axes that are summed over."""
+    """Whether a shape is a value's shape without the axes that are summed over."""
     summed = listed_axes(axis, x.ndim)
     return [n for k, n in enumerate(traced_shape(x)) if k not in summed] == list(shape)
 
 
 def is_led_by_ones(shape: Sequence[Any], x: Traced) -> bool:
-    """Whether a shape is that of a value behind axes of size 1."""
+    """Whether a shape is a value's shape with leading axes of size 1."""
     extra = len(shape) - x.ndim
     return extra > 0 and tuple(shape) == (1,) * extra + traced_shape(x)
 
@@ -173,7 +173,8 @@ def span_of(shape: Sequence[int], index: Any) -> Any:
 
 
 def fills_whole(first: Sequence[Any], second: Sequence[Any]) -> bool:
-    """Whether two parts that are put into zeros fill them, next to each other along one axis."""
+    """Whether two parts that are written into zeros lie next to each other along one axis and fill
+    it."""
     spans = [span_of(list(map(int, shape)), index) for _, shape, index in (first, second)]
     if None in spans:
         return False
@@ -194,8 +195,8 @@ def joint_shape(*values: Any) -> tuple[int, ...]:
 
 
 def without_expansions(name: str, values: Sequence[Any]) -> list[Any]:
-    """The operands without what broadcasting does by itself; of a product the number first, then
-    the factor through which a cotangent flows."""
+    """The operands without expansions that broadcasting does anyway; for a product, the number
+    first, then the factor through which a cotangent flows."""
     operands, whole = list(values), joint_shape(*values)
     for position in (0, 1):
         other = operands[1 - position]

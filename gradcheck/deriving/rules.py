@@ -54,7 +54,7 @@ class Pattern:
         return node
 
     def matches(self, name: str, values: Sequence[Any], may_open: MayOpen) -> Iterator[Bound]:
-        """The values of the names with which an operation is of this pattern."""
+        """The values of the names for which an operation matches this pattern."""
         orders = [self.arguments]
         if self.operation in COMMUTATIVE:
             orders.append(self.arguments[::-1])
@@ -66,7 +66,7 @@ class Pattern:
 def matches_all(
     patterns: Sequence[Any], values: Sequence[Any], bound: Bound, may_open: MayOpen
 ) -> Iterator[Bound]:
-    """The values of the names with which values are of as many patterns."""
+    """The values of the names for which values match as many patterns."""
     if patterns and isinstance(patterns[0], ast.Starred):
         yield {**bound, ast.unparse(patterns[0].value): tuple(values)}
     elif patterns and values:
@@ -77,7 +77,7 @@ def matches_all(
 
 
 def matches_one(pattern: Any, value: Any, bound: Bound, may_open: MayOpen) -> Iterator[Bound]:
-    """The values of the names with which a value is of a pattern."""
+    """The values of the names for which a value matches a pattern."""
     if isinstance(pattern, ast.Name):
         if is_of_kind(pattern.id, value) and is_same(bound.get(pattern.id, value), value):
             yield {**bound, pattern.id: value}
@@ -100,7 +100,7 @@ def is_of_kind(name: str, value: Any) -> bool:
 
 
 def is_same(value: Any, other: Any) -> bool:
-    """Whether two values are one value of the trace, or one object."""
+    """Whether two values are the same value of the trace, or the same object."""
     if isinstance(value, Traced) and isinstance(other, Traced):
         return value.traced is other.traced
     return value is other

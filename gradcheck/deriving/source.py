@@ -175,7 +175,7 @@ def function_in(tree: ast.Module, function: Any) -> FunctionNode | ast.Lambda:
 
 
 def class_around(tree: ast.Module, function: FunctionNode) -> ast.ClassDef:
-    """The class that a method is of.
+    """The class that a method belongs to.
 
     Raises:
         NotDerived: there is none.

@@ -147,7 +147,7 @@ class Tracer:
         return value
 
     def refuse_stopped(self) -> None:
-        """Raise NotDerived: a function stops a gradient, so what it has is not a derivative."""
+        """Raise NotDerived: a function stops a gradient, so its gradient is not a derivative."""
         if not self.is_layer:
             raise NotDerived("it stops a gradient, by detach or no_grad")
 

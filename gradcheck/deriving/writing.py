@@ -110,7 +110,7 @@ def written_twice(
 
 
 def unpacked(names: Sequence[str], how: str) -> str:
-    """The statement that sets some variables; empty for none."""
+    """The statement that sets some variables; empty if there are none."""
     return f"{', '.join(names)} = {', '.join(map(how.format, names))}" if names else ""
 
 
@@ -194,7 +194,7 @@ def guard(name: str, value: Any) -> str:
 
 
 def is_original(name: str, trace: Trace) -> bool:
-    """Whether a name is of the value that an argument had before forward changed it."""
+    """Whether a name refers to the value that an argument had before forward changed it."""
     is_argument = name.removesuffix("_in") in trace.arguments
     return name.endswith("_in") and name not in trace.locals and is_argument
 
@@ -207,7 +207,7 @@ def saved_names(saves: Sequence[Any], source: SourceText) -> list[str]:
 
 
 def statements_text(source: SourceText, statement: ast.stmt, statements: Sequence[str]) -> str:
-    """Statements in place of one: on lines of their own, unless it shares its line."""
+    """Statements in place of one, on separate lines unless it shares its line."""
     line = source.lines[statement.lineno - source.first_line]
     before = line.encode()[: statement.col_offset].decode()
     return (f"\n{before}" if not before.strip() else "; ").join(statements)
@@ -225,7 +225,7 @@ def without_statement(source: SourceText, statement: Any) -> TextChange:
 
 
 def body_change(source: SourceText, old: ast.FunctionDef, backward: WrittenBackward) -> TextChange:
-    """The change that puts a new body into a backward that is there."""
+    """The change that replaces the body of an existing backward."""
     names = [argument.arg for argument in old.args.args]
     body = body_of(old)
     if names[1:] != backward.cotangents or old.args.vararg or not body:

@@ -1,3 +1,3 @@
-"""Looking for inputs at which a gradient is wrong: sizes, values, dtypes and layouts are drawn, a
-failure is shrunk.
+"""Search for inputs at which a gradient is wrong: sizes, values, dtypes and layouts are drawn, and
+a failure is shrunk.
 """

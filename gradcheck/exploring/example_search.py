@@ -42,7 +42,7 @@ NOT_INSTALLED = "explore draws with Hypothesis, which is not installed: pip inst
 DECIDED = (Status.PASS, Status.KINK, Status.FAIL)
 """Statuses of examples whose gradient was checked. All others say why theirs was not."""
 CheckExample = Callable[[Example], tuple[Status, str]]
-"""Checks a layer at an example: the status, and a line on it."""
+"""Checks a layer at an example; returns the status and a line about it."""
 
 
 @dataclass(frozen=True)
@@ -187,7 +187,7 @@ NAMES = {
 
 
 def outcome_lines(search: Search) -> list[str]:
-    """Return what was tried, and what came of it."""
+    """Return a summary of the examples tried and their outcomes."""
     counts = Counter({"right": 0})
     for status, number in search.counts.items():
         counts[NAMES.get(status, "raised")] += number

@@ -44,7 +44,7 @@ class Example:
 
     recipe: Recipe
     inputs: Inputs
-    """With the sizes, the dtypes and the layouts of the example, and without its values."""
+    """The inputs with the example's sizes, dtypes and layouts, but without its values."""
     values: Mapping[str, NumpyArray]
     """The values of each input, in float64, complex128, int64 or bool."""
 
@@ -71,8 +71,8 @@ def normal(shape: tuple[int, ...], random: RandomGenerator) -> NumpyArray:
 def with_rows(
     change: Callable[[NumpyArray, int], Any],
 ) -> Callable[[tuple[int, ...], RandomGenerator], NumpyArray]:
-    """Normally distributed, then changed in place by `change`, given the rows (all axes but the
-    last are one) and the number of a random one.
+    """Normally distributed values, changed in place by `change`, which gets the rows (all axes
+    except the last are flattened) and the number of a random row.
     """
 
     def draw(shape: tuple[int, ...], random: RandomGenerator) -> NumpyArray:
@@ -119,7 +119,7 @@ def is_free(spec: Input) -> bool:
 
 
 def has_kind(spec: Input) -> bool:
-    """Whether the values of an input are of a kind that is drawn."""
+    """Whether the values of an input belong to a kind that is drawn."""
     return is_free(spec) and is_floating(spec) and spec.range is None and spec.below is None
 
 
@@ -239,7 +239,7 @@ def case_of_example(case: Case, example: Example) -> Case:
 def is_drawn(spec: Input) -> bool:
     """Whether an example gives the values of a scenario's input.
 
-    Complex ones it does not give, as no scenario could be written of them.
+    It does not give complex values, which a scenario file cannot hold.
     """
     return is_free(spec) and not spec.dtype.startswith("complex")
 

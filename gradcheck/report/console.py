@@ -45,7 +45,7 @@ class OpenConsole(Console):
     """A console that passes a closed pipe on to the command as an error."""
 
     def on_broken_pipe(self) -> None:
-        """Let the error through that led here: rich calls this while it handles it."""
+        """Re-raise the current error: rich calls this while handling it."""
         raise
 
 
@@ -107,7 +107,7 @@ class RichScreen:
             yield
 
     def count(self, result: Result) -> None:
-        """Advance the progress bar by a result, though it may not be its turn."""
+        """Advance the progress bar by a result, in whatever order results come."""
         self.current.counts[result.status] += 1
         self.progress.update(self.task, advance=1)
 

@@ -101,7 +101,7 @@ def side(seen: set[Index], total: int) -> list[Index]:
 
 
 def shade(entry: WrongEntry | None) -> float:
-    """How dark an entry is: by the decades that its error lies above its bound."""
+    """The darkness of an entry, by how many decades its error is above its bound."""
     if entry is None:
         return 0.0
     if not 0 < entry.error_bound < math.inf or not 0 < entry.error < math.inf:
@@ -119,7 +119,7 @@ LEAST, LARGEST = -300, 308
 
 
 class Mark(NamedTuple):
-    """A tick or a point: where it is, and what it says."""
+    """A tick or a point: its position and its label."""
 
     at: float
     text: str

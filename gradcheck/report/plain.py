@@ -90,7 +90,7 @@ class PlainScreen:
             thread.join()
 
     def count(self, result: Result) -> None:
-        """Count a result, though it may not be its turn."""
+        """Count a result, in whatever order results come."""
         self.done += 1
 
     def show(self, result: Result) -> None:
@@ -111,7 +111,8 @@ class PlainScreen:
             click.echo(f"    {detail}")
 
     def block(self, result: Result, line: str) -> list[str]:
-        """The lines about a failure that its `line` does not say; all for the first of a cause."""
+        """The lines about a failure beyond its `line`; all of them for the first failure of a
+        cause."""
         entries = ALL_ENTRIES if self.verbose else ENTRIES_SHOWN
         block = failure_block(result, self.again_options, entries=entries)
         first = self.first_by_cause.setdefault(key_of(result), result.name)

@@ -22,8 +22,8 @@ NO_CODE = "gradcheck"
 def as_sarif(report: Report) -> str:
     """A result for each cause of failures, with the code of the cause as the rule.
 
-    It is at the line of the layer that the cause names, with the scenario's as a related place.
-    Without such a line it is at the scenario's.
+    Its place is the line of the layer that the cause names; the scenario is a related place.
+    Without such a line, its place is the scenario's.
     """
     groups = by_cause(report.results)
     used = sorted({code_of_result(first) for first, *_ in groups})
@@ -63,7 +63,7 @@ def rule(code: str) -> dict[str, Any]:
 
 
 def result(group: list[Result], rules: list[str], again: str) -> dict[str, Any]:
-    """A failure, and how many have its cause."""
+    """A failure, and the number of failures with the same cause."""
     first, *others = group
     places = []
     for cause in first.checked.diagnosis:

@@ -1,4 +1,4 @@
-"""The result of a case from what its process left: its answer, or how it ended."""
+"""The result of a case, from the answer of its process or the way it ended."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ def answer_line(result: Result) -> bytes:
 
 
 def bounded(data: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of a result with texts and lists that are not too long, also together.
+    """Return the fields of a result with texts and lists shortened, each and in total.
 
-    Values of outputs and gradients are left as they are: half the bytes of an array are useless.
+    Values of outputs and gradients are not cut: half of an array's bytes are useless.
     """
     left = MOST_ALTOGETHER
 
@@ -147,7 +147,7 @@ def signal_of(exit_code: int) -> str:
 
 
 def cut_trace(printed: str, path: str) -> tuple[str, list[Frame]]:
-    """`printed`, in which faulthandler's trace is cut to the user's frames, and these frames, the
+    """Return `printed` with faulthandler's trace cut to the user's frames, and these frames, the
     outermost first.
 
     `path` is the file of the scenario.

@@ -29,7 +29,7 @@ WORKERS = 30.0
 ALONE = 30.0
 """Seconds that a run goes on without any worker. A nanny, or a job queue, has one within ten."""
 WORKER_INTERVAL = 1.0
-"""Seconds between queries whether there is a worker."""
+"""Seconds between checks for a worker."""
 
 LOGGERS = (
     "distributed",
@@ -39,7 +39,7 @@ LOGGERS = (
     "tornado.application",
     "asyncio",
 )
-"""Loggers of Dask's client for the loss of the scheduler, with tracebacks; we report it once."""
+"""Loggers with which Dask's client reports a lost scheduler, with tracebacks; we report it once."""
 
 
 def run_case_here(text: str, version: str, execute: str = EXECUTE) -> str:
@@ -111,7 +111,8 @@ class DaskExecutor(Executor):
             self.cluster.shutdown(wait=False, cancel_futures=True)
 
     def watch_workers(self) -> None:
-        """Fail what is waited for once there has been no worker for a while: nothing else does."""
+        """Fail the pending cases once there has been no worker for a while; Dask itself never
+        does."""
         seen = time.perf_counter()
         message = f"--executor dask:{self.address}: there has been no worker for {ALONE:g} s"
         while not self.closed.wait(WORKER_INTERVAL):

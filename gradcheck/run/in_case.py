@@ -34,8 +34,8 @@ Execute = Callable[[Case], Result]
 def prepare_process(execute_name: str, backend: str, warm_up: bool) -> Execute:
     """Import everything that a case needs, and return the function that runs cases.
 
-    Objects that are made on first use are made here once if `warm_up` is set and the backend
-    permits it before a fork.
+    If `warm_up` is set and the backend permits it before a fork, a first case is run so that
+    objects made on first use exist.
     """
     module, _, name = execute_name.partition(":")
     execute: Execute = getattr(import_module(module), name)

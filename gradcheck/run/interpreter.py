@@ -31,8 +31,8 @@ def python(module: str, interpreter: str = "") -> list[str]:
     """The command that runs ``main`` of a module with this interpreter, finding modules where this
     process does.
 
-    Another `interpreter` has other packages. It is shown gradcheck and the engine where they lie,
-    and the user's folders, but none in which packages of this one are installed.
+    Another `interpreter` has other packages. It gets the paths of gradcheck, of the engine and of
+    the user's folders, but none in which packages of this interpreter are installed.
     """
     if not interpreter:
         program = f"import sys; sys.path[:] = {sys.path!r}; from {module} import main; main()"
@@ -72,9 +72,7 @@ def users_folders() -> list[str]:
 
 
 def environment(interpreter: str = "") -> dict[str, str]:
-    """The environment of a server: this one's, with one thread per case and the same hashes in
-    every run.
-    """
+    """The environment of a server: this process's, with one thread per case and fixed hashes."""
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     return {
         **threads,

@@ -1,8 +1,8 @@
 """The record of the last run, ``.gradcheck/last.jsonl``: a line per result, written at once.
 
 A line is written with one call to the system, so that it is whole whatever happens to this process
-afterwards. A new run begins a new file and puts it in the place of the old one, so that two runs
-side by side do not mix their lines.
+afterwards. A new run begins a new file that replaces the old one, so that concurrent runs do not
+mix their lines.
 """
 
 from __future__ import annotations
@@ -90,14 +90,14 @@ def read_journal(path: Path = JOURNAL_PATH) -> JournalContents:
 
 
 def skipped_message(count: int) -> str:
-    """Return what to say of the lines that were skipped."""
+    """Return the message about the lines that were skipped."""
     lines, they = ("a line", "it is") if count == 1 else (f"{count} lines", "they are")
     return f"{JOURNAL_PATH}: {lines} not whole, or of another version of gradcheck: {they} skipped"
 
 
 @dataclass
 class Journal:
-    """The open file. What cannot be written costs the record, not the run."""
+    """The open file. If writing fails, the record is lost, but the run goes on."""
 
     descriptor: int = field(default_factory=lambda: os.open(os.devnull, os.O_WRONLY))
     """The file descriptor; that of the null device if nothing is recorded."""

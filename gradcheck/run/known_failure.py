@@ -1,10 +1,11 @@
-"""A failure as a baseline holds it: enough to see that a later one is another mistake.
+"""A failure as a baseline records it: enough to tell whether a later failure is a different
+mistake.
 
 A baseline must not hide a new mistake behind an old one, and must not fail only because gradcheck
-has become better. So it holds what is wrong, and never why: the status, the input gradients that
+has become better. So it records what is wrong, but not why: the status, the input gradients that
 are wrong, the outputs through which they are, and the codes of broken contracts. Wording, lines,
 factors, counts and the codes of causes (`codes.is_cause`) may all change: a cause explains a wrong
-gradient that is held anyway.
+gradient that is recorded anyway.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class KnownFailure(BaseModel):
 
     @classmethod
     def of(cls, result: Result, status: Status | None = None) -> KnownFailure:
-        """Return the failure that a result is; `status` where it has another by now."""
+        """Return the failure that a result shows; `status` replaces the result's own."""
         status, gradient = status or result.status, result.checked
         if gradient.unfinished:
             return cls(status=status)

@@ -39,10 +39,11 @@ class Executor(ABC):
         on_done: OnDone,
         shuffle: int | None = None,
     ) -> Iterator[Result]:
-        """Yield the results in the order of `cases`, each once it and all before it are there.
+        """Yield the results in the order of `cases`, each as soon as it and all before it are
+        finished.
 
-        Results that are `known` by name are taken over. After `stop`: those that had finished.
-        Cases run in their order, or in one drawn with the seed `shuffle`.
+        Results in `known`, by name, are used as they are. After `stop`, only those that had
+        finished. Cases run in their order, or in one drawn with the seed `shuffle`.
 
         Raises RunnerError: the executor cannot run cases.
         """

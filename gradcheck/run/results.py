@@ -76,7 +76,7 @@ MOST_BASELINE_BYTES = 10_000_000
 
 
 class Baseline:
-    """Case → the failure that is known of it, so that a gate sees only new ones."""
+    """Known failures by case, so that a gate sees only new ones."""
 
     def __init__(self, path: Path, known: Mapping[str, KnownFailure]) -> None:
         self.path, self.known = path, dict(known)

@@ -27,9 +27,9 @@ from gradcheck.run.server_process import ServerKind, take_process
 from gradcheck.support.user_error import UserError
 
 OUTPUT_KEPT = 16_000
-"""Bytes of what a case prints that are kept, from the end."""
+"""Bytes kept of what a case prints, from the end."""
 MOST_OUTPUT = 64 << 20
-"""Bytes of what a case prints that are on the disk at most, when its memory is measured."""
+"""Bytes of a case's output on the disk; more is discarded when its memory is measured."""
 MOST_ANSWER = 1 << 30
 """Bytes of a result, with the values of all outputs and gradients."""
 INTERVAL = 0.2
@@ -41,7 +41,7 @@ ENDING = 5.0
 
 
 class RunnerError(UserError):
-    """Cases cannot be run, or not any more; the message says why."""
+    """Cases cannot be run, or can no longer be run; the message says why."""
 
 
 class ServerLostError(Exception):
@@ -108,7 +108,7 @@ class Server:
     def watch(self, deadline: float, memory: int, output: IO[bytes]) -> tuple[int, Stopped]:
         """Wait until a case has ended, and stop it if it takes too much time or memory.
 
-        Returns its exit status, and what it took too much of.
+        Returns its exit status, and the limit that it exceeded.
         """
         stopped: Stopped = ""
         while True:
@@ -210,7 +210,8 @@ class Runner(Executor):
         return self.threads.submit(self.result, case)
 
     def result(self, case: Case) -> Result:
-        """Return the result of `case`: SKIP if it is not run; of reruns, that which is green."""
+        """Return the result of `case`: SKIP if it is not run; after reruns, the green one if there
+        is any."""
         if skipped := case.not_run():
             return skipped
         first = result = self.result_once(case)

@@ -98,7 +98,7 @@ _LOGIC = (ast.Expression, ast.BoolOp, ast.UnaryOp, ast.boolop, ast.Not, ast.Name
 
 
 class Expression:
-    """Words with ``and``, ``or``, ``not`` and parentheses, which mean what they mean in Python.
+    """Words combined by ``and``, ``or``, ``not`` and parentheses, with Python's meaning.
 
     Raises UserError: it is not of this form.
     """
@@ -121,6 +121,6 @@ class Expression:
         self.code = compile(tree, option, "eval")
 
     def holds(self, word_holds: Callable[[str], bool]) -> bool:
-        """Whether it holds, by whether each of its words does."""
+        """Whether it holds, given which of its words hold."""
         values = {f"word_{number}": word_holds(word) for number, word in enumerate(self.words)}
         return bool(eval(self.code, {}, values))

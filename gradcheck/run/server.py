@@ -87,7 +87,8 @@ def exit_status(pid: int, connection: socket.socket, children_end: socket.socket
 
 
 def signal_group(pid: int, number: int) -> None:
-    """Send a signal to the group of a process, or to itself if it has not made its group yet."""
+    """Send a signal to the group of a process, or only to the process if it has not made its group
+    yet."""
     for send in (os.killpg, os.kill):
         with suppress(ProcessLookupError, PermissionError):
             send(pid, number)

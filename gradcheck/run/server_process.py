@@ -14,7 +14,7 @@ from gradcheck.run.interpreter import EXECUTE, START, environment, python
 
 
 class ServerKind(NamedTuple):
-    """What a server can run."""
+    """The cases that a server can run."""
 
     execute: str
     """The function that runs a case, as ``module:function``."""
@@ -34,7 +34,7 @@ class ServerProcess(NamedTuple):
 
 
 USUAL_SERVER = ServerKind(EXECUTE, "numpy", "", START)
-_started: list[ServerProcess] = []
+_started: dict[ServerKind, ServerProcess] = {}
 """The server that was started ahead, until it is taken."""
 
 
@@ -44,12 +44,12 @@ def start_ahead() -> None:
     An unused one ends with this process.
     """
     with suppress(OSError):  # reported when the server is needed
-        _started.append(start_process(USUAL_SERVER))
+        _started[USUAL_SERVER] = start_process(USUAL_SERVER)
 
 
 def take_process(kind: ServerKind) -> ServerProcess:
     """Return a process of a server, which may have been started ahead."""
-    return _started.pop() if _started and kind == USUAL_SERVER else start_process(kind)
+    return _started.pop(kind, None) or start_process(kind)
 
 
 def start_process(kind: ServerKind) -> ServerProcess:

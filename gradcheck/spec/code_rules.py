@@ -30,8 +30,8 @@ MAX_CHARACTERS = 20_000
 times scopes: 35 ms here).
 """
 MISSPELT = 0.85
-"""How alike two names are, as difflib tells, of which one is the other misspelt: a letter or two in
-ten differ.
+"""The similarity, by difflib's measure, from which one name may be a misspelling of another: one or
+two letters in ten differ.
 """
 
 GIVEN = frozenset({"np", "out"}.union(*NAMES_OF_FRAMEWORKS.values()))
@@ -45,7 +45,8 @@ KNOWN = {
     "raises": ("exception", EXCEPTIONS),
     "warns": ("warning", frozenset(name for name in EXCEPTIONS if name.endswith("Warning"))),
 }
-"""Sections of an expectation that name a class, what that is, and Python's own of the kind."""
+"""Sections of an expectation that name a class: the kind of class, and Python's own classes of the
+kind."""
 # `re` makes a table of 64 kB for a range that ends beyond ASCII, and with (?i) looks at each
 # character in it: a pattern of 1,000 characters takes 0.4 s, or a minute.
 _WIDE_RANGE = re.compile(r"\[.*-(?:[^\x00-\x7f]|\\[uUN])", re.DOTALL)
@@ -61,7 +62,7 @@ _MODES: dict[str, CompileMode] = {
 
 
 class EveryName:
-    """The names in code that cannot be seen: any may be among them."""
+    """The names in code that cannot be read: every name may occur in it."""
 
     def __contains__(self, name: object) -> bool:
         return True
@@ -207,7 +208,7 @@ def _pattern_mistake(pattern: str) -> PythonCode | Violation:
     try:
         re.compile(pattern)
     except (re.error, OverflowError, RecursionError) as error:
-        help = "put a backslash before (, ), [, ], ., *, +, ? where they stand for themselves"
+        help = "put a backslash before (, ), [, ], ., *, +, ? where they are literal"
         return Violation((), f"not a regular expression: {error}", help)
     return EMPTY_CODE
 

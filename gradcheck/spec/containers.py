@@ -31,8 +31,8 @@ class Container(dict[int | str, Any]):
 
 
 def in_variables(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what belongs to inputs in the variables that these are in: lists and dicts, where they
-    are in such.
+    """Return what belongs to inputs by their variables: as lists and dicts if the inputs are in
+    lists and dicts.
     """
     whole = Container()
     for name, value in values.items():
@@ -79,7 +79,7 @@ def flat_names(name: str, value: Any, mapping: MapLeaves = map_leaves) -> dict[s
 def filled(
     name: str, value: Any, leaves: Mapping[str, Any], mapping: MapLeaves = map_leaves
 ) -> Any:
-    """Return nested lists, tuples and dicts with those of some `leaves` that `flat_names` names so
-    in their place.
+    """Return nested lists, tuples and dicts with their leaves replaced by those of `leaves`, by the
+    names that `flat_names` gives.
     """
     return mapping(name, value, leaves.get)

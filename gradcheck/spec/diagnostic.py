@@ -102,7 +102,7 @@ def listing(names: Iterable[str], last: str = "or") -> str:
 
 
 def suggest(name: str, known: Iterable[str], otherwise: str = "") -> str:
-    """Return which of `known` was likely meant; otherwise another advice, or all of them."""
+    """Return which of `known` was likely meant; otherwise other advice, or all of `known`."""
     names = list(known)
     near = nearest(name, names[:500])
     return f"did you mean '{near}'?" if near else otherwise or f"write {listing(names)}"

@@ -73,7 +73,7 @@ def identity_of(reference: str) -> str:
 
 
 class InWorld(NamedTuple):
-    """The world that the command line gives; nothing but empty texts for none."""
+    """The world that the command line gives; all texts are empty if there is none."""
 
     world: str = ""
     """A number of ranks, or ranks along axes: ``4``, ``mp=2,dp=2``."""

@@ -49,7 +49,7 @@ def _find_impossible_checks(expect: Expect, scenario: Scenario) -> Iterator[Viol
 
 
 def _find_mistaken_inputs(expect: Expect, scenario: Scenario) -> Iterator[Violation]:
-    """Yield inputs that the scenario has not, and gradients of another shape than the input's."""
+    """Yield inputs that the scenario lacks, and gradients whose shape is not the input's."""
     inputs = scenario.inputs
     named: list[tuple[DataPath, str]] = [(("grads", name), name) for name in expect.grads]
     wrong = enumerate(expect.differs.inputs)
@@ -67,8 +67,8 @@ def _find_mistaken_inputs(expect: Expect, scenario: Scenario) -> Iterator[Violat
 
 
 def _whole_shape(input: Input, scenario: Scenario) -> tuple[int, ...] | None:
-    """Return the shape of an input and its gradient, those of all ranks together; None where it is
-    not one.
+    """Return the shape of an input and its gradient over all ranks together; None if there is not a
+    single one.
     """
     shape, sizes = input.known_shape, rank_sizes(scenario, input)
     if shape is None or not sizes or input.values is not None:

@@ -78,7 +78,7 @@ def _find_size_mistakes(
 
 # --------------------------------------------------------------------------- how elements are drawn
 def _find_limit_mistakes(name: str, scenario: Scenario) -> Iterator[Violation]:
-    """Yield ways to draw elements that a dtype does not allow, and limits of no use."""
+    """Yield ways to draw elements that a dtype does not allow, and limits without effect."""
     input, init = scenario.inputs[name], scenario.inputs[name].drawn
     dtypes = scenario.dtypes_of(input)
     whole = [dtype for dtype in dtypes if dtype in INTEGER_RANGE]
@@ -123,7 +123,8 @@ def _find_wrong_limits(input: Input, path: DataPath, whole: Sequence[str]) -> It
 
 # --------------------------------------------------------------------------- shared memory
 def find_alias_mistakes(inputs: Mapping[str, Input], in_world: bool) -> Iterator[Violation]:
-    """Yield inputs that share the memory of none above, or share memory in a world."""
+    """Yield inputs that share the memory of an input that is not above them, or share memory in a
+    world."""
     above: list[str] = []
     for name, input in inputs.items():
         if not input.alias_of:

@@ -182,7 +182,7 @@ def _given(text: str) -> dict[str, Any]:
 
 
 SOURCES = {"range": "~LOW..HIGH", "below": "below=N", "value": "a value", "from": "a file"}
-"""Fields that say what the elements are, and how a word gives them."""
+"""Fields for the elements of an input, and how a word writes them."""
 
 
 def _require_consistent(name: str, fields: dict[str, Any]) -> None:

@@ -122,7 +122,7 @@ class Format(BaseModel):
     excluded: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     """Key → keys that make it useless."""
     needed: ClassVar[Mapping[str, str]] = {}
-    """Key → the key without which it is of no use."""
+    """Key → the key without which it has no effect."""
 
     @model_validator(mode="before")
     @classmethod
@@ -140,7 +140,7 @@ class Format(BaseModel):
         return self
 
     def find_mistakes(self, rules: ScenarioRules) -> Iterator[Violation]:
-        """Yield what is wrong with an object whose values are all of the format."""
+        """Yield what is wrong with an object whose values are all valid in the format."""
         yield from find_conflicts(self.written, self.excluded, self.needed)
 
     @classmethod
@@ -325,7 +325,7 @@ class Input(Format):
 
     @property
     def alias_of(self) -> str:
-        """The name of the input whose memory it shares; empty for none."""
+        """The name of the input whose memory it shares; empty if there is none."""
         return self.layout.aliased if isinstance(self.layout, Aliased) else ""
 
     @property
@@ -635,7 +635,7 @@ class Expect(Format):
         default_factory=Differs, description="The finding that `gradient: differs` must have."
     )
     grads: dict[str, Elements | None] = Field(
-        default={}, description="Input → its documented gradient; null for none."
+        default={}, description="Input → its documented gradient; null if there is none."
     )
     cotangent: Elements | None = Field(
         default=None, description="Cotangent that belongs to grads; by default ones."
@@ -660,7 +660,7 @@ class Expect(Format):
 
     @property
     def written_gradient(self) -> str | None:
-        """The verdict that the file gives; None for none."""
+        """The verdict that the file gives; None if it gives none."""
         return self.gradient if "gradient" in self.written else None
 
     @property
@@ -676,8 +676,8 @@ class Expect(Format):
         return [key for key, asked in is_asked.items() if asked]
 
     def complete(self, usual: Verdict) -> Expect:
-        """Return it with its expectation of the gradient: `usual`, unless other keys determine
-        it."""
+        """Return it with its expectation of the gradient, which is `usual` unless other keys
+        determine it."""
         if self.written_gradient is not None:
             return self
         if self.raises is not None:
@@ -716,7 +716,7 @@ class Xfail(Format):
 
     reason: Reason = Field(description=REASON)
     strict: bool = Field(
-        default=True, description="Whether a case that passes all the same fails the run."
+        default=True, description="Whether the run fails if the case passes after all."
     )
 
 
@@ -746,12 +746,10 @@ class Observed(Expect):
         description="The signals of which one kills the process, such as [SIGSEGV]; which, may be "
         "chance.",
     )
-    hang: Annotated[bool, Field(description="It does not come to an end within the timeout.")] = (
-        False
-    )
+    hang: Annotated[bool, Field(description="It does not end within the timeout.")] = False
 
     def find_mistakes(self, rules: ScenarioRules) -> Iterator[Violation]:
-        """Yield observations that say nothing, or cannot be made together."""
+        """Yield observations that are empty or contradict each other."""
         yield from super().find_mistakes(rules)
         if not self.written:
             yield Violation((), "observed must not be empty", "write what is seen")
@@ -1169,8 +1167,8 @@ class ScenarioCase(_Keys):
         default="",
         pattern=KEBAB,
         max_length=100,
-        description="Its name, put behind that of the scenario with a hyphen; the case without "
-        "one has the latter.",
+        description="Its name, appended to the scenario's with a hyphen; the case without a name "
+        "has the scenario's.",
     )
 
 
@@ -1232,7 +1230,7 @@ class Scenario(_Keys):
         return self.line
 
     def world_at(self, parameters: Mapping[str, Any]) -> World | None:
-        """The world that the layer runs in at a point of the matrix; None for none."""
+        """The world that the layer runs in at a point of the matrix; None if there is none."""
         world: World | None = parameters.get("world", self.world)
         return world
 
@@ -1256,12 +1254,12 @@ class Scenario(_Keys):
         return tuple(output.ranks for output in self.outputs) if self.outputs else ("split",)
 
     def entries_of(self, backend: str) -> tuple[BackendExpectation, ...]:
-        """All that is different on the versions of `backend`."""
+        """All entries about the versions of `backend`."""
         return self.backends.get(backend, ())  # type: ignore[call-overload, no-any-return]
 
     def expectations(self) -> Iterator[tuple[DataPath, Expect]]:
-        """Yield what it expects and what it says of each backend, expectations and observations,
-        with their paths.
+        """Yield its expectations and, for each backend, its expectations and observations, with
+        their paths.
         """
         yield ("expect",), self.expect
         for backend, entries in self.backends.items():
@@ -1362,7 +1360,7 @@ class SpecFile(Format):
     """The file, set by the reader."""
 
     def find_mistakes(self, rules: ScenarioRules) -> Iterator[Violation]:
-        """Yield what only another framework than the file's has or runs."""
+        """Yield keys and values that only another framework than the file's supports."""
         others = NAMES_OF_FRAMEWORKS.keys() - {self.framework}
         for index, scenario in enumerate(self.scenarios):
             layer = scenario.layer

@@ -32,7 +32,7 @@ class TooLargeError(Exception):
 
 
 class PythonCode:
-    """Python, as far as `check` has seen; `mode` is that of `compile`."""
+    """Python code that passed `check`; `mode` is that of `compile`."""
 
     def __init__(self, source: str, mode: CompileMode) -> None:
         self.source, self.mode = source, mode

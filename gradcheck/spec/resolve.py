@@ -95,8 +95,8 @@ def _mappings(entries: Seq, text: SpecText) -> Iterator[Map]:
 
 
 def merge(inherited: Map, own: Map, replaces: Mapping[str, set[str]] = _REPLACES) -> Map:
-    """Return the mapping `own` with what it lacks from `inherited`, except what `replaces` rules
-    out.
+    """Return the mapping `own`, completed from `inherited` except for the keys that `replaces`
+    rules out.
     """
     dropped = {other for key in own for other in replaces.get(key, ())}
     merged = inherited.without(dropped).union(own)
@@ -135,7 +135,7 @@ def _extend(
 ) -> Map | None:
     """Return a scenario with the keys of those it extends; None if it cannot, which is reported.
 
-    `chain` has the scenarios that extend it, one the next.
+    `chain` lists the scenarios that extend it, each extending the next.
     """
     target = item.get("extends")
     if not isinstance(target, str):
@@ -241,7 +241,7 @@ def _complete(scenario: Expanded, defaults: Map, text: SpecText) -> Map:
 
 
 def _take_default(scenario: Map, key: str, defaults: Map) -> None:
-    """Give a scenario the default of a key, or what its own value lacks of it."""
+    """Give a scenario the default of a key, or complete its own value from it."""
     own = scenario.map(key)
     if key not in scenario:
         scenario.put(key, defaults[key], defaults.marks[key])

@@ -1,5 +1,5 @@
 """Rules of a scenario that relate several of its objects. They apply to scenarios whose values are
-of the format.
+valid in the format.
 """
 
 from __future__ import annotations

@@ -171,7 +171,7 @@ class _Subject:
 
 
 def _holds_something(expect: Expect) -> bool:
-    """Whether something must hold besides that the case runs."""
+    """Whether anything must hold besides that the case runs."""
     sections = (expect.values, expect.raises, expect.warns, expect.grads, expect.calls.written)
     return expect.written_gradient is not None or any(sections)
 

@@ -42,7 +42,7 @@ class SpecText:
         self.mistakes.append(Diagnostic(self.path, line, column, width, message, help, source))
 
     def suggest(self, name: str, known: Iterable[str], otherwise: str = "") -> str:
-        """Return which of `known` was likely meant; otherwise another advice, or all of them.
+        """Return which of `known` was likely meant; otherwise other advice, or all of `known`.
 
         A file with very many mistakes gets no suggestions, because each takes time.
         """

@@ -86,7 +86,7 @@ def _parts(value: Any, path: DataPath = ()) -> Iterator[tuple[DataPath, Any]]:
 
 
 def find_unfit_numbers(values: Any, dtypes: Iterable[str]) -> Iterator[Violation]:
-    """Yield the first number that one of some dtypes cannot hold."""
+    """Yield the first number that one of the dtypes cannot hold."""
     for dtype in dtypes:
         for path, number in _parts(values):
             if not isinstance(number, tuple) and (help := _why_unfit(number, dtype)):

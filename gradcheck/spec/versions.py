@@ -30,8 +30,7 @@ def is_range(text: str) -> bool:
 
 
 def within(version: str, text: str | None) -> bool:
-    """Whether a version is in a range; all are, one that is not known included, where there is no
-    range.
+    """Whether a version is in a range; without a range, every version is, also an unknown one.
 
     Preliminary versions count like others.
     """

@@ -1,1 +1,1 @@
-"""Small helpers for every package, none of which is about gradients."""
+"""Small helpers for every package; none of them is about gradients."""

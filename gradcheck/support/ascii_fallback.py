@@ -1,4 +1,4 @@
-"""Our own signs where a terminal or a file has only ASCII: the nearest letters in their place."""
+"""Replacements for our own signs where a terminal or a file has only ASCII."""
 
 from __future__ import annotations
 

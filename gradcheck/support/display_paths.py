@@ -1,4 +1,4 @@
-"""How paths and numbers of things are written in all that is shown. Loads nothing slow."""
+"""How paths, counts and lists are written in all output. Loads nothing slow."""
 
 from __future__ import annotations
 
@@ -15,6 +15,11 @@ def shown_path(path: str) -> str:
     if full.is_relative_to(bundled):
         return escape(str(Path("specs") / full.relative_to(bundled)))
     return escape(min(path, os.path.relpath(full), key=len))
+
+
+def with_heading(heading: str, lines: list[str]) -> list[str]:
+    """Return lines below their heading; nothing without lines."""
+    return [heading, *lines] if lines else []
 
 
 def count(number: int, noun: str) -> str:

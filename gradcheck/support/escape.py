@@ -64,10 +64,10 @@ def display_width(text: str) -> int:
 
 
 class WithoutCommands:
-    r"""A text stream on which nothing is a workflow command of GitHub's, whoever wrote it into a
-    layer or a spec.
+    r"""A text stream without GitHub workflow commands: those that a layer or a spec contains are
+    escaped.
 
-    The sign that makes a line one is written as its escape: ``:\x3aerror::``, ``##\x5bgroup]``.
+    The sign that starts a command is written as its escape: ``:\x3aerror::``, ``##\x5bgroup]``.
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -78,7 +78,7 @@ class WithoutCommands:
         return getattr(self._stream, name)
 
     def write(self, text: str) -> int:
-        """Write `text`, which may go on with a line: only the last sign of a command is changed, so
+        """Write `text`, which may continue a line: only the last sign of a command is changed, so
         none is missed.
         """
         begun, whole = self._line, self._line + text

@@ -36,7 +36,7 @@ def described(error: BaseException) -> str:
 
 
 def attribute_meant(error: BaseException) -> str:
-    """Return the attribute that was likely meant, behind an error that says there is none."""
+    """Return the attribute that was likely meant, for an error about a missing one."""
     if type(error) is not AttributeError or "did you mean" in text_of(error).lower():
         return ""
     near = ""

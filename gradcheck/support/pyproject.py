@@ -54,7 +54,8 @@ def roots(folder: Path | None = None) -> list[Path]:
 
 
 def around_package(folder: Path) -> Path:
-    """Return the folder in which the outermost package around `folder` is; itself for none."""
+    """Return the folder that contains the outermost package around `folder`; `folder` itself if it
+    is not in a package."""
     outside = (each for each in (folder, *folder.parents) if not (each / "__init__.py").is_file())
     return next(outside, folder)
 
@@ -64,7 +65,7 @@ def table_of(start: Path) -> tuple[Path, Mapping[str, Any]] | None:
     any.
 
     Raises:
-        ConfigError: the file is unreadable or not TOML, or what it has there is not a table.
+        ConfigError: the file is unreadable or not TOML, or ``[tool.gradcheck]`` is not a table.
     """
     file = nearest_file(Path(os.path.realpath(start)))
     if file is None:

@@ -33,7 +33,7 @@ def bundled_files(framework: str = "paddle") -> list[Path]:
 
 @functools.cache
 def release_paths(framework: str = "paddle") -> dict[str, Path]:
-    """Release of a framework → the file of what its suite does there, the oldest first."""
+    """Release of a framework → its release file, the oldest first."""
     from packaging.version import Version  # slow to import, and most commands ask for no release
 
     paths = {}

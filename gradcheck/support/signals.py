@@ -1,4 +1,4 @@
-"""Signals that the starter of the command ignores or blocks do not change a result."""
+"""Signals that the command's starter ignores or blocks do not change a result."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable
 
 BEGIN = 0.2
-"""Weight of a common beginning, where equality has 1: gelou is gelu rather than elu."""
+"""Weight of a common beginning, relative to equality: gelou means gelu rather than elu."""
 
 LONGEST_SOUGHT = 60
 """Characters of a name for which a suggestion is sought: a longer one is not a typo."""
@@ -21,9 +21,8 @@ def hint(name: str, known: Iterable[str], otherwise: str) -> str:
 def nearest(name: str, known: Iterable[str]) -> str:
     """Return the one of `known` that was likely meant, in any case; empty if none is near.
 
-    That is one of the same letters (tahn is tanh, not tan), or the only one that goes on where
-    `name` ends, or, of those that are about as near, one that begins alike: who mistypes a name
-    mostly has its beginning right.
+    That is one with the same letters (tahn is tanh, not tan), or the only one that continues
+    `name`, or, among similar ones, one with the same beginning, which is usually typed correctly.
     """
     import difflib  # slow to import
 

@@ -58,7 +58,7 @@ def test_a_place_in_a_file_selects_its_scenario(run, place, id):
     ("place", "said"),
     [
         ("::tahn", "has no scenario 'tahn'; did you mean tanh?"),
-        (":1", "no scenario stands there: the first begins on"),
+        (":1", "no scenario is on this line: the first begins on"),
         (":99", "the file has 8 lines"),
     ],
 )

@@ -17,7 +17,7 @@ NAMES = ("SUM", "MAX", "MIN", "PROD", "AVG")
 
 
 class CommunicationError(RuntimeError):
-    """Ranks do not come together: `ranks` are those that the message is about."""
+    """The calls of ranks do not meet; `ranks` are those that the message is about."""
 
     def __init__(self, text: str, ranks: Sequence[int] = ()) -> None:
         super().__init__(text)
@@ -32,12 +32,12 @@ class CommunicationError(RuntimeError):
 
 
 class MismatchError(CommunicationError):
-    """Ranks make different calls where all have to make the same, or with Tensors that do not go
-    together."""
+    """Ranks make different calls where all must make the same one, or pass Tensors that do not
+    match."""
 
 
 class DeadlockError(CommunicationError):
-    """Every rank waits, or has ended, and no call that is waited for can be answered."""
+    """Every rank is waiting or has ended, and no pending call can be answered."""
 
 
 @dataclass(eq=False)
@@ -71,7 +71,7 @@ class Call:
     error: CommunicationError | None = None
     done: bool = False
     number: int = 0
-    """Counted by the rank, where an answer comes from another process."""
+    """Counted by the rank if an answer comes from another process."""
 
     def shown(self, name: str) -> Any:
         """The call's value of a property that must be equal on all members."""
@@ -89,7 +89,7 @@ class Call:
         )
 
     def told(self, peers: bool) -> str:
-        """In words: with the ranks that take part, or as any rank would say it."""
+        """The call in words, with the ranks that take part or without them."""
         if self.kind == "message":
             name, preposition = ("recv", "from") if self.place else ("send", "to")
             others = f" {preposition} rank {self.members[1 - self.place]}"

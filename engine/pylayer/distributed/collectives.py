@@ -148,7 +148,7 @@ def objects_of_root(calls: Sequence[Call]) -> Results:
 
 
 def nothing(calls: Sequence[Call]) -> Results:
-    """Return nothing: a barrier only waits for every member."""
+    """Return nothing: a barrier only waits for all members."""
     return [[] for _ in calls]
 
 

@@ -1,4 +1,5 @@
-"""The collectives and messages of `paddle.distributed`, each in one form for all spellings.
+"""The collectives and messages of `paddle.distributed`, each implemented once for all its
+spellings.
 
 A function takes the Tensors of one rank, waits until all members of the group have called it, and
 writes the results in place, as Paddle does; with ``sync_op=False`` it returns a `Task`, and the

@@ -69,7 +69,7 @@ class Group:
         return "GLOO"
 
     def is_member(self) -> bool:
-        """Whether this rank is a member, and not the only one."""
+        """Whether this rank is a member of a group with other members."""
         return self.rank >= 0 and self.nranks > 1
 
     def get_group_rank(self, rank: int) -> int:

@@ -1,5 +1,5 @@
-"""A rank: its number, groups, random numbers, and how it waits. Code outside of a world runs as
-rank 0 of 1.
+"""A rank: its number, its groups, its random numbers, and how it waits for others. Code outside of
+a world runs as rank 0 of 1.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from pylayer.tensor.tensor import Tensor
 
 
 class Rank:
-    """One of `size` ranks, and its `World` if there is one.
+    """One of `size` ranks, with its `World` if there is one.
 
     Raises, where it waits:
         CommunicationError: the calls do not fit, or nobody answers.
     """
 
     tensor_type: type = Tensor
-    """Calls that it exchanges with other ranks."""
+    """The calls that it makes to other ranks."""
 
     def __init__(self, number: int, size: int, meeting: Rendezvous, world: Any = None) -> None:
         self.number, self.size, self.meeting, self.world = number, size, meeting, world
@@ -59,7 +59,7 @@ class Rank:
         return call.results
 
     def failing(self, error: CommunicationError) -> CommunicationError:
-        """Prepare the error of a call, just before it is raised."""
+        """Prepare the error of a call just before it is raised."""
         return error
 
     # ----------------------------------------------------------------- Tensors
@@ -77,7 +77,7 @@ class Rank:
         return equal(tensor.array, held.array)
 
     def unknown(self, held: Any) -> Any:
-        """Values in place of undefined ones: NaN, where the dtype has it."""
+        """Stand-ins for undefined values: NaN if the dtype has it."""
         return (
             held.detach() * nan
             if held.dtype.name.startswith(("float", "bfloat", "complex"))

@@ -17,7 +17,7 @@ class Rendezvous:
         self.queues: dict[tuple[Any, ...], list[deque[Call]]] = {}
 
     def add(self, call: Call) -> list[Call]:
-        """Add a call, and return the calls that are answered now."""
+        """Add a call, and return the calls that can now be answered."""
         queues = self.queues.setdefault(call.key, [deque() for _ in call.members])
         queues[call.place].append(call)
         answered: list[Call] = []
@@ -28,7 +28,7 @@ class Rendezvous:
         return answered
 
     def clear(self) -> None:
-        """Drop the waiting calls: the ranks have ended."""
+        """Drop the waiting calls, because the ranks have ended."""
         self.queues.clear()
 
 

@@ -158,7 +158,7 @@ def init(
     strategy: DistributedStrategy | None = None,
     log_level: Any = None,
 ) -> None:
-    """Lay the world out by the degrees of a strategy; ``dp`` takes the remaining ranks unless it is
+    """Lay out the world by the degrees of a strategy; ``dp`` takes the remaining ranks unless it is
     given.
 
     Raises:
@@ -180,7 +180,7 @@ def init(
 
 
 def lay_out(degrees: Mapping[str, int]) -> None:
-    """`init` with the ranks along each axis, such as ``{"mp": 4}``; nothing without any."""
+    """Call `init` with the ranks along each axis, such as ``{"mp": 4}``; do nothing without any."""
     if degrees:
         strategy = DistributedStrategy()
         strategy.hybrid_configs = {f"{axis}_degree": degree for axis, degree in degrees.items()}

@@ -1,7 +1,7 @@
 """A world: ranks in one process that run in turn, each until it has to wait for another.
 
-The ranks are greenlets: stacks of their own in one thread, so whatever holds for this thread (grad
-mode, watches, NumPy code that is recorded) holds for all of them.
+The ranks are greenlets, separate stacks in one thread, so the state of this thread (grad mode,
+observers, recorded NumPy code) applies to all of them.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ MOST_STATES = 8
 
 
 class LeftError(CommunicationError):
-    """Raised on a rank because another rank has raised the error that it carries."""
+    """Raised on a rank because another rank raised; it carries that error."""
 
 
 def stuck(
@@ -136,16 +136,16 @@ def stuck(
 
 
 def apart(function: Callable[[], Any]) -> Any:
-    """Run a function on a separate stack, in this context, and return its result: a search for the
-    user's line of an operation finds no frame below it."""
+    """Run a function on a separate stack, in this context, and return its result. A search for the
+    user's line of an operation then finds no frame below it."""
     place = greenlet(function)
     place.gr_context = copy_context()
     return place.switch()
 
 
 def first_of(errors: Mapping[int, BaseException], size: int) -> BaseException:
-    """The error to report for the whole world: of the errors that are not consequences of others,
-    the lowest rank's, with that rank's number.
+    """The error to report for the whole world, with its rank: the lowest rank's among the errors
+    that are not consequences of others.
     """
     own = {
         number: error for number, error in errors.items() if not isinstance(error, LeftError)

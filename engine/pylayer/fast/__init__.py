@@ -1,16 +1,16 @@
-"""Shorter ways to what the core defines: calls and nodes of usual operations, and in `walk` their
-backward.
+"""Faster versions of what the core defines: calls and nodes of common operations, and their
+backward in `walk`.
 
 ``PYLAYER_PLAIN=1`` in the environment leaves them out. Their results equal those of the definition,
-bit by bit: tests/engine/test_plain.py compares both on random programs. Here are the calls of
-elementwise operations, of Tensors of one dtype, or of a Tensor and a number. Any other call goes to
-the general one.
+bit by bit: tests/engine/test_plain.py compares both on random programs. This module has the calls
+of elementwise operations on Tensors of one dtype, or on a Tensor and a number. Any other call uses
+the general implementation.
 
 A chain of 1000 small operations (`tests/bench/engines.py`) takes 2.0 times as long, forward and
 backward, as in hand-written NumPy (NumPy 2.4, Python 3.11; the least CPU time of 60 runs).
-Beside what other lines say, slots for two parents in place of a tuple save 1 %, a real derivative
-that is not asked for its conjugate 3 %, and node and Tensor made here, not by their constructors or
-by one function for all, 2 to 8 %.
+Besides the savings noted below, slots for two parents in place of a tuple save 1 %, not conjugating
+a real derivative 3 %, and making node and Tensor here rather than by their constructors or one
+shared function 2 to 8 %.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ ON = os.environ.get("PYLAYER_PLAIN") != "1"
 """Whether they are taken."""
 
 IDENTITY = (lambda value: value).__code__.co_code
-"""The instructions of a rule that gives back its first argument, as those of sums and products
+"""The instructions of a rule that returns its first argument, as the rules of sums and products
 do."""
 
 SAVED = ("x", "y", "out")

@@ -15,8 +15,7 @@ from pylayer.tape.versions import changes
 from pylayer.tensor.array import Array, as_array, duplicate, gradient_in_order, in_order
 
 Owned = list[Any]
-"""A cotangent in a list of its own: a caller that takes it out with `pop` may then hold the only
-reference."""
+"""A cotangent in a list: a caller that takes it out with `pop` may then hold the only reference."""
 
 
 def spelled_out(
@@ -93,8 +92,8 @@ def spelled_out(
 
 
 def own(held: Owned) -> Array:
-    """The array held, which the caller may keep and change: itself if nothing else refers to it or
-    its memory, otherwise a copy."""
+    """The held array, which the caller may keep and change: the array itself if nothing else refers
+    to it or its memory, otherwise a copy."""
     return held[0] if held[0].base is None and holders(held) == ALONE else duplicate(held[0])
 
 
@@ -107,4 +106,4 @@ def holders(held: Owned) -> int:
 ALONE = holders([object()])
 
 backward_walk = spelled_out if ON else graph.walk_to_leaves
-"""The one to take in a backward."""
+"""The walk that a backward uses."""

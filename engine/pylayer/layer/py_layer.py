@@ -1,8 +1,8 @@
 """PyLayer: operations whose forward and backward are written in Python by the user.
 
 The rules are those of the documents (paddle.autograd.PyLayer and PyLayerContext, English and
-Chinese, and the guide to custom dynamic-graph operators); where they are silent, of what Paddle
-3.3.1 was observed to do.
+Chinese, and the guide to custom dynamic-graph operators); where they are silent, what Paddle 3.3.1
+was observed to do.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from pylayer.tensor.tensor import Tensor
 from pylayer.watch import layer_observers, watchers
 
 reads_as_releases: ContextVar[bool] = ContextVar("reads_as_releases", default=False)
-"""How strictly the rule "one gradient per Tensor input" is read: as the documents say it, or as
-every release takes it.
+"""How strictly the rule "one gradient per Tensor input" is applied: as documented, or as every
+release does.
 
 According to the documents, a backward that returns too few gradients, or None for an input that
 needs one, is an error. Releases take trailing gradients of inputs that need none to be None, and
@@ -58,7 +58,7 @@ def as_releases() -> Iterator[None]:
 # every comprehension is a call.
 class Slot:
     """One place in backward's arguments or results: a Tensor, or a list or tuple that directly
-    holds at least one. Its `tensors` are empty for any other value."""
+    holds at least one. For any other value, `tensors` is empty."""
 
     __slots__ = ("is_list", "name", "tensors")
 
@@ -70,7 +70,7 @@ class Slot:
                 self.tensors.append(item)
 
     def forget(self, have_targets: bool) -> None:
-        """Keep a `Like` in place of each Tensor; gradients go on from them if they
+        """Keep a `Like` in place of each Tensor; gradients flow on from them if they
         `have_targets`."""
         for k, tensor in enumerate(self.tensors):
             array, name = tensor.array, f"{self.name}[{k}]" if self.is_list else self.name
@@ -152,8 +152,8 @@ class Like(NamedTuple):
 
     @property
     def is_needed(self) -> bool:
-        """Whether a gradient is needed: the graph goes on from here, and the dtype is not of
-        integers or booleans."""
+        """Whether a gradient is needed: the graph continues from here, and the dtype is not integer
+        or boolean."""
         return self.target is not None and BY_NUMPY[self.dtype].is_differentiable
 
 
@@ -173,7 +173,7 @@ class PyLayerContext:
         self._called: set[str] = set()
         self._saved: tuple[Any, ...] | None = None
         self.age = 0
-        """Minus the stamp at which tensors were saved, as of a node."""
+        """Minus the stamp at which tensors were saved, as for a node."""
         self.not_inplace_tensors: tuple[Any, ...] = ()
         self._non_differentiable: tuple[Any, ...] = ()
         self._materialize_grads = True
@@ -274,7 +274,7 @@ class _SavedOutput:
     slot: int
 
     def restored(self) -> Tensor:
-        """The Tensor that forward returned, or one like it if that is gone."""
+        """The Tensor that forward returned, or a similar one if it no longer exists."""
         tensor, node = self.tensor(), self.node()
         if tensor is not None:
             return tensor
@@ -338,7 +338,7 @@ class PyLayerNode(Node):
             slot.forget(have_targets=False)
             self.outputs += len(slot.tensors)
         self.slotless = slotless
-        """The arguments that own no slot, for the error of a layer that returns None for them."""
+        """The arguments without a slot, for the error of a layer that returns None for them."""
         self.where = where
         """File and line of the call of `apply`."""
         self.misfits: list[ValueError] = []
@@ -394,7 +394,7 @@ class PyLayerNode(Node):
         """The gradients of the input Tensors that have one, in order, by the reading in force
         (`reads_as_releases`): `as_tensors` or as arrays.
 
-        Integers and booleans are never asked for one. An input among `no_grad_targets`, for which
+        Integers and booleans never need one. An input among `no_grad_targets`, for which
         ``paddle.grad`` wants no gradient, counts as one that needs none.
         """
         gradients = self.per_slot(returned, no_grad_targets)
@@ -411,8 +411,8 @@ class PyLayerNode(Node):
 
     def per_slot(self, returned: Any, no_grad_targets: Collection[Target]) -> list[Any]:
         """One value per slot. The documents allow a Tensor, a tuple and a list; with a single list
-        slot, a list of gradients is that slot's value. As releases read it, those left out at the
-        end are None, if there are others and these need no gradient.
+        slot, a list of gradients is that slot's value. As releases read it, omitted trailing
+        gradients are None, if there are others and the omitted ones are not needed.
 
         Raises:
             ValueError: there are too many, or too few; by the documents always.
@@ -524,8 +524,8 @@ class PyLayerNode(Node):
         )
 
     def argument(self, name: str) -> str:
-        """The name of an argument: forward's own name for a positional one, which slots have only
-        by its number."""
+        """The name of an argument: for a positional one, forward's own name, as slots only have its
+        number."""
         if not name.startswith("#"):
             return name
         position, bracket, index = name[1:].partition("[")

@@ -57,8 +57,8 @@ class _Recomputed(PyLayer):
 def _recorded(
     function: Callable[..., Any], random: Any, args: Sequence[Any], kwargs: dict[str, Any]
 ) -> Any:
-    """The function, recorded; what it saves is numbered, and made again when the first of it is
-    read."""
+    """The function, recorded. The values that it saves are numbered, and computed again when the
+    first of them is read."""
     numbers = itertools.count()
     again: dict[int, Tensor] = {}
 
@@ -81,7 +81,7 @@ def _recorded(
 
 @contextmanager
 def _random_from(state: Any) -> Iterator[None]:
-    """A block with random numbers of its own, from a given state, if any, or from the current
+    """A block with a separate random state, which starts from a given state or from the current
     one."""
     token = current.set((state or generator()).get_state())
     try:

@@ -23,7 +23,7 @@ def hardshrink(x: Tensor, threshold: float = 0.5) -> Tensor:
 
 
 def softshrink(x: Tensor, threshold: float = 0.5) -> Tensor:
-    """x moved towards 0 by threshold, and 0 where it would pass it.
+    """x moved towards 0 by threshold; 0 where it would cross 0.
 
     Raises:
         ValueError: the threshold is negative.
@@ -57,8 +57,8 @@ def swiglu(x: Tensor, y: Tensor | None = None) -> Tensor:
 
 
 def sequence_mask(x: Tensor, maxlen: Any = None, dtype: Any = "int64") -> Tensor:
-    """1 for positions before each length, along a new last axis of size `maxlen`, the largest
-    length unless given.
+    """1 at positions before each length, along a new last axis of size `maxlen`, by default the
+    largest length.
 
     A negative `maxlen` stands for the largest length as well, as in Paddle.
     """
@@ -73,5 +73,5 @@ _softmax_in_place = in_place(softmax)
 
 
 def softmax_(x: Tensor, axis: int = -1, dtype: Any = None) -> Tensor:
-    """`softmax` in place; with a `dtype` in place of a copy in it, as in Paddle."""
+    """`softmax` in place; with a `dtype`, in place of a copy in that dtype, as in Paddle."""
     return _softmax_in_place(x if dtype is None else cast(x, dtype), axis)

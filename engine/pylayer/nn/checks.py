@@ -1,7 +1,6 @@
-"""Requirements of `paddle.nn.functional` on arguments: one check per family of
-requirements.
+"""Requirements that `paddle.nn.functional` has for arguments: one check per family.
 
-Each raises ValueError, as Paddle 3.3.1 does, in place of a result that the release does not give.
+Each raises ValueError where Paddle 3.3.1 does too.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ def check_parameters(name: str, x: Tensor, *parameters: Tensor | None) -> None:
 def check_label_shape(name: str, input: Tensor, label: Tensor) -> None:
     """Check that labels have the shape of the input, which they are not broadcast to.
 
-    Sizes of a program's Variables may be known only when it runs: these are not checked.
+    Sizes of Variables that are known only when the program runs are not checked.
     """
     if not isinstance(input, Symbol) and not isinstance(label, Symbol):
         text = f"{name}(): input's shape must equal to label's shape"

@@ -18,10 +18,10 @@ def over_axes(
 
     Args:
         compute: called with the function's name and number of axes, then with the arguments by
-            name; it has their defaults. Its docstring is that of the functions.
+            name; it has their defaults. Its docstring becomes theirs.
         name: with ``{}`` for the number of axes.
-        arguments: the function's arguments in order, by number of axes. `data_format` is Paddle's
-            for as many axes unless given; a last argument `name` is taken and passed over.
+        arguments: the function's arguments in order, by number of axes. `data_format` defaults to
+            Paddle's for as many axes; a last argument `name` is accepted and ignored.
     """
     return [
         _function(compute, name.format(ndim), ndim, words.split())

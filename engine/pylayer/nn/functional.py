@@ -39,12 +39,12 @@ def embedding(
     sparse: bool = False,
     scale_grad_by_freq: bool = False,
 ) -> Tensor:
-    """The rows `x` of `weight`; those of `padding_idx` are zeros and take no gradient.
+    """The rows `x` of `weight`; rows for `padding_idx` are zeros without a gradient.
 
     Args:
         max_norm: rows with a larger `norm_type`-norm are first scaled down to it, in `weight`
             itself.
-        sparse: a hint that is not taken.
+        sparse: a hint that is ignored.
         scale_grad_by_freq: not part of the bundled engine.
 
     Raises:
@@ -141,8 +141,9 @@ def layer_norm(
     `bias` (Ba et al., 2016).
 
     Raises:
-        ValueError: the last axes have another shape, or they are all; weight or bias is not a row,
-            or of another dtype; or the epsilon is outside of 0 to 0.001, which Paddle takes.
+        ValueError: the last axes have another shape, or are all axes; weight or bias is not a row,
+            or has another dtype; or the epsilon is outside of 0 to 0.001, the range that Paddle
+            accepts.
     """
     epsilon_fits = 0 <= epsilon <= 0.001
     text = f"layer_norm(): 'epsilon' should be between 0.0 and 0.001, but received {epsilon}"
@@ -171,9 +172,7 @@ def last_axes(name: str, x: Tensor, normalized_shape: Any) -> list[int]:
 
 
 def check_rows(name: str, x: Tensor, *rows: Tensor | None) -> None:
-    """Check that weight and bias, if there are any, have one axis each and go with the dtype of
-    `x`.
-    """
+    """Check that weight and bias, if given, have one axis each and match the dtype of `x`."""
     for row in rows:
         if row is not None:
             require(row.ndim == 1, f"{name}(): weight and bias should have 1 dimension", row)

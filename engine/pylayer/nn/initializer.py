@@ -20,8 +20,8 @@ from pylayer.tensor.unique_names import generate
 
 
 class Initializer:
-    """Gives the first values of a parameter. A user's subclass overrides `forward` or `__call__` to
-    write them.
+    """Gives the initial values of a parameter. A user's subclass overrides `forward` or `__call__`
+    to write them.
     """
 
     def values(self, shape: Sequence[int], dtype: Any) -> Tensor:
@@ -140,7 +140,7 @@ class Assign(Initializer):
 
 
 class ParamAttr:
-    """How a parameter is to be made and trained: name, first values, a factor to the learning rate,
+    """How a parameter is created and trained: name, initial values, a factor for the learning rate,
     weight decay.
     """
 
@@ -160,7 +160,7 @@ class ParamAttr:
 
 
 def as_attribute(attr: Any) -> ParamAttr:
-    """A parameter's attributes as a layer gives them: a ParamAttr, None, True, a name, an
+    """The attributes of a parameter, from what a layer gives: a ParamAttr, None, True, a name, an
     initializer, an `L2Decay`.
 
     Raises:

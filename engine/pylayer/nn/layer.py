@@ -239,8 +239,8 @@ class Layer(Members):
         missing.
 
         Returns:
-            The names that were missing from `state_dict`, or there with another shape; and those
-            that were in it without being asked for.
+            The names that were missing from `state_dict` or had another shape; and the unexpected
+            names in it.
 
         Raises:
             AssertionError: a value is of another dtype.

@@ -45,8 +45,8 @@ class Linear(Layer):
 
 
 class Embedding(Layer):
-    """The rows of a weight of shape [num_embeddings, embedding_dim]; that of `padding_idx` starts
-    as zeros.
+    """The rows of a weight of shape [num_embeddings, embedding_dim]; the row of `padding_idx` is
+    initially zeros.
     """
 
     def __init__(
@@ -109,9 +109,8 @@ class Embedding(Layer):
 
 
 class LayerNorm(Layer):
-    """`nn.functional.layer_norm` with a weight of ones and a bias of zeros to start with, each in
-    one row.
-    """
+    """`nn.functional.layer_norm` with an initial weight of ones and bias of zeros, each in one
+    row."""
 
     @also(eps="epsilon")
     def __init__(

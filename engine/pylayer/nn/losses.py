@@ -75,8 +75,8 @@ def pairwise_distance(
 def kl_div(
     input: Tensor, label: Tensor, reduction: str = "mean", log_target: bool = False
 ) -> Tensor:
-    """label · (log label - input), `input` being logarithms; batchmean is the sum by the size of
-    the first axis.
+    """label · (log label - input), where `input` holds logarithms; batchmean is the sum divided by
+    the size of the first axis.
     """
     require(input.ndim == label.ndim, "kl_div(): both should have as many axes", input, label)
     check_label_shape("kl_div", input, label)
@@ -91,7 +91,7 @@ def kl_div(
 
 
 def _bounded_log(x: Tensor) -> Tensor:
-    """log x, and -100 where that is less."""
+    """log x, but at least -100."""
     positive = x > 0
     logarithm = where_(positive, log(where_(positive, x, 1.0)), -100.0)
     return maximum(logarithm, full_like(logarithm, -100.0))
@@ -221,11 +221,11 @@ def gaussian_nll_loss(
     epsilon: float = 1e-6,
     reduction: str = "mean",
 ) -> Tensor:
-    """½ (log v + (input − label)² / v), v the variance but at least `epsilon`; with `full`, plus
-    ½ log 2π.
+    """½ (log v + (input − label)² / v), where v is the variance, at least `epsilon`; with `full`,
+    plus ½ log 2π.
 
     Raises:
-        ValueError: a variance is negative, or they have not the shape of the input, where the last
+        ValueError: a variance is negative, or their shape is not that of the input, where the last
             axis may be left out or have size 1.
     """
     column = [*input.shape[:-1], 1]

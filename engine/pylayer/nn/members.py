@@ -111,7 +111,8 @@ class Members:
         default_initializer: Any = None,
         device: Any = None,
     ) -> Any:
-        """A new parameter, for the caller to set as an attribute; None if `attr` is False."""
+        """Return a new parameter, for the caller to set as an attribute; None if `attr` is
+        False."""
         check_place(device)
         if attr is False:
             return None
@@ -184,8 +185,8 @@ class Members:
         layers_set: set[Any] | None = None,
         remove_duplicate: bool = True,
     ) -> Iterator[tuple[str, Any]]:
-        """All layers below with dotted names, each once if `remove_duplicate`; `layers_set` has
-        those passed over.
+        """All layers below with dotted names, each once if `remove_duplicate`; `layers_set` holds
+        those to skip.
         """
         seen = set() if layers_set is None else layers_set
         if self in seen:

@@ -84,7 +84,7 @@ class BatchNorm3D(_BatchNorm):
 
 
 class GroupNorm(Layer):
-    """`nn.functional.group_norm` with a weight of ones and a bias of zeros to start with."""
+    """`nn.functional.group_norm` with an initial weight of ones and bias of zeros."""
 
     @also(eps="epsilon")
     def __init__(

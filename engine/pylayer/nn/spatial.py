@@ -27,7 +27,7 @@ def check_space(name: str, x: Tensor, ndim: int, data_format: str) -> None:
     of as many.
 
     Raises:
-        ValueError: it has not, or is none.
+        ValueError: `x` has other axes, or there is no such format.
     """
     check_format(data_format, FORMATS[ndim])
     require(x.ndim == ndim + 2, f"{name}(): the input of Op should be {ndim + 2}-D Tensor", x)

@@ -1,4 +1,4 @@
-"""Sliding windows over the last axes: what convolution, pooling, unfold and fold are made of.
+"""Sliding windows over the last axes, from which convolution, pooling, unfold and fold are built.
 
 Arrays are [batch, channels, *space], filters [out, in / groups, *kernel]. `pads` are pairs (before,
 after), one per spatial axis, as `kernel`, `strides` and `dilations` have one number per spatial
@@ -18,8 +18,8 @@ from pylayer.tape.op import op
 from pylayer.tensor.array import Array
 
 LOWEST = -3.4028234663852886e38
-"""The value from which Paddle searches for the largest element of a window, in every dtype:
-float32's least number.
+"""The value from which Paddle starts its search for the largest element of a window, in every
+dtype: the least number of float32.
 """
 
 # ------------------------------------------------------------------------ windows, as strided views
@@ -126,8 +126,8 @@ def fold_(
 def folded(
     xp: ModuleType, parts: Array, space: Numbers, strides: Numbers, pads: Pads, dilations: Numbers
 ) -> Array:
-    """The sum [batch, channels, *space] of `parts`, [batch, channels, *kernel, *counts], at their
-    places.
+    """The sum, [batch, channels, *space], of `parts`, [batch, channels, *kernel, *counts], each
+    added at its place.
     """
     ndim = len(space)
     kernel, counts = parts.shape[2 : 2 + ndim], parts.shape[2 + ndim :]
@@ -222,8 +222,8 @@ def _columns(
     dilations: Numbers,
     groups: int,
 ) -> Iterator[tuple[slice, slice, Array]]:
-    """The windows of `x` as columns, in parts: which of the batch, which of the kernel's first
-    axis, and what lies there, [batch, groups, in / groups · kernel, counts].
+    """The windows of `x` as columns, in parts: the slice of the batch, the slice of the kernel's
+    first axis, and the columns, [batch, groups, in / groups · kernel, counts].
 
     With a stride of 1 along the first axis, only windows over the other axes are copied, if they
     are tall enough: the columns of one element of that axis are a part of them, which a product
@@ -300,7 +300,7 @@ def conv_input(
 ) -> Array:
     """The adjoint of `conv` in its input, of spatial sizes `space`: a transposed convolution.
 
-    With strides of 1 it is a convolution by the mirrored kernel, otherwise columns are added up
+    With strides of 1 it is a convolution with the mirrored kernel; otherwise columns are added up
     where they came from.
     """
     kernel, batch = w.shape[2:], g.shape[0]

@@ -13,7 +13,7 @@ def also(**words: str) -> Callable[[F], F]:
     """Let a method accept other names for its arguments, as in Paddle:
     ``recurse="include_sublayers"``.
 
-    An argument given in both words keeps the other, which then is one too many.
+    If both names of an argument are given, both are passed on, which is an error.
     """
 
     def decorate(method: F) -> F:

@@ -12,8 +12,8 @@ from pylayer.tensor.tensor import Tensor
 
 
 def require(holds: bool, what: str, *tensors: Tensor, error: type[Exception] = ValueError) -> None:
-    """Raise `error` unless it `holds`: `what` is required, and of which dtypes and shapes the
-    Tensors are.
+    """Raise `error` unless it `holds`; the message says `what` is required, and the dtypes and
+    shapes of the Tensors.
     """
     if not holds:
         got = " and ".join(f"{t.dtype.name} {list(t.shape)}" for t in tensors)
@@ -46,7 +46,7 @@ def as_ints(values: Ints) -> list[int]:
 
 
 def as_int(value: Any) -> int:
-    """An int, also one in an array or a Tensor of one element; a TypeError for anything else."""
+    """An int, also from an array or a Tensor of one element; a TypeError for anything else."""
     if type(value) is int:
         return value
     number = value.item() if hasattr(value, "item") else value
@@ -68,8 +68,8 @@ def check_tensor(name: str, argument: str, position: int, value: Any) -> None:
 
 
 class OutOfRangeError(IndexError, ValueError):
-    """An axis or a position is out of range: both errors, as Paddle raises now one, now the
-    other.
+    """An axis or a position is out of range. It is both kinds of error, because Paddle raises
+    either.
     """
 
 
@@ -95,8 +95,8 @@ def spread(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
 
 def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
-    """The axes meant, from the front, all by None or []; a 0-d Tensor has the axis 0. A TypeError
-    for no integers.
+    """The selected axes, counted from the front; all for None or []. A 0-d Tensor has the axis 0. A
+    TypeError for no integers.
     """
     if axis is None or (isinstance(axis, (list, tuple)) and not axis):
         return tuple(range(ndim))

@@ -47,7 +47,7 @@ conj = unary("conj", lambda g, F: F.conj(g), lambda xp: xp.conjugate)
 
 
 COMPLEX, REAL = {"f4": "c8", "f8": "c16"}, {"c8": "f4", "c16": "f8"}
-"""The dtype whose numbers are pairs of those of a dtype, and the other way round."""
+"""The complex dtype of a real one, and the other way round."""
 
 
 @op(view=True, x=lambda g, F: F.as_real(g))

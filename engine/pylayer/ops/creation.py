@@ -24,7 +24,7 @@ DTypeLike = DType | str | type | None
 
 
 def _wanted(dtype: Any) -> Any:
-    """The NumPy dtype meant, the default floating one for None; where casts are left out, the
+    """The requested NumPy dtype, the default floating one for None; if casts are left out, the
     widest of its kind.
     """
     if dtype is None:
@@ -64,9 +64,8 @@ def to_tensor(
 
 
 def _values_of(data: Any, by_default: bool) -> Any:
-    """`to_tensor`'s data as an array; lists get the dtype that Paddle gives them
-    `by_default`.
-    """
+    """The data of `to_tensor` as an array; lists get the dtype that Paddle gives them
+    `by_default`."""
     if isinstance(data, Tensor):
         return data.array
     if type(data) in XP:
@@ -162,8 +161,8 @@ empty, empty_like = _all("empty", 0), _all_like("empty_like", 0)
 
 @creates
 def full(shape: Ints, fill_value: Any, dtype: DTypeLike = None) -> Tensor:
-    """All elements `fill_value`, a number or a TypeError; `dtype` is bool, complex128 or the
-    default unless given.
+    """A Tensor with all elements `fill_value`, a number (otherwise a TypeError); without a `dtype`
+    it is bool, complex128 or the default.
     """
     value = _number(fill_value)
     usual = {bool: "bool", complex: "complex128"}.get(type(value))
@@ -227,7 +226,7 @@ def logspace(start: Any, stop: Any, num: Any, base: Any = 10.0, dtype: DTypeLike
 
 @creates
 def eye(num_rows: Any, num_columns: Any = None, dtype: DTypeLike = None) -> Tensor:
-    """Ones on the diagonal; a TypeError if a number is negative, or no integer."""
+    """Ones on the diagonal; a TypeError if a number is negative or not an integer."""
     rows = as_int(num_rows)
     columns = rows if num_columns is None else as_int(num_columns)
     text = f"num_rows and num_columns should be non-negative, but are {rows} and {columns}"

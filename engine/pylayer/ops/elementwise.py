@@ -49,12 +49,12 @@ remainder_ = binary(
 
 
 def cut_number(x: Any, y: Any) -> Any:
-    """`y`, if it is a float next to a Tensor of integers as an integer."""
+    """`y`; a float next to a Tensor of integers becomes an integer."""
     return int(y) if isinstance(y, float) and isinstance(x, Tensor) and x.dtype.rank == 1 else y
 
 
 def remainder(x: Tensor, y: Any) -> Tensor:
-    """x modulo y, with the sign of y; next to integers a number y is cut to an integer."""
+    """x modulo y, with the sign of y; next to integers, a number y is truncated to an integer."""
     return remainder_(x, cut_number(x, y))
 
 
@@ -114,8 +114,8 @@ def clip(x: Tensor, min: Any = None, max: Any = None) -> Tensor:
 
 
 def is_cut(number: Any, x: Tensor) -> TypeGuard[np.floating[Any]]:
-    """Whether Paddle cuts a number to an integer next to `x`: a NumPy float that is not a Python
-    float, next to integers.
+    """Whether Paddle truncates a number to an integer next to `x`: a NumPy float that is not a
+    Python float, next to integers.
     """
     is_numpys = isinstance(number, np.floating) and not isinstance(number, float)
     return is_numpys and x.array.dtype.kind in "iu"
@@ -553,7 +553,7 @@ bitwise_left_shift = composed(
 
 @op(inputs=("x", "y"))
 def logical_right_shift(xp: ModuleType, x: Array, y: Array) -> Array:
-    """The bits of x moved down, zeros coming in also for negative numbers."""
+    """The bits of x shifted right, with zeros shifted in, also for negative numbers."""
     unsigned = xp.dtype(f"u{x.dtype.name.removeprefix('u')}")
     return xp.right_shift(x.view(unsigned), y.view(unsigned)).view(x.dtype)
 

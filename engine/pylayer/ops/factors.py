@@ -115,7 +115,7 @@ cholesky = composed(
 
 
 def matrix_power(x: Tensor, n: int) -> Tensor:
-    """The product of `n` times the matrix; of its inverse if `n` is negative."""
+    """The `n`-th power of the matrix; of its inverse if `n` is negative."""
     require(
         x.ndim > 1 and x.shape[-1] == x.shape[-2], "matrix_power(): the matrices must be square", x
     )

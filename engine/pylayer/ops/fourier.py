@@ -33,7 +33,7 @@ def fourier(xp: ModuleType, x: Array, axis: int, inverse: bool) -> Array:
 
 
 def _sized(x: Tensor, n: int, at: int) -> Tensor:
-    """Cut off, or filled up with zeros, along an axis."""
+    """Truncated, or padded with zeros, along an axis."""
     more = n - x.shape[at]
     if more <= 0:
         return along(x, at, slice(n))
@@ -56,8 +56,8 @@ def _transform(x: Tensor, n: int | None, axis: int, norm: str, inverse: bool) ->
 
 
 def _mirrored(x: Tensor, n: int, at: int) -> Tensor:
-    """All `n` frequencies of real numbers, from half of them; of the first and the middle one only
-    the real part.
+    """All `n` frequencies of a real signal, from half of them; only the real part of the first and
+    the middle one is used.
     """
     half = _sized(x, n // 2 + 1, at)
     rest = along(half, at, slice(1, (n + 1) // 2))
@@ -68,8 +68,8 @@ def _mirrored(x: Tensor, n: int, at: int) -> Tensor:
 
 # --------------------------------------------------------------------------- one axis
 def _to_real(x: Tensor, n: int | None, axis: int, norm: str, inverse: bool) -> Tensor:
-    """The transform, real, of a conjugate-symmetric signal, from its first half: `n` numbers, an
-    even number unless given.
+    """The real transform of a conjugate-symmetric signal, from the first half of the signal: `n`
+    numbers, by default an even number of them.
     """
     at = normal_axis(axis, x.ndim)
     count = 2 * (x.shape[at] - 1) if n is None else n
@@ -78,15 +78,13 @@ def _to_real(x: Tensor, n: int | None, axis: int, norm: str, inverse: bool) -> T
 
 
 def _half(x: Tensor, n: int | None, axis: int, norm: str, inverse: bool) -> Tensor:
-    """The transform of real numbers, the first n // 2 + 1 elements of it: the others mirror
-    them.
-    """
+    """The first n // 2 + 1 elements of the transform of real numbers; the others mirror them."""
     found, at = _transform(x, n, axis, norm, inverse), normal_axis(axis, x.ndim)
     return along(found, at, slice(found.shape[at] // 2 + 1))
 
 
 def _along_one(name: str, transform: Callable[..., Tensor], inverse: bool) -> Callable[..., Tensor]:
-    """A transform of `x`, cut off or filled up to `n`, along an axis; `norm` says which direction
+    """A transform of `x`, truncated or padded to `n`, along an axis; `norm` says which direction
     divides, or both.
     """
 
@@ -108,8 +106,8 @@ hfft, ihfft = _along_one("hfft", _to_real, False), _along_one("ihfft", _half, Tr
 def _over(
     x: Tensor, s: Any, axes: Any, norm: str, one: Callable[..., Tensor], last: Callable[..., Tensor]
 ) -> Tensor:
-    """`last` along the last axis, then `one` along the others; `last` at the end if it gives real
-    numbers.
+    """Apply `last` along the last axis, then `one` along the others; `last` comes at the end if it
+    gives real numbers.
     """
     named = _named_axes(x, axes)
     sizes: list[int | None] = [None] * len(named) if s is None else list(as_ints(s))
@@ -126,7 +124,8 @@ def _over(
 
 
 def _named_axes(x: Tensor, axes: Any) -> list[int]:
-    """The axes named, from the front, in their order, which may name one twice; otherwise all."""
+    """The given axes, counted from the front, in their order and possibly repeated; by default all
+    axes."""
     given = range(x.ndim) if axes is None else as_ints(axes)
     return [normal_axis(k, x.ndim) for k in given]
 

@@ -104,8 +104,8 @@ def _check_array(part: Array, sizes: Sequence[int], axis: int) -> None:
 
 
 def _check_range(least: int, largest: int, size: int, axis: int) -> None:
-    """Check that positions are within an axis: in a loop over many, without a text unless one is
-    needed.
+    """Check that positions are within an axis; a message is made only if it is needed, as loops
+    call this often.
     """
     if least < -size or largest >= size:
         wrong = least if least < -size else largest
@@ -174,8 +174,8 @@ def places_of(xp: ModuleType, shape: Sequence[int], at: Index) -> Array:
 
 
 def turns(xp: ModuleType, places: Array) -> Array:
-    """Per element of the flat `places`, how many before it name the same place: writes of one turn
-    do not meet. A GPU writes in any order.
+    """For each element of the flat `places`, how many before it name the same place; writes of
+    equal count never collide. A GPU writes in any order.
     """
     order = xp.argsort(places, kind="stable")
     ordered = places[order]
@@ -185,7 +185,7 @@ def turns(xp: ModuleType, places: Array) -> Array:
 
 
 def is_last(xp: ModuleType, places: Array) -> Array:
-    """Per element of `places`, whether none behind it names the same place."""
+    """For each element of `places`, whether no later one names the same place."""
     return (turns(xp, places.ravel()[::-1])[::-1] == 0).reshape(places.shape)
 
 
@@ -247,9 +247,7 @@ def where(condition: Tensor, x: Any = None, y: Any = None) -> Any:
 
 @op()
 def nonzero(xp: ModuleType, x: Array, as_tuple: bool = False) -> Any:
-    """The positions of the elements that are not zero: a row each, or per axis a Tensor of shape
-    [n].
-    """
+    """The positions of the nonzero elements: a row for each, or a Tensor of shape [n] per axis."""
     require(x.ndim > 0, "the Tensor needs at least one dimension. Reshape it to [1]")
     columns = xp.nonzero(x)
     return tuple(columns) if as_tuple else xp.stack(columns, 1)

@@ -63,7 +63,7 @@ def in_place(
     memory, as in Paddle. `check_not_leaf` says which Tensors may be changed.
 
     Args:
-        changes: how many versions are counted; none where the release does not see the change.
+        changes: how many versions are counted; none if the release does not register the change.
         anew: the operation may give another shape or dtype, and so another array, in which the
             Tensor then lies.
         view: the operation gives a view, as a reshape does, in which the Tensor then lies; Tensors
@@ -118,7 +118,7 @@ def move_to(x: Tensor, array: Array, begun: int | None) -> None:
 
 
 def fills_with(name: str, drawn: Callable[..., Tensor], changes: int = 1) -> Callable[..., Tensor]:
-    """The method that fills a Tensor with the result of `drawn`; the values before get a gradient
+    """The method that fills a Tensor with the result of `drawn`; the previous values get a gradient
     of 0.
     """
     return in_place(
@@ -171,7 +171,7 @@ def set_(x: Tensor, source: Tensor | None = None) -> Tensor:
 
 
 def _clear_dataptr(x: Tensor) -> None:
-    """Let go of the memory of `x`: whatever reads its values finds NaN."""
+    """Release the memory of `x`; reading its values afterwards gives NaN."""
     x.array = x.array * math.nan
 
 
@@ -205,7 +205,7 @@ def fill(xp: ModuleType, x: Array, value: float) -> Array:
 
 
 def fill_(x: Tensor, value: Any) -> Tensor:
-    """Set every element to `value`, a number (otherwise a TypeError); the values before get a
+    """Set every element to `value`, a number (otherwise a TypeError); the previous values get a
     gradient of 0.
     """
     text = f"The type of 'value' must be int or float, but received {type(value).__name__}"

@@ -110,7 +110,7 @@ dstack = composed("dstack", lambda x: concat([atleast_3d(t) for t in x], 2))
 # --------------------------------------------------------------------------- apart
 @op(x=lambda g, F, axis: F.concat(list(g), axis, _bounds(g, axis)))
 def split_(xp: ModuleType, x: Array, ends: Sequence[int], axis: int) -> list[Array]:
-    """The parts between the given ends, copied."""
+    """Copies of the parts between the given ends."""
     return [part.copy() for part in xp.split(x, list(ends), axis)]
 
 
@@ -141,7 +141,7 @@ chunk = composed("chunk", lambda x, chunks, axis=0: split(x, chunks, axis), "lis
 
 
 def tensor_split(x: Tensor, num_or_indices: int | Sequence[int], axis: Any = 0) -> list[Tensor]:
-    """Taken apart at the given indices, or into parts as equal as can be, the larger ones first."""
+    """Split at the given indices, or into parts of nearly equal size, the larger ones first."""
     at = normal_axis(axis, x.ndim)
     size = x.shape[at]
     if isinstance(num_or_indices, int):
@@ -168,7 +168,8 @@ def unstack(x: Tensor, axis: int = 0, num: int | None = None) -> list[Tensor]:
 
 
 def _split_along(name: str, axis: int, least: int) -> Callable[..., Any]:
-    """Taken apart along an axis, the last if it has less; ValueError for less than `least` axes."""
+    """Split along an axis, or along the last one if there are fewer; a ValueError for fewer than
+    `least` axes."""
 
     def split(x: Tensor, num_or_indices: Any) -> list[Tensor]:
         text = f"{name}(): The input tensor's dimension must be greater than {least - 1}"
@@ -213,7 +214,7 @@ def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
 
 
 def _folded_back(g: Any, F: Any, x_shape: Sequence[int], axis: int, size: int, step: int) -> Any:
-    """Zeros with the elements of all windows added where they come from."""
+    """Zeros with the elements of all windows added at their origins."""
     windows = [list(range(k, k + size)) for k in range(0, x_shape[axis] - size + 1, step)]
     axes = [*range(g.ndim - 1)]
     apart = F.transpose(g, [*axes[: axis + 1], g.ndim - 1, *axes[axis + 1 :]])
@@ -239,7 +240,7 @@ def unfold(x: Tensor, axis: int, size: int, step: int) -> Tensor:
 
 # --------------------------------------------------------------------------- order
 def rot90(x: Tensor, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
-    """Turned by `k` quarters, from the first of `axes` to the second."""
+    """Rotated by `k` quarter turns, from the first of `axes` towards the second."""
     first, second = axes_of(list(axes), x.ndim) if len(axes) == 2 else (0, 0)
     text = f"rot90(): expected total rotation axes == 2 of different axes, not {list(axes)}"
     require(first != second, text, x)

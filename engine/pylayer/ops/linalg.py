@@ -178,7 +178,7 @@ def _einsum_vjp(g: Any, F: Any, operands: Any, equation: str, i: int) -> Any:
 
 @op(many=True, operands=_einsum_vjp)
 def einsum_explicit(xp: ModuleType, operands: list[Array], equation: str) -> Array:
-    """A contraction with all indices spelled out, none of them twice in one operand."""
+    """A contraction with all indices written out and none repeated within one operand."""
     out = xp.einsum(equation, *operands)
     return out.copy() if len(operands) == 1 else out  # of one operand it may be a view
 
@@ -198,8 +198,8 @@ def einsum(equation: str, *operands: Any) -> Tensor:
 
 
 def _with_repeats(name: str, output: str, x: Tensor) -> Tensor:
-    """A result with each index once as that of `output`: what repeats one has its values on the
-    diagonal.
+    """The result for `output` from a result with each index once; repeated indices put the values
+    on the diagonal.
     """
     for index in name:
         for _ in range(output.count(index) - 1):
@@ -211,7 +211,7 @@ def _with_repeats(name: str, output: str, x: Tensor) -> Tensor:
 
 
 def _without_repeats(name: str, x: Tensor) -> tuple[str, Tensor]:
-    """An operand whose repeated indices were made one by taking the diagonal."""
+    """An operand with repeated indices reduced to one by taking the diagonal."""
     for index in sorted(set(name)):
         while name.count(index) > 1:
             first = name.index(index)
@@ -282,8 +282,8 @@ def _contracted(axes: Any, ndim: int) -> tuple[list[int], list[int]]:
 
 
 def tensordot(x: Tensor, y: Tensor, axes: Any = 2) -> Tensor:
-    """x and y contracted: over the last `axes` of x and the first of y, or the axes in one list for
-    both, or in two.
+    """x and y contracted over the last `axes` of x and the first of y, or over the axes in one list
+    for both or in two lists.
     """
     first, second = _contracted(axes, x.ndim)
     ours = [normal_axis(k, x.ndim) for k in first]

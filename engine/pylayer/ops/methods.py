@@ -83,13 +83,13 @@ apply_ = composed("apply_", lambda x, func: apply(x, in_place(lambda t: func(t),
 
 
 def requires_grad_(x: Tensor, requires_grad: bool = True) -> Tensor:
-    """Set whether a gradient is wanted; the Tensor."""
+    """Set whether a gradient is wanted; return the Tensor."""
     x.stop_gradient = not requires_grad
     return x
 
 
 def share_buffer_to(x: Tensor, other: Tensor) -> None:
-    """Give `other` the memory of this Tensor; it keeps its shape, which must hold no more
+    """Give `other` the memory of this Tensor; `other` keeps its shape, which must not have more
     elements.
     """
     other.array = x.array.reshape(-1)[: other.size].reshape(other.array.shape)
@@ -169,7 +169,7 @@ CHANGES = {
     "nan_to_num": 3,
     "sinc": 4,
 }
-"""How often Paddle changes the Tensor, and thus raises its version, where that is not once.
+"""How often Paddle changes the Tensor, and so raises its version, if not once.
 Observed.
 """
 
@@ -185,15 +185,15 @@ SCALARS = (int, float, complex, np.floating, np.complexfloating, np.int64, np.in
 
 
 def scalar_operand(x: Tensor, scalar: Any) -> Any:
-    """A scalar of NumPy as a Python number. A TypeError if it is not taken."""
+    """A scalar of NumPy as a Python number. A TypeError if the type is not accepted."""
     text = "the operand of a Tensor must be int, float, bool or Tensor"
     require(isinstance(scalar, SCALARS), f"{text}, but got {type(scalar)}", error=TypeError)
     return int(float(scalar)) if elementwise.is_cut(scalar, x) else plain_number(scalar)
 
 
 def as_operand(x: Tensor, other: Any) -> Any:
-    """The other side of an operator, arrays as Tensors or numbers; a TypeError for a list, tuple or
-    string.
+    """The other operand of an operator, with arrays as Tensors or numbers; a TypeError for a list,
+    tuple or string.
     """
     other = from_numpy_hook(other)
     if isinstance(other, Tensor):
@@ -270,7 +270,7 @@ def equality(row: OpDef, otherwise: bool) -> Callable[..., Any]:
 
 
 def clip_kept(x: Tensor, min: Any = None, max: Any = None) -> Tensor:
-    """`clip`, of integers with bounds that are floats still integers."""
+    """`clip`; integers stay integers, also with float bounds."""
     return astype(elementwise.clip(x, min, max), x.dtype)
 
 

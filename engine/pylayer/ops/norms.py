@@ -36,9 +36,8 @@ def norm(x: Tensor, p: Any = None, axis: Any = None, keepdim: bool = False) -> T
 
 
 def _extreme(p: float) -> Callable[..., Tensor]:
-    """The reduction that an order picks values by: the largest for a positive one, otherwise the
-    smallest.
-    """
+    """The reduction for an order: the largest value for a positive order, otherwise the
+    smallest."""
     return reduction.max if p > 0 else reduction.min
 
 
@@ -80,8 +79,8 @@ def _matrix_norm(x: Tensor, p: Any, axes: list[int], keepdim: bool) -> Tensor:
 def vector_norm(
     x: Tensor, p: float = 2.0, axis: Any = None, keepdim: bool = False, dtype: Any = None
 ) -> Tensor:
-    """The norm of the elements over `axis`, all unless given, as of one vector, in a dtype; a
-    ValueError for a word.
+    """The norm of the elements over `axis` (by default all) as one vector, in a dtype; a ValueError
+    if the order is a word.
     """
     require(isinstance(p, (int, float)), f"only valid p type is int and float, found {type(p)}")
     x = x if dtype is None else cast(x, dtype)

@@ -1,4 +1,4 @@
-"""Padding: elements put around a Tensor."""
+"""Padding: elements added around a Tensor."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pylayer.tensor.tensor import Tensor
     )
 )
 def pad_(xp: ModuleType, x: Array, widths: Sequence[tuple[int, int]], value: float) -> Array:
-    """`value` put around: for each axis how many before and after, none negative."""
+    """`value` added around: for each axis how many before and after, none negative."""
     return xp.pad(x, widths, constant_values=value)
 
 
@@ -40,8 +40,8 @@ def pad(
     data_format: str | None = None,
     pad_from_left_axis: bool = True,
 ) -> Tensor:
-    """Elements put around `x`, or taken away where a number is negative; `mode` is constant or one
-    of `_SOURCE`.
+    """`x` with elements added around it, or removed where a number is negative; `mode` is constant
+    or one of `_SOURCE`.
 
     Args:
         pad: pairs (before, after): for each axis in order if there are as many pairs as axes (from

@@ -62,7 +62,8 @@ def index_select(x: Tensor, index: Any, axis: Any = None) -> Tensor:
     """The slices `index` along `axis`, 0 if none is given; the two may be given in the other order.
 
     Raises:
-        ValueError: `index` is not a Tensor of one axis; one of size 1 may follow.
+        ValueError: `index` is not a Tensor of one axis, or of one axis followed by an axis of size
+        1.
     """
     index, axis = (axis, index) if isinstance(index, int) else (index, axis or 0)
     text = "index_select() missing 1 required argument: 'index'"
@@ -71,7 +72,7 @@ def index_select(x: Tensor, index: Any, axis: Any = None) -> Tensor:
 
 
 def _as_column(name: str, index: Any) -> Tensor:
-    """Positions as a Tensor of one axis, given as such or as a column; otherwise a ValueError."""
+    """Positions as a Tensor of one axis, from such a Tensor or a column; otherwise a ValueError."""
     check_tensor(name, "index", 1, index)
     fits = index.ndim == 1 or (index.ndim == 2 and index.shape[1] == 1)
     require(fits, f"{name}(): the index should have one axis, or a second one of size 1", index)
@@ -137,7 +138,7 @@ def repeat_interleave(x: Tensor, repeats: int | Tensor, axis: int | None = None)
 def positions(
     xp: ModuleType, indices: Array, shape: Sequence[int], at: int, broadcast: bool
 ) -> list[Array]:
-    """An index per axis: `indices` along `at`, each element's position along the others."""
+    """One index per axis: `indices` along `at`, each element's own position along the others."""
     if broadcast:
         others = [*shape[:at], 1, *shape[at + 1 :]]
         indices = xp.broadcast_to(indices, broadcast_shape(others, indices.shape))
@@ -148,7 +149,7 @@ def positions(
 
 
 def _along(name: str, x: Tensor, indices: Tensor, axis: int, broadcast: bool) -> tuple[Any, ...]:
-    """The index made of `indices` along `axis` and each element's position along the others."""
+    """The index of `indices` along `axis` and each element's own position along the others."""
     text = f"{name}(): needs the same number of dimensions of both"
     require(indices.ndim == x.ndim, text, indices, x)
     return tuple(positions(indices, x.shape, normal_axis(axis, x.ndim), broadcast))
@@ -306,7 +307,7 @@ def index_add(x: Tensor, index: Any, axis: Any, value: Tensor, alpha: float = 1)
 def index_put(
     x: Tensor, indices: Sequence[Tensor], value: Tensor, accumulate: bool = False
 ) -> Tensor:
-    """A copy of `x` with `value` at, or added at, ``x[indices]``."""
+    """A copy of `x` with `value` written at, or added to, ``x[indices]``."""
     _same_dtype("index_put", x, value)
     return add_at(x, tuple(indices), value) if accumulate else setitem(x, tuple(indices), value)
 
@@ -322,7 +323,7 @@ def index_fill(x: Tensor, index: Tensor, axis: int, value: Any) -> Tensor:
 
 
 def masked_fill(x: Tensor, mask: Tensor, value: Any) -> Tensor:
-    """`value`, a number or a 0-d Tensor of the dtype of `x`, where `mask` holds, else `x`."""
+    """`value`, a number or a 0-d Tensor of the dtype of `x`, where `mask` holds; otherwise `x`."""
     value = value if isinstance(value, Tensor) else full([], value, x.dtype)
     _same_dtype("masked_fill", x, value)
     return where_(mask, value, x)
@@ -437,7 +438,7 @@ def fill_diagonal(x: Tensor, value: float, offset: int = 0, wrap: bool = False) 
     diagonal of them.
 
     `offset` selects a diagonal of a matrix: those above the main one are positive. With `wrap` it
-    begins again below, a row further down, where there are more rows than columns.
+    restarts one row below its end, if there are more rows than columns.
     """
     sizes, is_matrix = x.shape, x.ndim == 2
     fits = is_matrix or (x.ndim > 2 and len(set(sizes)) == 1)
@@ -460,8 +461,8 @@ diagonal_scatter = composed(
 
 # --------------------------------------------------------------------- segments: `paddle.geometric`
 def _pooled(kind: str, x: Tensor, rows: Tensor, count: int) -> Tensor:
-    """The rows of `x` of one number in `rows`, summed, averaged, or their extreme; zeros where
-    there are none.
+    """The sum, mean or extreme of the rows of `x` with the same number in `rows`; zeros where there
+    are none.
     """
     nothing = zeros([count, *x.shape[1:]], x.dtype)
     if kind == "sum":
@@ -475,7 +476,8 @@ def _pooled(kind: str, x: Tensor, rows: Tensor, count: int) -> Tensor:
 
 
 def _segment(kind: str) -> Callable[..., Tensor]:
-    """The sums, or the like, of rows with equal ids, which rise; zeros where there are none."""
+    """The sums (or means or extremes) of rows with equal ids, given in ascending order; zeros where
+    there are none."""
 
     def segment(data: Tensor, segment_ids: Tensor) -> Tensor:
         count = as_int(segment_ids.array[-1]) + 1 if segment_ids.size else 0

@@ -1,7 +1,7 @@
-"""Random Tensors, from one generator for all devices, apart from NumPy's and CuPy's global ones;
-the numbers are not Paddle's.
+"""Random Tensors from one generator for all devices, separate from NumPy's and CuPy's global ones;
+the numbers differ from Paddle's.
 
-Only `normal` is differentiable here, in its Tensors.
+Only `normal` is differentiable, with respect to its Tensors.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Generator:
         return self._seed
 
     def seed(self) -> int:
-        """Start again from a seed of the operating system's; the seed."""
+        """Start again from a seed of the operating system, and return the seed."""
         self.manual_seed(int(np.random.SeedSequence().generate_state(1, np.uint32)[0]))
         return self._seed
 
@@ -52,7 +52,7 @@ class Generator:
         return copy.deepcopy(self)
 
     def set_state(self, state: Generator) -> None:
-        """Go on from where it stood."""
+        """Continue from a saved state."""
         self.source = copy.deepcopy(state.source)
 
 
@@ -65,7 +65,8 @@ generator = current.get
 
 
 def drawn(how: str, *args: Any, of: Generator | None = None) -> Array:
-    """An array on the current device of what the method `how` of NumPy's generator draws."""
+    """An array on the current device with numbers drawn by the method `how` of NumPy's
+    generator."""
     return default_module().asarray(getattr((of or generator()).source, how)(*args))
 
 
@@ -96,7 +97,7 @@ def _float(dtype: Any) -> Any:
 def uniform(
     shape: Ints, dtype: DTypeLike = None, min: float = 0.0, max: float = 1.0, seed: int = 0
 ) -> Tensor:
-    """Uniform in [min, max); a `seed` other than 0 applies to this call only."""
+    """Uniform numbers in [min, max); a `seed` other than 0 applies only to this call."""
     values = drawn("random", sizes_of(shape), of=Generator(seed) if seed else None)
     # A 0-d sum is a scalar.
     return Tensor(default_module().asarray(min + (max - min) * values, _float(dtype)))

@@ -60,7 +60,7 @@ _SUMMED_AS_INT64 = (np.dtype("bool"), np.dtype("int32"))
 def sum(
     xp: ModuleType, x: Array, axis: Any = None, dtype: Any = None, keepdim: bool = False
 ) -> Array:
-    """The sum over `axis`, of bools and int32 as int64."""
+    """The sum over `axis`; bools and int32 give int64."""
     usual = np.dtype("int64") if x.dtype in _SUMMED_AS_INT64 else x.dtype
     wanted = usual if dtype is None else as_dtype(dtype).numpy
     return xp.sum(x, axis=axes_of(axis, x.ndim), dtype=wanted, keepdims=keepdim)
@@ -72,7 +72,7 @@ def sum(
     )
 )
 def mean_(xp: ModuleType, x: Array, axis: Any = None, keepdim: bool = False) -> Array:
-    """The mean over `axis`; of integers, an integer (observed rule 77); of no elements NaN, with
+    """The mean over `axis`; integers give an integer (observed rule 77), no elements give NaN with
     NumPy's warning.
     """
     axes = axes_of(axis, x.ndim)
@@ -116,8 +116,8 @@ amax, amin = max, min  # both share the gradient of equal elements in Paddle 3.3
     ),
 )
 def logsumexp(xp: ModuleType, x: Array, axis: Any = None, keepdim: bool = False) -> Array:
-    """log Σ exp(x) over `axis`, the largest element taken out first; −∞ where there is nothing to
-    sum.
+    """log Σ exp(x) over `axis`, with the largest element subtracted first; −∞ where there is
+    nothing to sum.
     """
     axes = axes_of(axis, x.ndim)
     if not x.size:
@@ -129,7 +129,7 @@ def logsumexp(xp: ModuleType, x: Array, axis: Any = None, keepdim: bool = False)
 
 
 def _reversed_cumsum(g: Any, F: Any, x_shape: tuple[int, ...], x_dtype: Any, axis: Any) -> Any:
-    """The running sum from the end; without an axis of the flattened cotangent."""
+    """The running sum from the end; without an axis, of the flattened cotangent."""
     is_flat = axis is None or not x_shape
     k = 0 if is_flat else normal_axis(axis, len(x_shape))
     flipped = F.flip(F.reshape(g, [-1] if is_flat else x_shape), [k])
@@ -138,7 +138,7 @@ def _reversed_cumsum(g: Any, F: Any, x_shape: tuple[int, ...], x_dtype: Any, axi
 
 @op(x=_reversed_cumsum)
 def cumsum(xp: ModuleType, x: Array, axis: Any = None, dtype: Any = None) -> Array:
-    """The running sum along `axis`; of the flattened Tensor without one."""
+    """The running sum along `axis`; without one, of the flattened Tensor."""
     wanted = as_dtype(dtype).numpy if dtype else None
     if axis is None:
         return xp.cumsum(x, dtype=wanted)
@@ -224,8 +224,8 @@ count_nonzero = composed(
 def _extreme(
     x: Tensor, axis: int | None, dtype: Any, pick: Callable[..., Tensor]
 ) -> tuple[Tensor, Tensor]:
-    """The extremes so far along an axis, and their positions: of equal ones the last, and the first
-    NaN stays.
+    """The running extremes along an axis and their positions; of equal ones the last, and from the
+    first NaN on NaN.
     """
     x, at = flat_or_along(x, axis)
     values = x.detach()
@@ -259,7 +259,7 @@ def diff(
     prepend: Tensor | None = None,
     append: Tensor | None = None,
 ) -> Tensor:
-    """Differences of neighbours along `axis`, `n` times over; bools give whether they differ."""
+    """Differences of neighbours along `axis`, taken `n` times; for bools, whether they differ."""
     require(n > 0, f"The n should be greater than or equal to 1, but got {n}")
     at = normal_axis(axis, x.ndim)
     parts = [t for t in (prepend, x, append) if t is not None]
@@ -271,7 +271,7 @@ def diff(
 
 
 def _neighbours(x: Tensor, at: int) -> tuple[Tensor, Tensor]:
-    """All elements along an axis but the last, and all but the first."""
+    """All elements along an axis except the last, and all except the first."""
     return along(x, at, slice(None, -1)), along(x, at, slice(1, None))
 
 

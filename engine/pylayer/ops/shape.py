@@ -39,7 +39,7 @@ def cast(xp: ModuleType, x: Array, dtype: Any) -> Array:
 
 
 def astype(x: Tensor, dtype: Any) -> Tensor:
-    """`x` in another dtype; `x` itself if it has it already."""
+    """`x` in another dtype; `x` itself if it already has that dtype."""
     return x if x.dtype is as_dtype(dtype) else cast(x, dtype)
 
 
@@ -70,7 +70,7 @@ def reshape(x: Tensor, shape: Ints, name: str | None = None) -> Tensor:
 
 
 def whole_order(perm: Sequence[Any], ndim: int) -> tuple[int, ...]:
-    """The order of all axes, of an order of the first ones too."""
+    """A permutation of all axes, also from a permutation of only the first ones."""
     order = tuple(as_ints(perm))
     first = sorted(order) == list(range(len(order)))
     return (*order, *range(len(order), ndim)) if first else order
@@ -138,9 +138,7 @@ def broadcast_tensors(input: Sequence[Tensor]) -> list[Tensor]:
 
 @op(view=True)
 def view_dtype(xp: ModuleType, x: Array, dtype: Any) -> Array:
-    """The bytes of `x` as numbers of another dtype; the last axis shrinks or grows with their
-    size.
-    """
+    """The bytes of `x` as numbers of another dtype; the last axis shrinks or grows accordingly."""
     return x.view(as_dtype(dtype).numpy)
 
 
@@ -169,7 +167,7 @@ def squeeze(x: Tensor, axis: Ints | None = None) -> Tensor:
 
 
 def unsqueeze(x: Tensor, axis: Ints) -> Tensor:
-    """With new axes of size 1, each of `axis` counted when those before it are in."""
+    """With new axes of size 1; each position in `axis` counts the axes inserted before it."""
     shape = list(x.shape)
     for a in as_ints(axis):
         shape.insert(normal_axis(a, len(shape) + 1), 1)
@@ -235,7 +233,7 @@ def strides(x: Tensor) -> list[int]:
 
 
 def _dense_strides(shape: Sequence[int]) -> list[int]:
-    """The steps of a Tensor just made."""
+    """The steps of a newly made Tensor."""
     return [math.prod(shape[k + 1 :]) for k in range(len(shape))]
 
 
@@ -249,9 +247,8 @@ def densely(array: Array) -> Array:
 
 
 def is_contiguous(x: Tensor) -> bool:
-    """Whether the strides are those of a Tensor just made: those of axes of size 1 count as well,
-    as in Paddle.
-    """
+    """Whether the strides are those of a newly made Tensor; as in Paddle, axes of size 1 count
+    too."""
     steps = strides(x)
     return 0 in x.shape or steps == _dense_strides(x.shape)
 
@@ -289,7 +286,7 @@ def flip(xp: ModuleType, x: Array, axis: Ints) -> Array:
 
 @op(x=lambda g, F, shifts, axis: F.roll(g, [-n for n in as_ints(shifts)], axis))
 def roll(xp: ModuleType, x: Array, shifts: Ints, axis: Ints | None = None) -> Array:
-    """Moved by `shifts` along `axis`; elements beyond the end come in at the front. Without axes,
+    """Rolled by `shifts` along `axis`; elements beyond the end reappear at the front. Without axes,
     the Tensor counts as flat.
     """
     steps = as_ints(shifts)

@@ -31,7 +31,7 @@ def flag_where_found(xp: ModuleType, x: Array, found: Array) -> Array:
 
 
 def of_graph(x: Tensor, found: Tensor) -> Tensor:
-    """Mark `found`: it needs a gradient if `x` does, as in Paddle, though the gradient is 0."""
+    """Mark `found` as needing a gradient if `x` does, as in Paddle, although that gradient is 0."""
     return found if x._stop_gradient else flag_where_found(x, found)
 
 
@@ -46,7 +46,7 @@ def index_dtype(dtype: Any) -> Any:
 def _position(name: str) -> Operation:
     """The position of an extreme element along `axis`, or in the flat Tensor; of several the first.
 
-    NaN is none, as in Paddle: it counts as the number that is the last to be chosen.
+    As in Paddle, NaN is never chosen first: it counts as the number that is chosen last.
     """
     last = -math.inf if name == "argmax" else math.inf
 
@@ -69,9 +69,8 @@ argmax, argmin = _position("argmax"), _position("argmin")
 
 @op()
 def argsort_(xp: ModuleType, x: Array, axis: int, descending: bool) -> Array:
-    """The positions that sort `x` along `axis`; elements that are equal keep their order either
-    way.
-    """
+    """The positions that sort `x` along `axis`; equal elements keep their order in both
+    directions."""
     if not x.ndim:
         normal_axis(axis, 1)
         return xp.zeros((), "int64")
@@ -167,8 +166,8 @@ def searchsorted(
     out_int32: bool = False,
     right: bool = False,
 ) -> Array:
-    """Where `values` would go in a sequence sorted along its last axis: before equal elements, or
-    after if `right`.
+    """Insertion positions of `values` in a sequence sorted along its last axis: before equal
+    elements, or after them if `right`.
     """
     side, dtype = "right" if right else "left", "int32" if out_int32 else "int64"
     if sorted_sequence.ndim == 1:
@@ -220,8 +219,8 @@ def isin(
 
 @op()
 def one_hot(xp: ModuleType, x: Array, num_classes: Any = -1) -> Array:
-    """Ones at the classes in `x` along a new last axis of size `num_classes`, or the largest class
-    and one; float32.
+    """Ones at the classes in `x` along a new last axis of size `num_classes`, by default the
+    largest class plus one; float32.
     """
     least, largest = (x.min().item(), x.max().item()) if x.size else (0, -1)
     classes = largest + 1 if int(num_classes) == -1 else int(num_classes)

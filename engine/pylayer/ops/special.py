@@ -1,6 +1,6 @@
 """Special functions: gamma, Bessel, the inverse of the error function.
 
-Each is computed from its series with the array module's own arithmetic, to a few units in the last
+Each is computed from its series with the array module's arithmetic, to a few units in the last
 place.
 """
 
@@ -149,7 +149,7 @@ def _gammaincc(xp: ModuleType, a: Array, y: Array) -> Array:
     """Γ(a, y) / Γ(a): by the series (Abramowitz and Stegun, 6.5.29) up to y = a + 1, then the
     fraction (6.5.31).
 
-    An element that has converged once is done: how others round does not move it.
+    A converged element is final: the rounding of others does not change it.
     """
     inside = (a > 0) & (y > 0) & xp.isfinite(a) & xp.isfinite(y)
     near = inside & (y < a + 1)

@@ -1,5 +1,5 @@
-"""The other spellings that Paddle takes: of arguments (``dim=`` for ``axis=``), and of whole
-functions (``gt``).
+"""Alternative names that Paddle accepts, for arguments (``dim=`` for ``axis=``) and for functions
+(``gt``).
 
 The tables are those of Paddle 3.3.1's own decorators.
 """
@@ -133,8 +133,8 @@ def place_of_name(function: Callable[..., Any]) -> int | None:
 
 @functools.cache
 def respelled(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that takes other words for its arguments, and a ``name``; a TypeError for one
-    given in both words.
+    """A function that accepts alternative names for its arguments, and a ``name``; a TypeError if
+    an argument is given under both names.
     """
     words = SPELLINGS.get(name) or SPELLINGS.get(name.removesuffix("_"), {})
     sizes, place = SIZES.get(name), place_of_name(function)
@@ -164,9 +164,8 @@ def respelled(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def attach() -> None:
-    """Give the methods of Tensor their other names, and their arguments the other words; operators
-    take none.
-    """
+    """Give the methods of Tensor and their arguments their alternative names; operators have
+    none."""
     for name, method in list(vars(Tensor).items()):
         if isinstance(method, FunctionType) and not name.startswith("__"):
             setattr(Tensor, name, respelled(name, method))

@@ -57,9 +57,7 @@ INTERPOLATIONS = ("linear", "lower", "higher", "nearest", "midpoint")
 def _quantile(
     x: Tensor, q: Any, axis: Any, keepdim: bool, interpolation: str, ignore_nan: bool
 ) -> Tensor:
-    """The value below which a share `q` over `axis` lies, several along a new first axis; a
-    TypeError of integers.
-    """
+    """The `q`-quantiles over `axis`, several along a new first axis; a TypeError for integers."""
     one_of("quantile(): `interpolation`", interpolation, *INTERPOLATIONS)
     given = q.tolist() if isinstance(q, Tensor) else q
     several = isinstance(given, (list, tuple))
@@ -122,7 +120,7 @@ def mode_positions(xp: ModuleType, x: Array) -> Array:
 
 
 def mode(x: Tensor, axis: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
-    """The most frequent element along `axis`, of several the smallest, and its last position."""
+    """The most frequent element along `axis` (of several, the smallest) and its last position."""
     at = normal_axis(axis, x.ndim or 1)
     if not x.ndim:
         return x + 0, to_tensor(0)

@@ -127,7 +127,7 @@ class Optimizer:
         parameters: Iterable[Any] | None = None,
         no_grad_set: Any = None,
     ) -> Any:
-        """`step`. As in Paddle the gradients must be there: ``loss.backward()`` comes first.
+        """`step`. As in Paddle, the gradients must exist: call ``loss.backward()`` first.
 
         For a Variable: add its gradients and the step to the program, for `parameters`, otherwise
         those of the optimizer, otherwise all that the program uses.

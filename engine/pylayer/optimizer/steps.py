@@ -1,4 +1,4 @@
-"""The steps of SGD, Momentum and Adam, as Paddle writes them: where epsilon is, and what the rate
+"""The steps of SGD, Momentum and Adam, as in Paddle: where epsilon is added, and what the rate
 multiplies.
 """
 

@@ -38,7 +38,7 @@ class _AnyVariable(type):
 
 
 class Variable(static.Variable, metaclass=_AnyVariable):
-    """The current mode's values: Tensors are instances in dynamic mode, the Variables of programs
+    """The class of the current mode's values: instances are Tensors in dynamic mode, and Variables
     in static mode."""
 
 
@@ -103,7 +103,8 @@ def autocast(
     enabled: bool = True,
     cache_enabled: bool = True,
 ) -> contextlib.AbstractContextManager[None]:
-    """`auto_cast` in torch's words: Paddle reads neither the device nor the cache's switch."""
+    """`auto_cast` with torch's arguments: Paddle reads neither the device nor the cache's
+    switch."""
     return auto_cast(enabled, dtype=dtype)
 
 

@@ -1,5 +1,5 @@
-"""The modules of `paddle`: one table of where in the engine their names are, and what they say of
-those they lack.
+"""The modules of `paddle`: a table of where their names are in the engine, and their answer for
+missing names.
 """
 
 from __future__ import annotations
@@ -155,8 +155,8 @@ ALSO = {
 
 
 class Facade(ModuleType):
-    """A module of the facade, on which imports leave no stand-ins: none hides a function of its
-    name.
+    """A module of the facade, on which imports set no stand-ins, so that none hides a function of
+    the same name.
     """
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -170,7 +170,7 @@ class Facade(ModuleType):
         return vars(self)["to_tensor"](*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
-        """A stand-in for what the release has and it lacks, otherwise the error, with the nearest
+        """A stand-in for a missing name that the release has; otherwise the error, with the nearest
         name.
         """
         shown = paddles(self.__name__)

@@ -162,7 +162,7 @@ def pull_back(
 
 
 class Sums:
-    """The cotangents of Tensors, each added up as its parts come in; the complete one is called
+    """The cotangents of Tensors, each summed as its parts arrive; the complete one is named
     ``X@GRAD``.
 
     Args:

@@ -131,7 +131,7 @@ def cond(
 
 
 def nothing() -> None:
-    """Stands for the function of an omitted branch."""
+    """Replaces the function of an omitted branch."""
 
 
 def _merged(op: Conditional, around: Block, stem: str, returned: Sequence[Any]) -> list[Any]:

@@ -17,11 +17,10 @@ from pylayer.tensor.tensor import Tensor
 
 
 def data(name: str, shape: Sequence[int | None], dtype: Any = None, lod_level: int = 0) -> Variable:
-    """A Variable that is fed in each run under `name`; its stop_gradient is True (observed rule
-    69).
+    """A Variable that is fed in each run under `name`, with stop_gradient True (observed rule 69).
 
-    A second one of that name is fed the same, and is another Variable, as in Paddle; its own name
-    has a number.
+    A second one of the same name is fed the same values but is another Variable, as in Paddle; its
+    own name has a number.
 
     Args:
         shape: None and -1 mean a size that may differ from run to run.

@@ -82,7 +82,7 @@ class Trial(NamedTuple):
         return self.numbers[size.key]
 
     def array(self, tensor: Tensor) -> Array:
-        """The array tried in place of a Variable, with its dtype; a Tensor's own values."""
+        """The array tried in place of a Variable, in its dtype; for a Tensor, its own values."""
         if not isinstance(tensor, Variable):
             return to_numpy(tensor.array)
         if tensor.constant is not None:
@@ -195,8 +195,8 @@ def further(
     """The trials, with results, of larger sizes in the opposite order, with other values, and of
     sizes of 1.
 
-    Sizes in the same order would pass the smaller of two for one of them, those above a bound all
-    for the bound.
+    With sizes in the same order only, a minimum of two sizes would look like one of them, and sizes
+    above a bound would all look like the bound.
     """
     free = sorted((n, key) for key, n in trial.numbers.items() if key not in trial.fixed)
     bound = max((abs(n) for n in slice_bounds(arguments)), default=0)

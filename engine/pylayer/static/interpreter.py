@@ -23,8 +23,8 @@ def uses(op: Operator) -> Iterator[Any]:
 
 
 class Interpreter:
-    """One run of a program: the arrays of its Tensors and Variables, and the nodes of calls that
-    gradients need, as far as they are known and still needed."""
+    """One run of a program: the arrays of its Tensors and Variables and the nodes of calls that
+    gradients need, as long as they are needed."""
 
     def __init__(self, array_type: type) -> None:
         self.array_type = array_type

@@ -24,7 +24,7 @@ class ProgramRecorder:
         """Record an operation of the table.
 
         Raises:
-            ValueError: the shapes do not fit, or a Variable is not to be had here.
+            ValueError: the shapes do not fit, or a Variable is not available here.
             TypeError: the dtypes do not go together.
         """
         arguments = current(arguments)

@@ -18,8 +18,8 @@ class SymbolicSize(Symbol):
     """An unknown size. It prints, and compares for equality, as -1; arithmetic gives sizes computed
     in the run.
 
-    It is not an int: whatever needs its value while the program is built raises, rather than go on
-    with -1.
+    It is not an int: code that needs its value while the program is built raises instead of
+    continuing with -1.
     """
 
     __slots__ = ()

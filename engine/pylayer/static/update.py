@@ -50,6 +50,6 @@ class Initialize(Operator):
         return self.parameter.name
 
     def compute(self, run: Any) -> Sequence[Any]:
-        """Nothing: the values are drawn anew."""
+        """Do nothing: the values are drawn anew."""
         self.parameter.array[...] = self.values().array
         return []

@@ -163,7 +163,7 @@ class Variable(Tensor, Symbol):
         )
 
     def refuse(self, *_: Any, **__: Any) -> NoReturn:
-        """Refuse methods that compute a Tensor's gradient at once.
+        """Refuse methods that compute a Tensor's gradient immediately.
 
         Raises:
             RuntimeError: always.

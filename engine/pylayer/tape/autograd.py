@@ -118,7 +118,7 @@ def run_backward(
 def roots_of(
     outputs: Sequence[Tensor], cotangents: Sequence[Tensor | None], create_graph: bool
 ) -> list[tuple[Target, Cotangent]]:
-    """The start of a walk: the outputs that gradients flow through, with their cotangents."""
+    """The start of a walk: the outputs through which gradients flow, with their cotangents."""
     roots = []
     for output, given in zip(outputs, cotangents, strict=True):
         if not output._stop_gradient:
@@ -139,9 +139,8 @@ def grad(
     """The gradients of the sum of `outputs`, each times its `grad_outputs`, with respect to
     `inputs`.
 
-    The `grad` of no Tensor is touched, and the graph is kept for another backward (observed rule
-    38). Hooks of leaves
-    do not run, as in Paddle: they belong to the accumulation into `grad`.
+    No Tensor's `grad` is changed, and the graph is kept for another backward (observed rule 38).
+    Hooks of leaves do not run, as in Paddle: they belong to the accumulation into `grad`.
 
     Args:
         grad_outputs: the cotangents, each with as many elements as its output; None for ones.

@@ -13,8 +13,8 @@ from pylayer.watch import recording_all
 F = TypeVar("F", bound=Callable[..., Any])
 
 grad_mode: ContextVar[bool] = ContextVar("grad_mode", default=True)
-"""Whether operations are recorded. A context variable, so threads and tasks do not see each
-other's."""
+"""Whether operations are recorded. A context variable, so that threads and tasks have separate
+modes."""
 
 
 class grad_mode_set:  # noqa: N801 - a function in use
@@ -67,7 +67,7 @@ class grad_mode_set:  # noqa: N801 - a function in use
 
 
 class no_grad(grad_mode_set):  # noqa: N801
-    """Stop recording: a context manager, and a decorator when called."""
+    """Stop recording; a context manager and, when called, a decorator."""
 
     def __init__(self) -> None:
         super().__init__(False)

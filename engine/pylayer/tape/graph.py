@@ -52,8 +52,8 @@ class Node:
     def pullback(
         self, cotangent: Cotangent, create_graph: bool, found: Gradients
     ) -> Iterable[tuple[Target, Cotangent]]:
-        """The parents that need a gradient, each with its cotangent, for a walk that has `found`
-        others.
+        """The parents that need a gradient, each with its cotangent, for a walk with the gradients
+        in `found`.
 
         Raises:
             RuntimeError: something that the node saved was changed in place.
@@ -88,7 +88,7 @@ class Output(Node):
 
 
 class Gradients:
-    """Gradients that a walk has found, and the targets whose gradients it is to return.
+    """Gradients found by a walk, and the targets whose gradients it returns.
 
     `arrived` has the cotangents of leaves and of the nodes in `capture`; no gradient flows through
     `no_grad_targets`.
@@ -118,7 +118,7 @@ def run_hooks(holder: Any, cotangent: Cotangent) -> Cotangent:
 
 
 class Pending:
-    """Cotangents by the targets at which they have arrived, the nodes among these newest first."""
+    """Cotangents by the targets at which they have arrived, nodes newest first."""
 
     def __init__(self) -> None:
         self.held: dict[Target, Cotangent] = {}
@@ -134,7 +134,7 @@ class Pending:
             heappush(self.heap, (target.age, target))
 
     def arrive_at_output(self, node: Output, cotangent: Cotangent) -> None:
-        """Put the cotangent of one of several outputs among those of the others."""
+        """Store the cotangent of one of several outputs with those of the others."""
         parent: Any = node.parents[0]
         if parent not in self.held:
             self.arrive(parent, [None] * parent.outputs)

@@ -88,7 +88,7 @@ class Packed:
 
 
 def packed(tensor: Any) -> Packed:
-    """`tensor` through the pack hook in force, which records nothing."""
+    """Apply the current pack hook to `tensor`; the hook records nothing."""
     hooks = watchers.get().hooks
     token = grad_mode.set(False)
     try:
@@ -261,8 +261,8 @@ def apply_rule(vjp: Vjp, cotangent: Cotangent, F: Any, values: Sequence[Any]) ->
 
 
 def with_array_in_order(gradient: Tensor) -> Tensor:
-    """A recorded gradient, its elements `in_order`: the same Tensor if they are, otherwise one in
-    the same place."""
+    """A recorded gradient with its elements `in_order`: the same Tensor if they already are,
+    otherwise a new one at the same place in the graph."""
     array = in_order(gradient.array)
     return (
         gradient

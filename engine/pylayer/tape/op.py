@@ -139,8 +139,8 @@ class Op(OpDef):
         return found
 
     def checked(self, arguments: Sequence[Any]) -> tuple[list[Any], Sequence[Any], Any]:
-        """The inputs that a gradient may flow to, dtypes reconciled, all arguments with those, and
-        the arrays' type."""
+        """The inputs to which a gradient may flow, in a common dtype; all arguments with these
+        inputs; and the type of the arrays."""
         given = inputs = self.inputs_in(arguments)
         arrays = []
         for value in inputs:

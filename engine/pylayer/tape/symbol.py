@@ -1,7 +1,8 @@
-"""Static mode's operations: they are recorded, not computed, and so are creations of Tensors.
+"""The operations of static mode, which are recorded, not computed; so are the functions that create
+Tensors.
 
-Tensors that dynamic mode made, parameters left out, are computed with as there. `pylayer.static`
-sets the recorder; this is all that operations know of it.
+Tensors made in dynamic mode, except parameters, are computed with as in dynamic mode.
+`pylayer.static` sets the recorder; this is all that operations know of it.
 """
 
 from __future__ import annotations

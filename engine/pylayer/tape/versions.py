@@ -1,7 +1,7 @@
 """In-place changes: which memory was changed, how often, and when.
 
 A version belongs to memory, not to a tensor: views and detached tensors share it. Only memory that
-was changed in place has an entry, so a program without in-place changes pays one truth test per
+was changed in place has an entry, so a program without in-place changes costs one truth test per
 node.
 """
 
@@ -42,7 +42,7 @@ def mark_changed(array: Array, times: int = 1, moment: int | None = None) -> Non
     """Record that the memory of `array` was changed in place, at a `moment` of the `clock` or just
     now.
 
-    A change that counts no `times` is one that Paddle's operations do not see.
+    A change with `times` 0 is one that Paddle's operations do not register.
     """
     buffer = owner(array)
     key = id(buffer)
@@ -62,8 +62,8 @@ def version_of(array: Array) -> int:
 
 
 def changed_since(values: Iterable[Any], age: int, uncounted: bool = False) -> Array | None:
-    """The first array among `values`, also in lists and tuples, changed since a node of that age
-    saved them, if any.
+    """The first array among `values`, also in lists and tuples, that was changed since a node of
+    that age saved them; None if there is none.
 
     With `uncounted`, also by changes that do not raise the version.
     """

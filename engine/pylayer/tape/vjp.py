@@ -98,9 +98,9 @@ class OpDef:
     apply: Function
     """The general call, all arguments given in order."""
     result: Function
-    """The Tensor of an output that is known, of the inputs, the arguments, their arrays and it."""
+    """The Tensor of a known output, from the inputs, the arguments, their arrays and the output."""
     recorded: Function
-    """The node of a call, of where the gradients go, the arguments and the output."""
+    """The node of a call, from the targets of its gradients, the arguments and the output."""
     pull: Function
     """All vjps of an elementwise operation in one call; None if `pylayer.fast` is off."""
 

@@ -1,9 +1,9 @@
-"""Zeros in place of nothing: the second gradients of products that do not depend on a factor.
+"""Zeros for missing gradients: the second gradients of products that do not depend on a factor.
 
 Paddle computes the second gradient of multiply, divide and bmm in one kernel, which gives zeros for
 the factors that the first gradient does not depend on. So ``grad(grad(x * y, x), x)`` is zeros,
-where that of ``x + y`` is "not in the graph". No vjp and no walk is aware of this: after a walk,
-`zero_targets` finds the targets that it has missed.
+while the same for ``x + y`` is "not in the graph". No vjp and no walk is aware of this: after a
+walk, `zero_targets` finds the targets that it has missed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def recorded_as(gradient: Tensor, walked: set[Node], target: Target) -> Tensor:
 
 
 def zero_targets(roots: Iterable[Target], no_grad_targets: Collection[Any] = ()) -> set[Target]:
-    """The targets to which recorded gradients among what `roots` depend on owe zeros."""
+    """The targets that must get zeros, by the recorded gradients that `roots` depend on."""
     zeros: set[Target] = set()
     reached = reachable(roots, no_grad_targets)
     while reached:

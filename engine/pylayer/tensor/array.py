@@ -23,7 +23,7 @@ XP: dict[type, ModuleType] = {np.ndarray: np}
 
 
 class ByArrayType(dict[type, Any]):
-    """Array type to what `make` gives for it, made on first use."""
+    """A mapping from array types to what `make` returns for them, filled on first use."""
 
     def __init__(self, make: Callable[[type], Any]) -> None:
         super().__init__()
@@ -144,7 +144,7 @@ def in_order(array: Array) -> Array:
 
 
 def is_broadcast(array: Array) -> bool:
-    """Whether several elements are one in memory, by a stride of 0."""
+    """Whether several elements share memory, by a stride of 0."""
     if 0 not in array.strides:
         return False
     axes = zip(array.shape, array.strides, strict=True)

@@ -125,8 +125,7 @@ def default_dtype() -> DType:
 
 
 def as_dtype(value: Any) -> DType:
-    """The DType meant by a DType, its name (with or without ``paddle.``), or a NumPy or Python
-    type.
+    """The DType for a DType, its name (with or without ``paddle.``), or a NumPy or Python type.
 
     Raises:
         TypeError: it names no dtype of the engine.
@@ -148,7 +147,7 @@ def as_dtype(value: Any) -> DType:
 
 
 class finfo:  # noqa: N801 - Paddle's name
-    """The limits of a floating dtype; of a complex one, those of its parts.
+    """The limits of a floating dtype; for a complex one, those of its parts.
 
     Raises:
         ValueError: it is of integers.

@@ -12,7 +12,7 @@ from typing import Any
 
 
 def leaves_in(value: Any) -> list[Any]:
-    """Values in lists, tuples, sets, dicts and slices, at any depth; any other value itself."""
+    """The values in lists, tuples, sets, dicts and slices, at any depth; any other value itself."""
     leaves, waiting = [], [value]
     while waiting:
         item = waiting.pop()

@@ -43,7 +43,8 @@ class Size(list[int]):
 
 
 class TensorSize(int):
-    """The number of elements, as ``Tensor.size`` gives it; called, the shape, or one size of it."""
+    """The number of elements, as ``Tensor.size`` gives it; when called, it returns the shape or one
+    size."""
 
     shape: Size
 

@@ -92,7 +92,7 @@ class Tensor:
 
     @property
     def size(self) -> int:
-        """The number of elements; called, ``x.size()``, the shape."""
+        """The number of elements; when called, as ``x.size()``, the shape."""
         return TensorSize(self.array.shape)
 
     @property
@@ -169,7 +169,7 @@ class Tensor:
         )
 
     def _values(self, how: str) -> np.ndarray[Any, Any]:
-        """Its values on the host, not to be changed, handed out by the method `how`."""
+        """Its values on the host, not to be changed, as the method `how` returns them."""
         watchers.get().observer.left(self, how)
         return to_numpy(self.array)
 
@@ -186,7 +186,7 @@ class Tensor:
         return self._element(".item()", *index)
 
     def _element(self, how: str, *index: int) -> Any:
-        """The value of `item`, given out by the method `how`."""
+        """The value of `item`, as the method `how` returns it."""
         values = self._values(how)
         if not index and values.size != 1:
             raise ValueError(

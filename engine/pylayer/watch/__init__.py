@@ -38,8 +38,7 @@ class Observer:
     values of an `out` in place before anything else reads them."""
 
     records: bool = False
-    """Whether everything is to be recorded, as above; otherwise calls run as they would
-    unwatched."""
+    """Whether everything is recorded, as above; otherwise calls run as if unobserved."""
     backwards: bool = False
     """Whether PyLayers keep their backward all the same, so that a gradient can be taken, of which
     everything is
@@ -76,11 +75,11 @@ SavedValue = tuple[Tensor, Array, Any, bool]
 
 
 class Watchers(NamedTuple):
-    """All that watches a thread: operations go the short ways of `pylayer.fast` where it is
+    """The observers of a thread; operations use the shortcuts of `pylayer.fast` if it is
     `NOBODY`."""
 
     observer: Observer = Observer()
-    """The innermost; one that does nothing if there is none."""
+    """The innermost observer; one that does nothing if there is none."""
     moved: Any = ()
     """For an observer that records, a list of the Tensors that in-place operations changed, each as
     it was before: a `SavedValue`."""
@@ -100,7 +99,7 @@ layer_observers: list[LayerObserver] = []
 @contextmanager
 def watched(observer: Observer) -> Iterator[list[SavedValue]]:
     """Use `observer` in the ``with`` block, in this thread. If everything is recorded, Tensors that
-    were changed in place are afterwards as before: their memory was not written.
+    were changed in place are restored afterwards: their memory was not written.
     """
     places: list[SavedValue] = []
     token = watchers.set(watchers.get()._replace(observer=observer, moved=places))

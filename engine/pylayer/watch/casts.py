@@ -1,5 +1,5 @@
-"""Computing without casts to fewer digits: the results of a layer's formulas, whatever dtypes it
-rounds to on the way."""
+"""Computing without casts to fewer digits: gives the results of a layer's formulas, regardless of
+the dtypes that it rounds to."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import numpy as np
 
 
 class Casts(local):
-    """The handling of casts in this thread. A ContextVar does not work, as kernels run in another
-    context."""
+    """The handling of casts in this thread. A ContextVar would not work, because kernels run in
+    another context."""
 
     left_out: set[str] | None = None
     """Collects the names of dtypes that were requested and not used; None where all casts are

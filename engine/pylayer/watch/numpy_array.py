@@ -3,9 +3,8 @@ tape.
 
 NumPy's own array answers all questions about form (shape, strides, flags, which array is a view of
 which) and makes every view. Arrays that are views of each other share one `Buffer`, which has the
-Tensor of all values in it. From where a view's memory begins, and its strides, follow the positions
-of its elements in the buffer: so a write through any view reaches the Tensor, and a read after it
-sees it.
+Tensor of all values in it. The start of a view's memory and its strides give the positions of its
+elements in the buffer, so a write through any view reaches the Tensor, and later reads see it.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ Dispatched = type(np.sum)
 
 
 class Session:
-    """The recording of NumPy code during one call, in one thread. It hands Tensors out as arrays,
+    """The recording of NumPy code during one call, in one thread. It hands out Tensors as arrays
     and takes them back.
 
     `is_users` tells whether a file of code is the user's. `exact` says that nothing changes the
@@ -54,7 +53,7 @@ class Session:
         """Whether a Tensor was handed to NumPy code."""
 
     def leak(self, tensor: Tensor, what: str) -> None:
-        """Tell that `what` took the values of `tensor` out of the recording."""
+        """Report that `what` took the values of `tensor` out of the recording."""
         self.watch.left(tensor, what)
 
     def to_numpy_hook(self, tensor: Tensor) -> Any:
@@ -179,7 +178,8 @@ def fresh(tensor: Tensor, like: Any, session: Session) -> Any:
 
 
 def constant(memory: Any, session: Session) -> Any:
-    """A constant array of NumPy's own, as one that may take recorded values; a number unchanged."""
+    """A plain NumPy array as a recorded one, into which recorded values can be written; a number
+    unchanged."""
     if not isinstance(memory, np.ndarray):
         return memory
     if not (memory.flags.c_contiguous or memory.flags.f_contiguous):
@@ -294,8 +294,7 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
         return found if part is None else part(found)
 
     def _moved(self, where: Any) -> Tensor:
-        """Its values at these positions: by the engine's operation, if it has one that does
-        that."""
+        """Its values at these positions, by a single operation of the engine if there is one."""
         mine, now = self._positions(), self._tensor()
         if np.size(where) == mine.size:
             if np.array_equal(np.ravel(where), mine.ravel()):
@@ -397,7 +396,7 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
             self._write(given, at)
 
     def _left(self, what: str) -> Any:
-        """Its values as an array that nobody else holds, for code outside the recording."""
+        """A private copy of its values, for code outside the recording."""
         session = self._here()
         if session is not None and self._buffer.tensor is not None:
             session.leak(self._tensor(), what)
@@ -429,7 +428,7 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
         return self._view(found, make) if isinstance(found, np.ndarray) else found
 
     def _part_of(self, name: str) -> Any:
-        """The real or imaginary part: a view, but of a number."""
+        """The real or imaginary part: a view, except for a number."""
         found, session = getattr(self._memory, name), self._here()
         if isinstance(found, np.ndarray):
             return self._view(found) if np.may_share_memory(found, self._memory) else found
@@ -567,7 +566,7 @@ class Flat:
 def in_place(operate: Callable[[Any, Any], Any], into: Callable[[Any, Any], Any]) -> Any:
     """``x ∘= y``: a new number for a number, and a Tensor's own result for a Tensor.
 
-    A result of the same form is computed, and then written.
+    A result of the same shape and dtype is computed, and then written.
     """
 
     def call(self: RecordedArray, other: Any) -> Any:

@@ -4,7 +4,7 @@ as a leak.
 NumPy itself computes each operation first, on its own arrays. Its exceptions are raised. A result
 in the memory of its arguments is a view of them. The rule must reproduce everything else, and what
 NumPy writes into its arguments, in shape, dtype and value; otherwise its result is not used.
-Without a rule the values leave the recording: that is the only place where they do so.
+Without a rule the values leave the recording; this is the only place where they do.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ UFUNCS: dict[Any, Rule] = {}
 """Functions that compute a ufunc's result as a Tensor, by ufunc; they take the result's dtype and
 the operands, Tensors and plain values."""
 OPERATIONS: dict[tuple[Any, Any], Any] = {}
-"""The operation of the engine that is the same, bit by bit, by ufunc and dtype."""
+"""The engine's operation with bitwise equal results, by ufunc and dtype."""
 BESIDE_NUMBERS = {np.add, np.subtract, np.multiply, np.divide}
 """The ufuncs among them whose operands may be numbers."""
 REDUCTIONS: dict[Any, Any] = {}
@@ -159,7 +159,7 @@ class Unruled(Exception):  # noqa: N818 - no error: the values leave the recordi
 
 
 def unruled(*args: Any) -> Any:
-    """The rule for calls without a rule of their own."""
+    """The rule for calls without a specific rule."""
     raise Unruled
 
 
@@ -200,7 +200,7 @@ def view_of(value: Any, arrays: Sequence[RecordedArray]) -> Any:
 
 
 def settled(result: Any, expected: Any, session: Session, arrays: Sequence[RecordedArray]) -> Any:
-    """A rule's result as NumPy code gets it. Raises Unruled if it differs from NumPy's own
+    """A rule's result as NumPy code receives it. Raises Unruled if it differs from NumPy's own
     result."""
     if isinstance(expected, (list, tuple)):
         if not isinstance(result, (list, tuple)):
@@ -233,9 +233,9 @@ def settled(result: Any, expected: Any, session: Session, arrays: Sequence[Recor
 
 
 def alike(found: Any, expected: Any, exact: bool = True) -> bool:
-    """Whether values are those that NumPy computed, but for rounding: half of the digits, of the
-    largest of them; an eighth of it, or more of a dtype of few digits, where operations are moved
-    and the rule may not be."""
+    """Whether values are those that NumPy computed, up to rounding: half of the digits of the
+    largest value; up to an eighth of it, or more in a dtype of few digits, if operations are
+    perturbed and the rule may not be."""
     same = bool(found.tobytes() == expected.tobytes())
     if same or not is_live(found.dtype):
         return same or not exact
@@ -367,8 +367,8 @@ def ran(run: Callable[[], Any], written: Any) -> tuple[Any, list[tuple[RecordedA
 
 
 def delivered(target: Any, result: Any, done: bool, session: Session) -> Any:
-    """A result, in the array that was given as `out`, if any; `done` means that a rule computed it,
-    and the array does not have it yet."""
+    """A result, written into the array given as `out`, if any; `done` means that a rule computed it
+    and the array does not hold it yet."""
     if target is None:
         return result
     if type(target) is not RecordedArray:
@@ -380,7 +380,7 @@ def delivered(target: Any, result: Any, done: bool, session: Session) -> Any:
 
 
 def as_tuple(value: Any) -> tuple[Any, ...]:
-    """The items of a tuple, or a single value in one."""
+    """A tuple as it is, or a tuple of a single value."""
     return value if isinstance(value, tuple) else (value,)
 
 
@@ -647,7 +647,7 @@ def made(value: Any, expected: Any) -> Tensor:
 def placed_anew(function: Any, *args: Any, **kwargs: Any) -> Any:
     """Call a function that only rearranges elements, in its result or in its first argument.
 
-    It is run on marks in place of recorded values: numbers that occur nowhere else. Any other
+    It is run on marks, numbers that occur nowhere else, in place of recorded values. Any other
     number is a constant.
     """
     parts = [array for array in recorded_in((args, kwargs)) if array._buffer.tensor is not None]

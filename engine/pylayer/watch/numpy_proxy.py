@@ -127,7 +127,8 @@ class Joiner:
 
 
 def iterator(*args: Any, **kwargs: Any) -> np.nditer:
-    """``np.nditer``, which reads and writes memory: from there on that holds constants."""
+    """``np.nditer``, which reads and writes memory directly: from then on the memory holds
+    constants."""
     for array in recorded_in((args, kwargs)):
         array._left("np.nditer")
         array._buffer.tensor = None

@@ -3,7 +3,7 @@
     with recording_numpy(Code([layer])):
         out = layer.apply(x)
 
-In the block ``Tensor.numpy()`` and ``np.asarray(tensor)`` give arrays that represent the Tensor.
+In the block, ``Tensor.numpy()`` and ``np.asarray(tensor)`` return arrays that represent the Tensor.
 NumPy's operations on them are done by operations of the engine, which every active watch sees;
 ``paddle.to_tensor`` takes them back. Values that leave the recording are leaks, each of which is
 reported to the watch (`Observer.left`). The block changes nothing of NumPy: code reachable from the
@@ -88,9 +88,9 @@ class Code:
     is looked for once.
 
     Args:
-        functions: what is called: functions, classes such as a PyLayer, objects. Code that can be
-            reached from them is the user's, but for Python's own, that of installed packages, and
-            that of the engine.
+        functions: what is called: functions, classes such as a PyLayer, objects. Code reachable
+            from them is the user's, except for that of Python itself, of installed packages and of
+            the engine.
         others: folders with further code that is not the user's.
     """
 
@@ -163,8 +163,8 @@ class Code:
         return []
 
     def reaches(self, cls: type) -> bool:
-        """Whether a class is the user's, or one of the harness or the engine whose objects hold the
-        user's."""
+        """Whether a class is the user's, or a class of the harness or engine whose objects hold the
+        user's objects."""
         path = file_of(cls)
         return bool(cls.__flags__ & WRITTEN_IN_PYTHON) and (
             path.startswith(self.others) or self.is_users(cls)

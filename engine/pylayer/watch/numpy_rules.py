@@ -2,9 +2,9 @@
 rule is reported as a leak.
 
 A rule of a ufunc takes the dtype of the result and the operands, Tensors and plain values; one of a
-function takes the arguments of the call. A rule has the parameters that it implements: any other is
-an error, and so no rule. Functions
-that NumPy itself writes in Python need none: `numpy_proxy` runs that code on recorded arrays.
+function takes the arguments of the call. A rule has the parameters that it implements: with any
+other the call fails, as if there were no rule. Functions that NumPy itself writes in Python need
+none: `numpy_proxy` runs that code on recorded arrays.
 """
 
 from __future__ import annotations
@@ -41,8 +41,7 @@ from pylayer.watch.numpy_dispatch import (
 )
 
 LONGEST = 4096
-"""The most elements that are reduced one after the other, where no operation of the engine does
-it."""
+"""The most elements that are reduced one by one if no operation of the engine does it."""
 
 
 # --------------------------------------------------------------------------- operands
@@ -225,7 +224,7 @@ def _outer(ufunc: Any, x: Any, y: Any, **options: Any) -> Any:
 
 
 def _at(ufunc: Any, array: Any, index: Any, value: Any = None) -> None:
-    """``ufunc.at``: as often as a place is named, once each time."""
+    """``ufunc.at``: applied once each time that a place is named."""
     at = np.array(np.arange(array.size).reshape(array.shape)[plain(index)])
     places = at.ravel()
     given: Any = (
@@ -423,12 +422,12 @@ def of_triangle(x: Any, lower: bool) -> Any:
 
 
 def cholesky(a: Any, /, *, upper: bool = False) -> Any:
-    """The factor, of the triangle that is read."""
+    """The Cholesky factor, from the triangle that is read."""
     return factors.cholesky(of_triangle(a, not upper), upper)
 
 
 def eigh(a: Any, lower: bool, theirs: Any) -> Any:
-    """The spectrum, with eigenvectors turned as those are that NumPy or SciPy has found."""
+    """The spectrum, with the phases of the eigenvectors that NumPy or SciPy returned."""
     w, v = factors.eigh(of_triangle(as_tensor(a, a.dtype), lower))
     return w, v * Tensor(np.round(np.sum(np.conj(v.array) * theirs, axis=-2, keepdims=True)))
 
