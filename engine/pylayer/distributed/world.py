@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import copy_context
-from typing import Any
+from functools import partial
+from typing import Any, NoReturn
 
-from greenlet import getcurrent, greenlet
+from greenlet import GreenletExit, getcurrent, greenlet
 
 from pylayer.distributed.call import Call, CommunicationError, DeadlockError
 from pylayer.distributed.rank import Rank, in_force
@@ -34,6 +35,8 @@ class World:
         self.generators = [
             Generator(seed if same_random else seed + number) for number in range(size)
         ]
+        self.idle: list[greenlet] = []
+        """Stacks of runs that have ended. A new one takes as long as thirty switches."""
         self.ready: deque[Rank] = deque()
         self.waiting: dict[Rank, Call] = {}
         self.places: dict[Rank, greenlet] = {}
@@ -54,6 +57,8 @@ class World:
             current.set(self.generators[rank.number])
             try:
                 found[rank.number] = function(rank.number)
+            except GreenletExit:  # the run was given up, and so is this stack
+                raise
             except BaseException as error:
                 errors[rank.number] = error
 
@@ -61,15 +66,15 @@ class World:
         self.ready, self.waiting, self.places = deque(self.ranks), {}, {}
         try:
             for rank in self.ranks:
-                self.places[rank] = greenlet(serve, self.hub)
-                self.places[rank].gr_context = copy_context()
-            begun = set[Rank]()
+                place = self.places[rank] = self.idle.pop() if self.idle else greenlet(run_jobs)
+                place.parent, place.gr_context = self.hub, copy_context()
+            jobs = {rank: [partial(serve, rank)] for rank in self.ranks}
             while self.ready or self.waiting:
                 if not self.ready:
                     self.stop(errors)
                 rank = self.ready.popleft()
-                self.places[rank].switch(*([] if rank in begun else [rank]))
-                begun.add(rank)
+                self.places[rank].switch(*jobs.pop(rank, []))
+            self.idle += self.places.values()
         finally:
             self.ready, self.waiting, self.places, self.hub = before
         if errors:
@@ -96,6 +101,15 @@ class World:
         for number, error in stuck(calls, errors, len(self.ranks)).items():
             calls[number].error, calls[number].done = error, True
         self.wake([calls[number] for number in sorted(calls)])
+
+
+def run_jobs(job: Callable[[], None]) -> NoReturn:
+    """Run a job on this stack, and after a switch to the parent the next one that it gives."""
+    while True:
+        job()
+        del job  # what it refers to would live as long as the stack
+        parent: Any = getcurrent().parent
+        job = parent.switch()
 
 
 MOST_STATES = 8

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from typing import Any
 
+import greenlet
 import numpy as np
 import pytest
 
@@ -164,3 +167,39 @@ def test_ranks_keep_their_groups_and_random_numbers_from_run_to_run() -> None:
         return x
 
     assert [one.tolist() for one in world.run(total)] == [[2.0], [2.0]]
+
+
+def test_a_run_that_is_given_up_ends_its_ranks_and_the_next_one_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    from pylayer.distributed.world import World
+
+    world, ended, stacks = World(2), list[int](), list[weakref.ref[Any]]()
+    assert world.run(lambda rank: rank) == [0, 1]
+
+    def wait(rank: int) -> None:
+        stacks.append(weakref.ref(greenlet.getcurrent()))
+        try:
+            if rank == 0:
+                dist.barrier()
+        finally:
+            ended.append(rank)
+
+    def interrupt(errors: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(world, "stop", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            world.run(wait)
+    gc.collect()
+    assert ended == [1, 0]
+    assert [stack() for stack in stacks] == [None, None]
+    assert world.run(lambda rank: rank) == [0, 1]
+
+
+def test_a_rank_that_raised_runs_again() -> None:
+    from pylayer.distributed.world import World
+
+    world = World(2)
+    with pytest.raises(ZeroDivisionError):
+        world.run(lambda rank: 1 // rank)
+    assert world.run(lambda rank: rank) == [0, 1]
