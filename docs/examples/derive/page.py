@@ -29,24 +29,26 @@ likely: backward takes 1 − y for the derivative of y = `paddle.tanh(x)`
 fix: layers.py:15 │ return dy * (1 - y * y)
 ```
 
-The fix is shown in the terminal, in HTML, JSON, Markdown, GitHub annotations and notebooks (`CheckResult.fix`), and in SARIF as
-`fixes`. An edit is shown only if the edited backward agrees with the forward's own derivative to 1e-9 at the given point, at two
-others, at three other sizes and at other values of plain arguments, and if gradcheck then passes it. Edits are also found for a
-pair of NumPy functions, for Functions of [PyTorch](torch.md), and with `-b paddle` for a layer of an installed Paddle: the search
-runs on the engine, and the edited backward is checked on the framework itself. Nothing is edited where `expect` says `differs`,
-`straight-through` or `zero`, in a [world](worlds.md) of ranks, nor in a `backward_fn` of static mode.
+The fix is shown in the terminal, in HTML, JSON, Markdown, GitHub annotations and notebooks (`CheckResult.fix`), and
+in SARIF as `fixes`. An edit is shown only if the edited backward agrees with the forward's own derivative to 1e-9 at
+the given point, at two others, at three other sizes and at other values of plain arguments, and if gradcheck then
+passes it. Edits are also found for a pair of NumPy functions, for Functions of [PyTorch](torch.md), and with `-b
+paddle` for a layer of an installed Paddle: the search runs on the engine, and the edited backward is checked on the
+framework itself. Nothing is edited where `expect` says `differs`, `straight-through` or `zero`, in a
+[world](worlds.md) of ranks, nor in a `backward_fn` of static mode.
 
-`--effort least` (in Python `effort="least"`) leaves the search out. A FAIL with its causes and the search takes about six times the
-time of a PASS: the search runs only those statements of backward that an edit changes, and stops once it has run as many as in 200
-calls of backward.
+`--effort least` (in Python `effort="least"`) leaves the search out. A FAIL with its causes and the search takes about
+six times the time of a PASS: the search runs only those statements of backward that an edit changes, and stops once
+it has run as many as in 200 calls of backward.
 
 ## A whole backward
 
 `gradcheck derive package.module:Layer -i x=3x4 -i weight=4` prints the class with the backward that its forward has.
 `layers.py:Layer` names a file instead; `gradcheck derive "lambda x, w: paddle.tanh(x @ w)" -i x=3x4 -i w=4x2` makes a
-class of a function. A layer whose forward computes with NumPy gets NumPy code. For a function of NumPy arrays, `gradcheck derive
-own.losses:norm -i x=3x4 -i w=4` prints the function and `norm_grad(x, w, dy)`, which [`--backward`](numpy-pairs.md) takes. A
-`torch.autograd.Function` whose forward takes `ctx` gets torch's operations. Further options:
+class of a function. A layer whose forward computes with NumPy gets NumPy code. For a function of NumPy arrays,
+`gradcheck derive own.losses:norm -i x=3x4 -i w=4` prints the function and `norm_grad(x, w, dy)`, which
+[`--backward`](numpy-pairs.md) takes. A `torch.autograd.Function` whose forward takes `ctx` gets torch's operations.
+Further options:
 
 | option | meaning |
 |---|---|
@@ -64,13 +66,14 @@ scenario with the derived class. In Python, `gradcheck.derive(Layer, x, w)` give
 How it works: the forward runs once with real values, and the engine's recorder takes down each operation with the
 names and sizes of your code. The rules of the operations then give the gradients, which are simplified and written in
 forward's own names. What is printed has passed `gradcheck` at the given sizes and two others, in float64 and float32;
-anything else is refused with the reason: a branch on values, `float()`, a loop over a size, Tensors in lists, dropout,
-convolutions and pooling, complex inputs, a forward that calls or counts other ranks. Where an option selects a branch of forward, an
-`assert` in the printed code requires its value. The code holds for inputs with as many axes as the given ones.
+anything else is refused with the reason: a branch on values, `float()`, a loop over a size, Tensors in lists,
+dropout, convolutions and pooling, complex inputs, a forward that calls or counts other ranks. Where an option selects
+a branch of forward, an `assert` in the printed code requires its value. The code holds for inputs with as many axes
+as the given ones.
 
 ## Ten layers
 
-Of each layer: the backward that a person wrote, and the one that is derived. Operations are counted in the text.
+For each layer: the backward that a person wrote, and the derived one. The counts are of operations in the code.
 
 """
 
