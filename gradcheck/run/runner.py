@@ -9,7 +9,6 @@ import signal
 import socket
 import subprocess
 import tempfile
-import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
@@ -202,8 +201,7 @@ class Runner(Executor):
         self.threads = ThreadPoolExecutor(slots, thread_name_prefix="gradcheck")
         self.servers: list[Server] = []
         self.idle: dict[tuple[str, str], list[Server]] = {}
-        """Idle servers, by backend and interpreter."""
-        self.lock = threading.Lock()
+        """Idle servers, by backend and interpreter. Threads take one, or give one back, at once."""
 
     def __enter__(self) -> Runner:
         return self
@@ -250,10 +248,11 @@ class Runner(Executor):
 
         Raises RunnerError: no server starts, or the run is over.
         """
-        with self.lock:
-            idle = self.idle.setdefault((case.backend, case.interpreter), [])
-            server = idle.pop() if idle else None
-        server = server or self.start_server(case.backend, case.interpreter)
+        idle = self.idle.setdefault((case.backend, case.interpreter), [])
+        try:
+            server = idle.pop()
+        except IndexError:
+            server = self.start_server(case.backend, case.interpreter)
         try:
             result = result_of(case, server.run(case))
         except ServerLostError as lost:
