@@ -31,12 +31,10 @@ class KnownFailure(BaseModel):
     def of(cls, result: Result, status: Status | None = None) -> KnownFailure:
         """Return the failure that a result shows; `status` replaces the result's own."""
         status, gradient = status or result.status, result.checked
-        if gradient.unfinished:
-            return cls(status=status)
         codes, wrong = broken_codes(gradient), wrong_gradients(gradient)
-        if codes or wrong or gradient.verdict.green:
-            return cls(status=status, codes=codes, wrong=wrong)
-        return cls(status=status)
+        if gradient.unfinished or not (codes or wrong or gradient.verdict.green):
+            return cls(status=status)
+        return cls(status=status, codes=codes, wrong=wrong)
 
     def new_in(self, result: Result) -> list[str]:
         """Return the mistakes of a later result of this status that are not known yet."""

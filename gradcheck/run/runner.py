@@ -9,7 +9,6 @@ import signal
 import socket
 import subprocess
 import tempfile
-import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
@@ -190,7 +189,7 @@ class Runner(Executor):
         self.threads = ThreadPoolExecutor(slots, thread_name_prefix="gradcheck")
         self.servers: list[Server] = []
         self.idle: dict[ServerKind, list[Server]] = {}
-        self.lock = threading.Lock()
+        """Idle servers. Threads take one, or give one back, at once."""
 
     def __enter__(self) -> Runner:
         return self
@@ -239,10 +238,11 @@ class Runner(Executor):
         Raises RunnerError: no server starts, or the run is over.
         """
         kind = ServerKind(self.execute, case.backend, case.interpreter, self.start)
-        with self.lock:
-            idle = self.idle.setdefault(kind, [])
-            server = idle.pop() if idle else None
-        server = server or self.start_server(kind)
+        idle = self.idle.setdefault(kind, [])
+        try:
+            server = idle.pop()
+        except IndexError:
+            server = self.start_server(kind)
         try:
             result = result_of(case, server.run(case))
         except ServerLostError as lost:
