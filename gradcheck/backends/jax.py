@@ -164,7 +164,7 @@ class JaxBackend(Backend):
         identity."""
         self.not_played: set[Any] = set()
         """The keys of programs that the engine does not compute, or not as JAX does."""
-        self.program_at, self.compiled_at = cache(traced), cache(compiled)
+        self.program_at, self.compiled_at = cache(traced), cache(compiled_by_xla)
         """Programs, and what XLA makes of them, of functions at arrays of some shapes and dtypes.
         """
         self.inspected: set[Any] = set()
@@ -530,6 +530,6 @@ def traced(function: Callable[..., Any], avals: Sequence[jax.ShapeDtypeStruct]) 
         return JaxProgram(jax.make_jaxpr(function)(*avals))
 
 
-def compiled(function: Callable[..., Any], avals: Sequence[jax.ShapeDtypeStruct]) -> Any:
+def compiled_by_xla(function: Callable[..., Any], avals: Sequence[jax.ShapeDtypeStruct]) -> Any:
     """A function compiled by XLA for these shapes."""
     return jax.jit(function).lower(*avals).compile(compiler_options=QUICKLY)

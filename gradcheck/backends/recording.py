@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import copy
 import functools
+import itertools
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -391,7 +392,7 @@ class Recording(Observer):
         (spot, called), first = self.spots(), len(self.arrays)
         inputs = [self.arrays[edge] if edge >= 0 else None for edge in edges]
         if self.perturbation is not None:
-            perturb_outputs(self.perturbation, op, values, inputs, first)
+            perturb_outputs(self.perturbation, op, values, inputs, itertools.count(first))
         values = list(map(to_numpy, values))
         if not is_differentiable(values[0]):
             name = f"{op.name} to integers"
@@ -530,13 +531,17 @@ def on_host(value: Any) -> Any:
 
 
 def perturb_outputs(
-    perturbation: Perturbation, op: OpDef, out: Any, read: Sequence[Any], number: int = -1
+    perturbation: Perturbation,
+    op: OpDef,
+    out: Any,
+    read: Sequence[Any],
+    numbers: Iterable[int] = itertools.repeat(-1),
 ) -> None:
-    """Perturb the fresh outputs of an operation; `number` is that of the first on the tape.
+    """Perturb the fresh outputs of an operation, which have these numbers on the tape.
 
     None stands for an unreported choice and is not an output.
     """
-    for k, value in enumerate(outputs_of(out)):
+    for value, number in zip(outputs_of(out), numbers):  # noqa: B905 - numbers do not end
         if value is None or not is_fresh(op.name, value, read):
             continue
         host = to_numpy(value)
@@ -546,7 +551,7 @@ def perturb_outputs(
             axes = zip(value.shape, value.strides, strict=True)
             repeats = any(n > 1 and not step for n, step in axes)
             host.flags.writeable = not repeats and getattr(value.flags, "writeable", True)
-        perturbation(op.name, host, number + k if number >= 0 else -1)
+        perturbation(op.name, host, number)
         if host is not value and host.flags.writeable:
             value[...] = XP[type(value)].asarray(host)
 

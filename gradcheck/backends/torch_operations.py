@@ -353,13 +353,13 @@ class Played:
             if key in shadows:
                 shadows[id(copy)] = shadows[key]
 
-    def results(self, results: Sequence[Any]) -> list[Shadow] | None:
-        """The shadows of the results; None where they are not followed."""
+    def results(self, results: Sequence[Any]) -> list[Shadow]:
+        """The shadows of the results; none where they are not followed."""
         if not results:
-            return None
+            return []
         if any(r.layout is not torch.strided for r in results):
             leak(f"a tensor of layout {name_of_dtype(results[0].layout)}")
-            return None
+            return []
         arrays, operation = list(map(array_of, results)), self.operation
         read = [v for k, v in enumerate(self.values) if k not in operation.outs]
         made = play(operation.counterpart, replaced(read, self.as_played), arrays)
@@ -418,11 +418,11 @@ class OperationMode(TorchDispatchMode):  # type: ignore[misc]
         if run is None and (self.perturbation is None or operation.is_view):
             return out
         results = tensors_among([out])
-        made = None if run is None else run.results(results)
+        made = [] if run is None else run.results(results)
         if self.perturbation is not None and not operation.is_view:
             self.perturb(operation, results, made)
         if run is not None:
-            self.keep(run, results if made is not None else (), made or ())
+            self.keep(run, results, made)
         return out
 
     def played(
@@ -439,31 +439,29 @@ class OperationMode(TorchDispatchMode):  # type: ignore[misc]
                 shadows[id(tensor)] = shadow
         return Played(operation, values, shadows) if shadows else None
 
-    def perturb(
-        self, operation: Operation, results: Sequence[Any], made: list[Shadow] | None
-    ) -> None:
-        """Change fresh results in place, and their shadows with them."""
+    def perturb(self, operation: Operation, results: Sequence[Any], made: list[Shadow]) -> None:
+        """Change fresh results in place, and their shadows, if any, with them."""
         assert self.perturbation is not None
         for k, result in enumerate(results):
             host, number = array_of(result), -1
-            if made is not None:
+            if made:
                 recording = watchers.get().observer
                 assert isinstance(recording, Recording)
                 number = recording.number_of(parent_of(made[k]))
             self.perturbation(operation.rounds_as, host, number)
-            if made is not None and not is_equal(host, made[k].array):
+            if made and not is_equal(host, made[k].array):
                 made[k] = overwrite(made[k], host)
             if result.device.type != "cpu":
                 result.copy_(tensor_of(host))
 
     def keep(self, run: Played, results: Sequence[Any], made: Sequence[Shadow]) -> None:
-        """Keep the shadows of results; a tensor that is written into and not returned has none."""
+        """Keep the shadows of results, if any; what is written into and no such result has none."""
         assert self.shadows is not None
-        returned = set(map(id, results))
+        followed = dict(zip(map(id, results), made, strict=False))
         for tensor in run.written:
-            if id(tensor) not in returned:
+            if id(tensor) not in followed:
                 self.shadows.memory(tensor).writer = run.operation.name
-        for result, shadow in zip(results, made, strict=True):
+        for result, shadow in zip(results, made, strict=False):
             if run.operation.writes and is_floating_tensor(result):
                 self.shadows.memory(result).write(result, shadow)
             elif self.shadows.keeps(result, shadow):
@@ -492,18 +490,17 @@ def without_cast(tensor: Any, options: dict[str, Any]) -> dict[str, Any]:
 
 
 class InForce(threading.local):
-    """The run of this thread that is watched."""
+    """The mode of the run of this thread, if it is watched."""
 
-    mode: OperationMode | None = None
+    mode: AbstractContextManager[object] = nullcontext()
 
 
 in_force = InForce()
-UNSEEN = nullcontext()
 
 
 def users_code() -> AbstractContextManager[object]:
     """A block around the user's code: its operations are reported, if the run is observed."""
-    return UNSEEN if in_force.mode is None else in_force.mode
+    return in_force.mode
 
 
 @contextmanager
@@ -522,7 +519,7 @@ def noting_method(name: str, method: Any) -> Any:
 
     @functools.wraps(method)
     def noted(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if in_force.mode is not None:
+        if isinstance(in_force.mode, OperationMode):
             in_force.mode.left(self, f".{name}()")
         return method(self, *args, **kwargs)
 

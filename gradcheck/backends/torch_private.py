@@ -45,7 +45,7 @@ DEFAULT_SETUP: Any = torch.autograd.Function.setup_context
 """The ``setup_context`` of a Function that defines none: its forward takes a context."""
 
 
-engine: Any = private("torch.autograd", "Variable")._execution_engine
+AUTOGRAD: Any = private("torch.autograd", "Variable")._execution_engine
 
 
 def run_backward(
@@ -62,7 +62,7 @@ def run_backward(
     torch's own function compares the shapes of outputs and cotangents, which are the same here, by
     a module that imports SymPy for it: half a second before the first gradient.
     """
-    found: tuple[Any, ...] = engine.run_backward(
+    found: tuple[Any, ...] = AUTOGRAD.run_backward(
         tuple(outputs),
         tuple(cotangents),
         retain_graph,

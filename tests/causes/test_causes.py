@@ -298,6 +298,15 @@ def test_a_forgotten_power_is_no_mean() -> None:
     assert found.code == "GC118"
 
 
+@pytest.mark.parametrize(("rows", "code"), [(2, "GC118"), (3, "GC112")])
+def test_a_gradient_that_is_added_twice_is_no_sum_for_a_mean_of_two(rows: int, code: str) -> None:
+    def backward(x: Any, b: Any, g: Any) -> Any:
+        return g * b, rows * (g * x).sum(0)
+
+    (found,) = causes(lambda x, b: x * b, backward, random(rows, 4), random(4))
+    assert found.code == code
+
+
 def test_the_same_code_in_two_files_is_named_where_it_ran(tmp_path: Path) -> None:
     for name in ("old", "new"):
         path = tmp_path / f"{name}.py"
