@@ -75,7 +75,7 @@ class Steps:
         function: the tree of the backward.
         scope: the names that it reads from outside.
         point: where it is run.
-        found: its gradients there; None if it raises.
+        backward: as it is.
     """
 
     def __init__(
@@ -97,17 +97,17 @@ class Steps:
         returned = gradients_in(function)
         self.steps = steps_in(function, returned)
         if self.steps and len(returned) == len(point.gradients) and point.call.played is None:
-            self.scope |= point.arguments_by_name(backward)
-            self.record()
+            self.record(backward)
         else:
             self.steps = [whole_step(function)]
         self.steps_of = {node: step for step in self.steps for node in step.nodes}
         self.code_with_hole = cache(self.compiled_with_hole)
 
-    def record(self) -> None:
+    def record(self, backward: Callable[..., Any]) -> None:
         """Run the steps, and keep the values that they compute, until one raises."""
-        variables = dict(self.scope)
         with suppress(Exception), calculating():
+            self.scope |= self.point.arguments_by_name(backward)
+            variables = dict(self.scope)
             for step in self.steps:
                 exec(step.code, variables)
                 step.values = {name: variables[name] for name in step.writes & variables.keys()}
@@ -183,7 +183,13 @@ def steps_in(function: FunctionNode, returned: Sequence[ast.expr]) -> list[Backw
     *statements, last = body_of(function)
     steps = [BackwardStep(ast.Module([statement], [])) for statement in statements]
     steps += [gradient_step(k, value) for k, value in enumerate(returned)]
-    is_plain = isinstance(last, ast.Return) and all(step.is_plain() for step in steps)
+    # A step that changes a value in place by a call, such as `x.add_(y)`, is not noticed: edits of
+    # later steps may then be refused wrongly, but none is accepted, as whole backwards are checked.
+    is_plain = (
+        isinstance(last, ast.Return)
+        and ast.Starred not in map(type, returned)
+        and all(step.is_plain() for step in steps)
+    )
     return steps if is_plain else []
 
 
