@@ -39,7 +39,8 @@ class BackwardStep:
 
     tree: ast.Module
     size: int = 1
-    """How many statements it runs."""
+    """How many statements it runs; one less where it is the whole backward, as an edit of it counts
+    as a statement already."""
     values: Variables | None = None
     """The variables that it sets, in the first run; None if that did not come here."""
 
@@ -167,7 +168,7 @@ def calculating() -> Iterator[None]:
 def whole_step(function: FunctionNode) -> BackwardStep:
     """The step of a backward that is not taken apart."""
     run = ast.parse(f"{GRADIENTS} = dict(enumerate({RUN}({function.name})))").body
-    return BackwardStep(ast.Module([function, *run], []), len(function.body))
+    return BackwardStep(ast.Module([function, *run], []), len(function.body) - 1)
 
 
 def gradient_step(position: int, value: ast.expr) -> BackwardStep:
