@@ -39,7 +39,8 @@ class BackwardStep:
 
     tree: ast.Module
     size: int = 1
-    """How many statements it runs."""
+    """How many statements it runs; one less where it is the whole backward, as an edit of it counts
+    as a statement already."""
     values: Variables | None = None
     """The variables that it sets, in the first run; None if that did not come here."""
 
@@ -75,7 +76,7 @@ class Steps:
         function: the tree of the backward.
         scope: the names that it reads from outside.
         point: where it is run.
-        found: its gradients there; None if it raises.
+        backward: as it is.
     """
 
     def __init__(
@@ -97,17 +98,17 @@ class Steps:
         returned = gradients_in(function)
         self.steps = steps_in(function, returned)
         if self.steps and len(returned) == len(point.gradients) and point.call.played is None:
-            self.scope |= point.arguments_by_name(backward)
-            self.record()
+            self.record(backward)
         else:
             self.steps = [whole_step(function)]
         self.steps_of = {node: step for step in self.steps for node in step.nodes}
         self.code_with_hole = cache(self.compiled_with_hole)
 
-    def record(self) -> None:
+    def record(self, backward: Callable[..., Any]) -> None:
         """Run the steps, and keep the values that they compute, until one raises."""
-        variables = dict(self.scope)
         with suppress(Exception), calculating():
+            self.scope |= self.point.arguments_by_name(backward)
+            variables = dict(self.scope)
             for step in self.steps:
                 exec(step.code, variables)
                 step.values = {name: variables[name] for name in step.writes & variables.keys()}
@@ -167,7 +168,7 @@ def calculating() -> Iterator[None]:
 def whole_step(function: FunctionNode) -> BackwardStep:
     """The step of a backward that is not taken apart."""
     run = ast.parse(f"{GRADIENTS} = dict(enumerate({RUN}({function.name})))").body
-    return BackwardStep(ast.Module([function, *run], []), len(function.body))
+    return BackwardStep(ast.Module([function, *run], []), len(function.body) - 1)
 
 
 def gradient_step(position: int, value: ast.expr) -> BackwardStep:
@@ -183,7 +184,13 @@ def steps_in(function: FunctionNode, returned: Sequence[ast.expr]) -> list[Backw
     *statements, last = body_of(function)
     steps = [BackwardStep(ast.Module([statement], [])) for statement in statements]
     steps += [gradient_step(k, value) for k, value in enumerate(returned)]
-    is_plain = isinstance(last, ast.Return) and all(step.is_plain() for step in steps)
+    # A step that changes a value in place by a call, such as `x.add_(y)`, is not noticed: edits of
+    # later steps may then be refused wrongly, but none is accepted, as whole backwards are checked.
+    is_plain = (
+        isinstance(last, ast.Return)
+        and ast.Starred not in map(type, returned)
+        and all(step.is_plain() for step in steps)
+    )
     return steps if is_plain else []
 
 

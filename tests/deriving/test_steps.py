@@ -67,6 +67,12 @@ def read_later(ctx, dy, dz):
     return scaled(dy + 2 * dz * y)
 
 
+def returns_a_list(ctx, dy, dz):
+    (y,) = ctx.saved_tensor()
+    gradients = [dy + 3 * dz * y]
+    return (*[gradient * (1 - y * y) for gradient in gradients],)
+
+
 def raises(ctx, dy, dz):
     (y,) = ctx.saved_tensor()
     total = dy + 2 * (dz @ y)
@@ -98,6 +104,7 @@ def test_an_edit_runs_nothing_that_does_not_depend_on_it() -> None:
         (loop, "total = total + dz * y"),
         (changes_in_place, "total = 2 * dz"),
         (read_later, "slope = 1 - y * y"),
+        (returns_a_list, "gradients = [dy + 2 * dz * y]"),
         (raises, "total = dy + 2 * (dz * y)"),
     ],
 )
@@ -105,6 +112,14 @@ def test_a_backward_of_any_form_is_repaired(backward: Callable[..., Any], line: 
     fix = repair_of(backward).fix()
     assert fix is not None
     assert fix.source_line == line
+
+
+def test_a_backward_with_too_few_parameters_has_no_fix() -> None:
+    def backward(ctx, dy):
+        (y,) = ctx.saved_tensor()
+        return dy * (1 - y * y)
+
+    assert repair_of(backward).fix() is None
 
 
 def test_a_search_stops_after_some_runs_of_backward() -> None:
