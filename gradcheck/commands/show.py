@@ -58,16 +58,16 @@ def show(names: tuple[str, ...], reproduce: bool) -> None:
     release.
     """
     rules = {rule.id: (rule, document) for rule, document in iterate_rules(load_catalogue())}
-    texts, others = [], []
+    codes, rule_texts, others = [], [], []
     for name in names:
         if name.upper() in CODES:
-            texts.append("\n".join(explained(name.upper())))
+            codes.append("\n".join(explained(name.upper())))
         elif name in rules:
-            texts.append("\n".join(rule_lines(*rules[name])))
+            rule_texts.append("\n".join(rule_lines(*rules[name])))
         else:
             others.append(name)
-    if texts:
-        click.echo("\n\n".join(texts))
+    if codes or rule_texts:
+        click.echo("\n\n".join([*codes, *rule_texts]))
     if others:
         show_scenarios(others, reproduce, list(rules))
 
