@@ -3,8 +3,9 @@
     python tests/bench/overhead.py [--backend numpy|paddle] [--rounds N] [--keywords TEXT] [--many N] [--json FILE]
 
 Prints milliseconds a case on the wall: in one process, without what earlier cases leave; with a process for each,
-forked one after the other by one server. Then seconds of whole runs with one job and with two, start included. With
-``--many N`` the time and memory of a run of N cases. Loops are the least of the rounds, whole runs the (upper) median.
+forked one after the other by one server. Of the first it prints CPU as well: mean, median, worst, and the share of
+scenarios about worlds of ranks. Then seconds of whole runs with one job and with two, start included. With ``--many N``
+the time and memory of a run of N cases. Loops are the least of the rounds, whole runs the (upper) median.
 
 An installed gradcheck has the bytecode of its modules. So has this, also where Python was told to write none
 (PYTHONDONTWRITEBYTECODE): it is kept in a folder of its own while this runs.
@@ -15,13 +16,14 @@ from __future__ import annotations
 import argparse
 import gc
 import json
+import math
 import os
 import re
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextvars import copy_context
 from pathlib import Path
 from typing import NamedTuple
@@ -39,28 +41,54 @@ from gradcheck.run.runner import Runner  # noqa: E402
 from gradcheck.run.select import select  # noqa: E402
 
 
-def time_in_one_process(cases: Sequence[Case], rounds: int) -> float:
-    """Return seconds for all cases in a process in which imports and first uses are done."""
+class InOneProcess(NamedTuple):
+    """The least of some rounds over all cases in one process."""
+
+    seconds: float
+    """On the wall, of a whole round."""
+    cpu: dict[str, float]
+    """Seconds of the processor, by case."""
+
+    def summary(self) -> str:
+        """The mean, the median and the worst case, and the share of scenarios about worlds of ranks."""
+        milliseconds = sorted(1000 * seconds for seconds in self.cpu.values())
+        total = sum(milliseconds)
+        of_worlds = sum(1000 * seconds for name, seconds in self.cpu.items() if name.startswith("worlds-"))
+        return (
+            f"CPU: mean {total / len(milliseconds):.2f} ms, median {milliseconds[len(milliseconds) // 2]:.2f}, "
+            f"worst {milliseconds[-1]:.0f} ({max(self.cpu, key=self.cpu.__getitem__)}), "
+            f"worlds {of_worlds / total:.0%} of all"
+        )
+
+
+def time_in_one_process(cases: Sequence[Case], rounds: int) -> InOneProcess:
+    """Time all cases in a process in which imports and first uses are done."""
     reading, writing = os.pipe()
     if os.fork() == 0:  # cases change their process
+        os.close(reading)
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        totals = []
-        for _ in range(1 + rounds):  # the first round warms up
+        totals, cpu = list[float](), dict[str, float]()
+        gc.collect()
+        gc.freeze()  # the process of a case does not hold the other scenarios
+        for number in range(1 + rounds):  # the first round warms up
             total = 0.0
             for case in cases:
                 gc.enable()  # a case may have changed this
                 gc.collect()  # what a case leaves must not slow down the next one
-                began = time.perf_counter()
+                began, used = time.perf_counter(), time.process_time()
                 copy_context().run(execute_safely, execute, case)  # static mode and programs belong to a context
                 total += time.perf_counter() - began
+                if number:
+                    cpu[case.name] = min(time.process_time() - used, cpu.get(case.name, math.inf))
             totals.append(total)
-        os.write(writing, json.dumps(min(totals[1:])).encode())
+        with open(writing, "w") as pipe:
+            json.dump([min(totals[1:]), cpu], pipe)
         os._exit(0)
     os.close(writing)
     with open(reading) as pipe:
         text = pipe.read()
     os.wait()
-    return float(json.loads(text or "NaN"))
+    return InOneProcess(*json.loads(text))
 
 
 def time_through_a_server(cases: Sequence[Case], rounds: int) -> float:
@@ -119,15 +147,13 @@ def measure(options: argparse.Namespace) -> None:
     figures: dict[str, object] = {"cases": len(cases), "backend": options.backend}
     print(f"{len(cases)} bundled cases on {options.backend}")
 
-    loops: dict[str, Callable[[Sequence[Case], int], float]] = {
-        "loop": time_in_one_process,
-        "worker": time_through_a_server,
-    }
-    for name, time_loop in loops.items():
-        milliseconds = 1000 * time_loop(cases, options.rounds) / len(cases)
+    in_one_process = time_in_one_process(cases, options.rounds)
+    loops = {"loop": in_one_process.seconds, "worker": time_through_a_server(cases, options.rounds)}
+    for name, seconds in loops.items():
+        figures[name] = 1000 * seconds / len(cases)
         where = "in one process" if name == "loop" else "a process for each"
-        print(f"  {where:18} {milliseconds:6.2f} ms a case")
-        figures[name] = milliseconds
+        print(f"  {where:18} {figures[name]:6.2f} ms a case")
+    print(f"  {in_one_process.summary()}")
 
     selection = ["-k", options.keywords] if options.keywords else []
     whole: dict[int, float] = {}
