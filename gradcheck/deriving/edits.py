@@ -16,7 +16,7 @@ MODULES = ("paddle", "torch", "F", "np", "numpy", "nn", "ctx")
 SLIP, OMISSION, PUT_IN, LAST = range(4)
 EDITS: list[tuple[int, tuple[type, ...], str]] = [
     (SLIP, (ast.Name, ast.Attribute), "{name}"),
-    (SLIP, (ast.Constant,), "{number}"),
+    (SLIP, (ast.Constant, ast.UnaryOp), "{number}"),
     (SLIP, (ast.UnaryOp,), "{operand}"),
     (SLIP, (ast.Add,), "{left} - {right} | {left} * {right}"),
     (SLIP, (ast.Sub,), "{left} + {right} | {left} * {right}"),
@@ -82,7 +82,13 @@ def edits(
         names: the variables and attributes that can be read.
         make_parts: gives expressions of a right backward; called if no plainer edit works.
     """
-    holes = {place: {"name": names, **holes_of(place, texts, names)} for place in places}
+    holes = {
+        place: {
+            "name": [name for name in names if name != texts[place]],  # nobody writes g - g
+            **holes_of(place, texts, names),
+        }
+        for place in places
+    }
     parts: Sequence[str] = ()
     for tier in range(LAST + 1):
         if tier == PUT_IN:
@@ -121,8 +127,9 @@ def holes_of(place: Any, texts: Texts, names: Sequence[str]) -> dict[str, Sequen
         case ast.Constant(value=bool(value)):
             return {"number": [repr(not value)]}
         case ast.Constant(value=int(value) | float(value)):
-            near = (-value, value - 1, value + 1, value * 2, value / 2, value * 3)
-            return {"number": [repr(n) for n in dict.fromkeys(near) if n != 1], "one": ["1"]}
+            return {"number": [repr(n) for n in near(value) if n != 1], "one": ["1"]}
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int(value) | float(value))):
+            return {**holes, "number": list(map(repr, near(-value)))}
         case ast.Constant():
             return {}
         case ast.UnaryOp():
@@ -136,6 +143,12 @@ def holes_of(place: Any, texts: Texts, names: Sequence[str]) -> dict[str, Sequen
         case ast.Attribute() if texts[place] not in names:
             return {**holes, "name": []}
     return holes
+
+
+def near(value: float) -> list[float]:
+    """Numbers that may be meant where one is written. An axis -2 is a slip for -1 rather than for
+    2, so that another sign comes after the neighbours."""
+    return list(dict.fromkeys([value - 1, value + 1, -value, value * 2, value / 2, value * 3]))
 
 
 def holes_of_method(call: ast.Call, texts: Texts) -> dict[str, Sequence[str]]:
@@ -166,15 +179,26 @@ def places_in(function: FunctionNode) -> list[ast.expr]:
             continue
         if isinstance(node, ast.expr) and field not in NOT_VALUES and may_change(node):
             places.append(node)
+            if is_signed_number(node):
+                continue
+        is_target = field in TARGETS
         for name, value in ast.iter_fields(node):
             items = value if isinstance(value, list) else [value]
-            waiting += [(item, name) for item in items if isinstance(item, ast.AST)]  # type: ignore[misc]
+            of = field if is_target and name != "slice" else name
+            waiting += [(item, of) for item in items if isinstance(item, ast.AST)]  # type: ignore[misc]
     return places
+
+
+def is_signed_number(node: ast.AST) -> bool:
+    """Whether an expression is a number with a sign, which is edited as a whole."""
+    return isinstance(node, ast.UnaryOp) and isinstance(node.operand, ast.Constant)
 
 
 SAVED_TENSORS = ("saved_tensor", "saved_tensors")
 """Attributes of ctx with what forward saved."""
-NOT_VALUES = ("func", "targets", "target")
+TARGETS = ("targets", "target")
+"""Fields of what is written to: only an index in it is a value."""
+NOT_VALUES = ("func", *TARGETS)
 """Fields of nodes whose expressions are not values."""
 
 

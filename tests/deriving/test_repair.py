@@ -72,6 +72,31 @@ def stray_minus(ctx, dp):
     return p * (dp - -(dp * p).sum(axis=-1, keepdim=True))
 
 
+def axis_before_the_last(ctx, dp):
+    (p,) = ctx.saved_tensor()
+    return p * (dp - (dp * p).sum(axis=-2, keepdim=True))
+
+
+def round_forward(ctx, x):
+    return paddle.round(x)
+
+
+def straight_through(ctx, dy):
+    return dy
+
+
+def sine_forward(ctx, x):
+    ctx.save_for_backward(x)
+    return paddle.sin(x)
+
+
+def one_entry_scaled(ctx, dy):
+    (x,) = ctx.saved_tensor()
+    dx = dy * paddle.cos(x)
+    dx[1, 2] *= 1.25
+    return dx
+
+
 def does_not_run(ctx, dp):
     (p,) = ctx.saved_tensor()
     return p * (dp - (dp * p).sum(axis=7, keepdim=True))
@@ -80,6 +105,8 @@ def does_not_run(ctx, dp):
 CASES = [
     (tanh_forward, wrong_power, [X], "return dy * (1 - y * y)"),
     (softmax_forward, wrong_axis, [X], "return p * (dp - (dp * p).sum(axis=-1, keepdim=True))"),
+    # not axis=1, which is the last one of two
+    (softmax_forward, axis_before_the_last, [X], "return p * (dp - (dp * p).sum(axis=-1, keepdim=True))"),
     # not dp + -(…), which makes up for one slip by another
     (softmax_forward, stray_minus, [X], "return p * (dp - (dp * p).sum(axis=-1, keepdim=True))"),
     (linear_forward, not_summed, [X, W, RANDOM.standard_normal(5)], "return dy @ w.t(), x.t() @ dy, dy.sum(axis=0)"),
@@ -137,6 +164,16 @@ def test_what_is_not_saved_cannot_be_repaired_by_an_edit() -> None:
         return dy * one
 
     assert gradcheck.check(layer(backward, forward), X).fix is None
+
+
+def test_a_gradient_of_zeros_is_not_written_as_a_difference_of_equals() -> None:
+    assert gradcheck.check(layer(straight_through, round_forward), X).fix is None
+
+
+def test_what_is_written_to_is_not_edited() -> None:
+    """`(-dx)[1, 2] *= 1.25` would write into a copy, and so repair by doing nothing."""
+    fix = gradcheck.check(layer(one_entry_scaled, sine_forward), X).fix
+    assert fix is None or "dx[1, 2]" in fix.source_line
 
 
 def test_a_layer_inside_a_function_is_repaired() -> None:
