@@ -30,8 +30,8 @@ HOLE = f"eval({EDIT})"
 READ_LATER = {ast.Lambda, ast.GeneratorExp}
 """Expressions that read variables after their statement has run."""
 EDITS_AS_A_RUN = 3
-"""Edits of a backward that is not taken apart that count as one run of it: such a search is longer,
-as torch's Functions need some 200 edits in tests/backends/torch/fresh_functions.py, and up to 600."""
+"""Edits of a backward that is not taken apart that count as one run of it: torch's Functions in
+tests/backends/torch/fresh_functions.py need some 200 edits, and up to 600."""
 
 Variables = dict[str, Any]
 
