@@ -109,7 +109,8 @@ class Repair:
                 lambda edit: self.steps.statements_run < most_statements,
                 chain.from_iterable(map(self.edits_of, self.places())),
             )
-            return next(filter(None, map(self.tried, found)), None)
+            fixes = map(self.tried, chain(found, self.whole_expressions()))
+            return next(filter(None, fixes), None)
 
     def tried(self, edit: Edit) -> Fix | None:
         """The fix that an edit is, if it is right everywhere."""
@@ -235,6 +236,14 @@ class Repair:
         """The values that backward assigns to names."""
         kinds = ast.Assign, ast.AugAssign, ast.AnnAssign
         return [node.value for node in self.nodes if isinstance(node, kinds)]
+
+    def whole_expressions(self) -> Iterator[Edit]:
+        """The edits that write out the one gradient that is wrong; none if several are."""
+        with suppress(Exception):  # as in `parts`
+            (wrong,) = self.steps.wrong
+            node: Any = self.trace.gradients[self.trace.gradient_slots[wrong]]
+            for printer in self.printers:
+                yield Edit(gradients_in(self.function)[wrong], text_alone(printer, node))
 
 
 def raw_gradient(value: Any) -> Any:
