@@ -102,9 +102,8 @@ def read_specs(
         click.echo(f"gradcheck: {text}", err=True)
     ids = [id_of(target, specs) for target in selecting]
     unknown = [name for name in ids if scenario_of(name) not in known]
-    for file in (f"{name}{suffix}" for name in unknown for suffix in (".yaml", ".grad.yaml")):
-        if os.path.isfile(file):
-            name = file.removesuffix(".yaml").removesuffix(".grad")
+    for name in (each.removesuffix(".grad") for each in unknown):
+        if os.path.isfile(file := f"{name}.grad.yaml"):
             raise UserError(f"no file, folder or scenario is called {name!r}; did you mean {file}?")
     if unknown and not paths and not bundled:
         specs += [without(spec, known) for spec in read_bundled()]
