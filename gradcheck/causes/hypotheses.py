@@ -71,26 +71,25 @@ def likely_causes(
     # There is nothing to search for if a gradient of zeros was written. At second order, zeros
     # are what was cut off.
     written = any(bool((gradients[k] != 0).any()) for _, gradients in claims for k in wrong)
-    names = [point.problem.names[k] for k in point.moved]
     found: list[Diagnosis] = []
     backward: Backward = point.vjp
     if comparison is not None and (written or point.problem.order > 1):
         three, walks = [*claims, prober.claimed()], budget / OF_BUDGET
         found, backward = explained_by_tape(point, three, comparison.rounding, walks)
-    wrong_names = [names[k] for k in wrong]
+    wrong_names = [point.problem.names[point.moved[k]] for k in wrong]
     explained = {name for d in found for name in d.inputs}
     is_explained = explained.issuperset(wrong_names)
     if not is_explained or FAR_FETCHED.intersection(d.code for d in found):
         right = right_gradients(point, comparison, jacobians, [u for u, _ in claims])
-        evidence = {k: Evidence(point, k, wrong, claims, *right[k]) for k in wrong if k in right}
+        evidence = [Evidence(point, k, wrong, claims, *right[k]) for k in wrong if k in right]
         # Of two swapped inputs, which are one slip, what the tape has for each is far-fetched.
-        swaps = [d for k in evidence for d in evidence[k].diagnoses((swapped,))]
+        swaps = [d for of_input in evidence for d in of_input.diagnoses((swapped,))]
         of_swaps = {name for d in swaps for name in d.inputs}
         found = [*swaps, *(d for d in found if not of_swaps.issuperset(d.inputs))]
         explained = of_swaps.union(*(d.inputs for d in found))
-        for k in evidence:
-            if names[k] not in explained:
-                found += evidence[k].diagnoses(FAMILIES_OF_FORMULAS)
+        for of_input in evidence:
+            if of_input.name not in explained:
+                found += of_input.diagnoses(FAMILIES_OF_FORMULAS)
         if not is_explained or swaps:
             backward = point.vjp
     return [*with_their_inputs(found, wrong_names)], backward

@@ -373,16 +373,11 @@ class CauseSearch:
     ) -> list[Array] | None:
         """The change of each value along a direction of the inputs, flat; None if operations take
         another branch next to the point."""
-        arrays, step = self.graph.recording.arrays, self.graph.coarsest ** (1 / 3)
-
-        def hold(name: str, out: Array, number: int) -> None:
-            if number in self.graph.dead:
-                out[...] = arrays[number]
-
+        count, step = len(self.graph.recording.arrays), self.graph.coarsest ** (1 / 3)
         sides = []
         for h in (step, -step):
-            side = self.recorded(moved(start, direction, h), hold)
-            if side is None or len(side.arrays) != len(arrays):
+            side = self.recorded(moved(start, direction, h), self.graph.hold_dead)
+            if side is None or len(side.arrays) != count:
                 return None
             # Times 1.0: masks among the inputs count as numbers.
             sides.append([wide(1.0 * array).reshape(-1) for array in side.arrays])
@@ -510,8 +505,8 @@ def gradient_at_other_value(
     def change(name: str, out: Array, number: int) -> None:
         if number == edge.number:
             out[...] = mistake.candidate.value(edge)
-        elif number in graph.dead:
-            out[...] = recording.arrays[number]
+        else:
+            graph.hold_dead(name, out, number)
 
     other = recording.replayed(recording.arrays[: recording.inputs], change)
     graph.walks += 2  # a replay costs as much as a walk

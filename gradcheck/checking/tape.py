@@ -88,6 +88,11 @@ class Tape:
         found = bisect_right(steps, number, key=lambda step: step.first)
         return steps[found - 1] if found else None
 
+    def hold_dead(self, name: str, out: Array, number: int) -> None:
+        """A change of a replay, which keeps the values that nothing is pulled back through."""
+        if number in self.dead:
+            out[...] = self.recording.arrays[number]
+
     @cached_property
     def equals(self) -> dict[Step, frozenset[Step]]:
         """The operations that compute the same of the same, such as both differences in (a − b) (a
@@ -236,16 +241,12 @@ def dead_steps(tape: Tape, cotangents: Sequence[Array | None]) -> frozenset[int]
             added_up = sizes.get(step.first, 0.0)
             if added_up and float(abs(cotangent).max()) <= MANY * tape.coarsest * added_up:
                 dead.add(step.first)
-        if any(g is not None and g.size for g in given):
-            summed = (
-                sum(float(abs(g).sum()) for g in given if g is not None)
-                if step.name in SUMMING
-                else 0.0
-            )
-            for _, number, r in pulled:
-                sizes[number] = sizes.get(number, 0.0) + max(
-                    float(abs(r).max(initial=0)), summed / max(r.size, 1)
-                )
+        summed = 0.0
+        if step.name in SUMMING:
+            summed = sum(float(abs(g).sum()) for g in given if g is not None)
+        for _, number, r in pulled:
+            largest = float(abs(r).max(initial=0))
+            sizes[number] = sizes.get(number, 0.0) + max(largest, summed / max(r.size, 1))
     return frozenset(dead)
 
 

@@ -66,7 +66,7 @@ class World:
         self.ready, self.waiting, self.places = deque(self.ranks), {}, {}
         try:
             for rank in self.ranks:
-                place = self.places[rank] = self.idle.pop() if self.idle else greenlet(run_jobs)
+                place = self.places[rank] = self.idle.pop() if self.idle else new_stack()
                 place.parent, place.gr_context = self.hub, copy_context()
             jobs = {rank: [partial(serve, rank)] for rank in self.ranks}
             while self.ready or self.waiting:
@@ -74,7 +74,9 @@ class World:
                     self.stop(errors)
                 rank = self.ready.popleft()
                 self.places[rank].switch(*jobs.pop(rank, []))
-            self.idle += self.places.values()
+            for place in self.places.values():
+                place.gr_context = None  # it refers to the world, which could never be freed
+                self.idle.append(place)
         finally:
             self.ready, self.waiting, self.places, self.hub = before
         if errors:
@@ -103,13 +105,19 @@ class World:
         self.wake([calls[number] for number in sorted(calls)])
 
 
-def run_jobs(job: Callable[[], None]) -> NoReturn:
-    """Run a job on this stack, and after a switch to the parent the next one that it gives."""
-    while True:
-        job()
-        del job  # what it refers to would live as long as the stack
-        parent: Any = getcurrent().parent
-        job = parent.switch()
+def new_stack() -> greenlet:
+    """Make a stack that runs the jobs that switches to it give, and then switches to its parent."""
+
+    def run_jobs() -> NoReturn:
+        while True:
+            parent: Any = getcurrent().parent
+            job = parent.switch()
+            job()
+            del job  # what it refers to would live as long as the stack
+
+    stack = greenlet(run_jobs)
+    stack.switch()  # not with a job: the arguments of the first switch are kept
+    return stack
 
 
 MOST_STATES = 8

@@ -203,3 +203,14 @@ def test_a_rank_that_raised_runs_again() -> None:
     with pytest.raises(ZeroDivisionError):
         world.run(lambda rank: 1 // rank)
     assert world.run(lambda rank: rank) == [0, 1]
+
+
+def test_a_world_that_nobody_has_any_more_is_freed() -> None:
+    from pylayer.distributed.world import World
+
+    world = World(2)
+    world.run(lambda rank: dist.barrier())
+    freed = weakref.ref(world)
+    del world
+    gc.collect()
+    assert freed() is None
