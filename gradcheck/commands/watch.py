@@ -67,11 +67,12 @@ def run_once() -> None:
     Raises KeyboardInterrupt: Ctrl-C was pressed meanwhile; the run has ended in order.
     """
     rest = [argument for argument in sys.argv[1:] if argument != "--watch"]
-    # A handler that does nothing: the new process would inherit that a signal is ignored.
-    before = signal.signal(signal.SIGINT, lambda number, frame: None)
+    pressed: list[int] = []
+    # Not ignored, which the new process would inherit; and noted, as it may not have begun.
+    before = signal.signal(signal.SIGINT, lambda number, frame: pressed.append(number))
     try:
         done = subprocess.run([*python("gradcheck.__main__"), *rest], check=False)
     finally:
         signal.signal(signal.SIGINT, before)
-    if done.returncode in (INTERRUPTED, -signal.SIGINT):
+    if pressed or done.returncode in (INTERRUPTED, -signal.SIGINT):
         raise KeyboardInterrupt
