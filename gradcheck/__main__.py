@@ -62,7 +62,7 @@ def main(name: str = "gradcheck") -> None:
         from gradcheck.run.server_process import start_ahead
 
         start_ahead()
-    gc.set_threshold(100_000)  # what is imported is no garbage; looking for some takes 10 ms
+    gc.set_threshold(100_000)  # imported objects stay; looking for garbage takes 10 ms
     from gradcheck.commands import main as command
 
     try:

@@ -278,7 +278,7 @@ CODES: dict[str, Code] = {
     "GC131": Code(
         "forward is not deterministic",
         "Two calls with the same inputs give different outputs, although the generators of the "
-        "framework, of NumPy and of Python were set back: a generator of its own, a counter.",
+        "framework, of NumPy and of Python were set back: a private generator, a counter.",
         "The outputs differ by more than summation in another order explains, and by more than "
         "nondet of the largest entry.",
         "Seed the generator in forward, draw the random part once and pass it as an input, or "

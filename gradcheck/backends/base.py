@@ -187,7 +187,7 @@ class Backend(Protocol):
         return [(get_state, set_state), (random.getstate, random.setstate)]
 
     def generator_states(self) -> list[tuple[Callable[[Any], None], Any]]:
-        """What sets each of the `generators`, and its present state."""
+        """For each of the `generators`, the function that sets it, and its present state."""
         return [(set_state, state()) for state, set_state in self.generators()]
 
     def settings(self) -> Any:

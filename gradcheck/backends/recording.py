@@ -510,8 +510,8 @@ def is_replayed(known: Array, again: Array) -> bool:
 
 
 def is_close(ours: Array, theirs: Array, roundings: float | None = None) -> bool:
-    """Whether two floating arrays agree to half of their digits, or up to so many roundings of the
-    largest finite entry, NaN and infinities in the same places."""
+    """Whether two floating arrays agree to half of their digits, or up to a number of roundings of
+    the largest finite entry, with NaN and infinities in the same places."""
     limits: Any = ml_dtypes.finfo(theirs.dtype)  # type: ignore[no-untyped-call]
     tolerance = roundings * float(limits.eps) if roundings else 2.0 ** -(limits.nmant // 2)
     a, b = widened(ours), widened(theirs)

@@ -123,7 +123,7 @@ def tensors_among(values: Sequence[Any]) -> list[Any]:
 
 
 def replaced(value: Any, function: Callable[[Any], Any]) -> Any:
-    """What a function gives for a value, or for each in lists."""
+    """Apply a function to a value, or to each value in lists."""
     if isinstance(value, (list, tuple)):
         return [replaced(item, function) for item in value]
     return function(value)

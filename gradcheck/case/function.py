@@ -166,7 +166,8 @@ class TensorFunction:
         self.evaluations = 0
         """How often it was called."""
         self.draws: Sequence[tuple[Callable[[Any], None], Any]] = ()
-        """What sets each generator of random numbers before an evaluation, and to which state."""
+        """For each generator of random numbers, the function that sets it before an evaluation, and
+        the state."""
 
     def at(self, arrays: dict[str, Array], dtypes: dict[str, str] | None = None) -> TensorFunction:
         """Return a copy of the function at other input values."""

@@ -356,7 +356,7 @@ def judge_difference(gradient: GradientSummary, expect: Expect) -> list[Finding]
 
 # ------------------------------ what backward is declared to be
 FIND_DEVIATION = {"zero": not_zero, "straight-through": not_straight_through}
-"""Where a backward is not what it is declared to be, in words; empty if it is."""
+"""The functions that say where a backward is not what it is declared to be; empty if it is."""
 MUST_BE = {"differs": "differ", "zero": "be zero", "straight-through": "be straight-through"}
 
 

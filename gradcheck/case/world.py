@@ -119,7 +119,7 @@ class OnRank:
     ) -> None:
         self.backend, self.call, self.leaf = backend, call, leaf
         self.draws: Sequence[tuple[Callable[[Any], None], Any]] = ()
-        """As those of a `TensorFunction`."""
+        """See `TensorFunction`."""
         self.calls = LayerCalls(backend, by_name=True)
         """The layers of this rank; none are noted here where all ranks share a process."""
         if backend.ranks_are_processes:

@@ -357,7 +357,7 @@ def fitting(
     signs: Mapping[str, Callable[[Array], Array]],
     plain: Sequence[Fitting] = (),
 ) -> Iterator[Fitting]:
-    """What is `plain`, then the functions by which `scaled` may be as wanted, up to a factor."""
+    """The `plain` ones, then the functions by which `scaled` may be as wanted, up to a factor."""
     if not s.known(wanted[0]):
         return
     yield from plain

@@ -224,7 +224,7 @@ def sentence(mistake: Mistake, factor: float, called: str) -> tuple[str, str, st
         f"takes {times} times {gradient}",
         f"its share is {times} times what it should be",
     )
-    # Of two elements it may as well be a gradient that is added twice.
+    # With two elements, a gradient that is added twice looks the same.
     if edge.summed > 2 and any(abs(c * edge.summed - 1) < SCREEN for c in (factor, 1 / factor)):
         return "GC112", says, f"{detail}: the number of elements there, as of a mean for a sum"
     return "GC118", says, detail

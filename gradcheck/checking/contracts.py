@@ -93,8 +93,8 @@ class Contracts:
         return [*observed, *found]
 
     def observation(self, cotangents: Gradients) -> tuple[Observation, list[Diagnosis]]:
-        """What is seen of a run with cotangents in another order; if backward refuses that, of one
-        with them as they are."""
+        """Observe a run with cotangents in another order; if backward refuses that, one with them
+        as they are."""
         observe = self.at.problem.observe
         try:
             return observe(list(map(in_other_order, cotangents))), []

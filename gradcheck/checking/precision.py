@@ -162,7 +162,7 @@ def finite_sizes(values: Array) -> Array:
 
 
 def are_usual(sizes: Array) -> bool:
-    """Whether sizes are as nearly always: finite, and of a floating dtype of NumPy's own."""
+    """Whether sizes are finite, and of a floating dtype of NumPy, as they nearly always are."""
     is_own = sizes.dtype.kind == "f"
     return is_own and bool(np.maximum.reduce(sizes, axis=None, initial=0.0) < np.inf)
 

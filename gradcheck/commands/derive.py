@@ -127,7 +127,7 @@ def repaired_scenario(word: str, allow_code: bool) -> Derived:
 
 
 def no_edit(scenario: Scenario) -> str:
-    """Say that there is no edit of a scenario's layer, and why none is searched for."""
+    """Say that no edit of a scenario's layer was found, or why none is searched for."""
     if scenario.world_sizes:
         return "no edit is searched for in a world of ranks"
     return "no edit is searched for in a backward_fn" if is_static(scenario.layer) else "no edit"

@@ -53,7 +53,7 @@ TEMPLATES = [
     for tier, kinds, texts in EDITS
     for text in texts.split(" | ")
 ]
-"""The same, one text each, with the names in it."""
+"""The rows of `EDITS`, each with one of its texts, and with the names in that."""
 
 
 class Texts(dict[ast.expr, str]):

@@ -31,7 +31,7 @@ def main() -> None:
     execute, backend, start, descriptor = sys.argv[1:5]
     use_default_signals()
     connection = socket.socket(fileno=int(descriptor))
-    gc.disable()  # what is imported is no garbage
+    gc.disable()  # imported objects stay
     function = prepare_process(execute, backend, warm_up=start == "fork")
     # A forked process shares memory pages until it writes to them, as a garbage collection would.
     gc.freeze()

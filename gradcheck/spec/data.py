@@ -132,7 +132,7 @@ class Seq(tuple[Any, ...]):
 
     marks: list[Span]
     kind: Any = None
-    """As of `Map`: a list is not an object of the model."""
+    """See `Map`. A list is not an object of the model."""
 
     def __new__(cls, items: Iterable[Any], marks: Iterable[Span]) -> Seq:
         """Make a list of items and their marks."""

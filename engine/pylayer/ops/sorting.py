@@ -46,7 +46,7 @@ def index_dtype(dtype: Any) -> Any:
 def _position(name: str) -> Operation:
     """The position of an extreme element along `axis`, or in the flat Tensor; of several the first.
 
-    As in Paddle, NaN is never chosen first: it counts as the number that is chosen last.
+    NaN is never chosen first, as in Paddle: it counts as the number that is chosen last.
     """
     last = -math.inf if name == "argmax" else math.inf
 
