@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import time
 import traceback
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -194,9 +195,14 @@ def approximation(probe: Probe, most: float) -> list[Diagnosis]:
 
 @contextmanager
 def marked_as_unfinished(details: dict[str, Any]) -> Iterator[None]:
-    """Note if the search for the cause ends early. The verdict stands, whatever happens."""
+    """Note if the search for the cause ends early. The verdict stands, whatever happens.
+
+    Warnings are dropped: they are about guesses, such as a complex value in place of a real one.
+    """
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
     except OutOfTimeError:
         details["marks"] = (f"{UNFINISHED}: no time is left",)
     except Exception as error:
