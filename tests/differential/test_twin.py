@@ -114,6 +114,7 @@ def test_layers_with_parameters(real: Any, norm: Any) -> None:
         def forward(self, x: Any) -> Any:
             return self.parts(norm.apply(self.norm(self.linear(x)), self.weight, 1e-6)) * self.scale
 
+    real.seed(1)  # with weights whose results have a small variance, that rounding is larger
     net = Net().to(dtype="float64")
     same(real, net, X)
     same(real, lambda x: net(x) * 2, X)
