@@ -141,6 +141,12 @@ class PlayedLayer(Protocol):
         """The array of a tensor; anything else unchanged."""
 
 
+Generator = tuple[Callable[[], Any], Callable[[Any], None]]
+"""A generator of random numbers: the functions that read and set its state."""
+GeneratorStates = list[tuple[Callable[[Any], None], Any]]
+"""The function that sets the state of each generator, and that state."""
+
+
 class Backend(Protocol):
     """A framework, as the rest of this package sees it.
 
@@ -180,14 +186,14 @@ class Backend(Protocol):
     def seed(self, seed: int) -> None:
         """Seed its random numbers."""
 
-    def generators(self) -> list[tuple[Callable[[], Any], Callable[[Any], None]]]:
-        """How the state of each generator that a forward may draw from is read, and set again."""
+    def generators(self) -> list[Generator]:
+        """The generators that a forward may draw from."""
         from numpy.random import get_state, set_state  # not for commands that run nothing
 
         return [(get_state, set_state), (random.getstate, random.setstate)]
 
-    def generator_states(self) -> list[tuple[Callable[[Any], None], Any]]:
-        """For each of the `generators`, the function that sets it, and its present state."""
+    def generator_states(self) -> GeneratorStates:
+        """The present states of the `generators`."""
         return [(set_state, state()) for state, set_state in self.generators()]
 
     def settings(self) -> Any:

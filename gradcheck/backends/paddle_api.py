@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import Any
 
-from gradcheck.backends.base import Array, Backend, FrameworkWords, Refusal, Tensor
+from gradcheck.backends.base import Array, Backend, FrameworkWords, Generator, Refusal, Tensor
 from gradcheck.support.foreign import text_of
 
 REFUSED = re.compile(
@@ -46,7 +45,7 @@ class PaddleApi(Backend):
     def seed(self, seed: int) -> None:
         self.paddle.seed(seed)
 
-    def generators(self) -> list[tuple[Callable[[], Any], Callable[[Any], None]]]:
+    def generators(self) -> list[Generator]:
         return [*super().generators(), (self.paddle.get_rng_state, self.paddle.set_rng_state)]
 
     def settings(self) -> Any:

@@ -14,6 +14,7 @@ from gradcheck.backends.base import (
     Backend,
     Computed,
     FrameworkWords,
+    Generator,
     ObserverBlock,
     Recordable,
     Refusal,
@@ -81,7 +82,7 @@ class TorchBackend(Backend):
     def seed(self, seed: int) -> None:
         torch.manual_seed(seed)
 
-    def generators(self) -> list[tuple[Callable[[], Any], Callable[[Any], None]]]:
+    def generators(self) -> list[Generator]:
         return [*super().generators(), (torch.get_rng_state, torch.set_rng_state)]
 
     def settings(self) -> Any:

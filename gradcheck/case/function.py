@@ -20,6 +20,7 @@ from gradcheck.backends.base import (
     Array,
     Backend,
     Cotangents,
+    GeneratorStates,
     InputGradients,
     Recordable,
     RecordableCall,
@@ -165,9 +166,8 @@ class TensorFunction:
         """Marks of the verdict from the observations of `observe`."""
         self.evaluations = 0
         """How often it was called."""
-        self.draws: Sequence[tuple[Callable[[Any], None], Any]] = ()
-        """For each generator of random numbers, the function that sets it before an evaluation, and
-        the state."""
+        self.draws: GeneratorStates = []
+        """The states that generators of random numbers get before each evaluation."""
 
     def at(self, arrays: dict[str, Array], dtypes: dict[str, str] | None = None) -> TensorFunction:
         """Return a copy of the function at other input values."""

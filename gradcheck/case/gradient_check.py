@@ -125,7 +125,9 @@ def check_gradient(
             )
         prober = found.prober or check.prober
         prober.point.spent.deadline = deadline
-        named, details = name_wrong(prober, found.probe, listed, effort == "full")
+        # a guess, such as a complex value in place of a real one, may warn
+        with warnings.catch_warnings(action="ignore"):
+            named, details = name_wrong(prober, found.probe, listed, effort == "full")
         named.exhaustive &= found.prober is None
         return summary_of(check, found, named, listed, **details)
 
@@ -195,14 +197,9 @@ def approximation(probe: Probe, most: float) -> list[Diagnosis]:
 
 @contextmanager
 def marked_as_unfinished(details: dict[str, Any]) -> Iterator[None]:
-    """Note if the search for the cause ends early. The verdict stands, whatever happens.
-
-    Warnings are dropped: they are about guesses, such as a complex value in place of a real one.
-    """
+    """Note if the search for the cause ends early. The verdict stands, whatever happens."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
+        yield
     except OutOfTimeError:
         details["marks"] = (f"{UNFINISHED}: no time is left",)
     except Exception as error:

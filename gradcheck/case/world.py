@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcheck.backends.base import Array, Backend, Cotangents, Tensor
+from gradcheck.backends.base import Array, Backend, Cotangents, GeneratorStates, Tensor
 from gradcheck.case.function import Call, gradients_of, map_present, with_gaps
 from gradcheck.case.layer_calls import LayerCalls, Way
 from gradcheck.case.observe import starts_for, tensors_in
@@ -118,7 +118,7 @@ class OnRank:
         self, backend: Backend, call: Call, leaf: Callable[[str, Array, bool], Tensor]
     ) -> None:
         self.backend, self.call, self.leaf = backend, call, leaf
-        self.draws: Sequence[tuple[Callable[[Any], None], Any]] = ()
+        self.draws: GeneratorStates = []
         """See `TensorFunction`."""
         self.calls = LayerCalls(backend, by_name=True)
         """The layers of this rank; none are noted here where all ranks share a process."""

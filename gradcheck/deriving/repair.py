@@ -102,8 +102,7 @@ class Repair:
         """
         if not self.steps.wrong:
             return None
-        with warnings.catch_warnings():  # of code that nobody wrote
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):  # of code that nobody wrote
             most_statements = most * len(self.function.body)
             found = takewhile(
                 lambda edit: self.steps.statements_run < most_statements,

@@ -250,28 +250,26 @@ class UpcastNormBad(UpcastNorm):
         return dx.to(x.dtype), (dy.float() * xf * r).sum(0).to(w.dtype)
 
 
-class DropoutSeeded(Function):
-    @staticmethod
-    def forward(ctx, x):
-        mask = (torch.rand(x.shape, generator=torch.Generator().manual_seed(7)) > 0.5).to(x.dtype)
-        ctx.save_for_backward(mask)
-        return x * mask / 0.5
-
-    @staticmethod
-    def backward(ctx, g):
-        return g * ctx.saved_tensors[0] * 2
+def dropped(ctx, x, drawn):
+    mask = (drawn > 0.5).to(x.dtype)
+    ctx.save_for_backward(mask)
+    return x * mask / 0.5
 
 
 class Dropout(Function):
     @staticmethod
     def forward(ctx, x):
-        mask = (torch.rand_like(x) > 0.5).to(x.dtype)
-        ctx.save_for_backward(mask)
-        return x * mask / 0.5
+        return dropped(ctx, x, torch.rand_like(x))
 
     @staticmethod
     def backward(ctx, g):
         return g * ctx.saved_tensors[0] * 2
+
+
+class DropoutSeeded(Dropout):
+    @staticmethod
+    def forward(ctx, x):
+        return dropped(ctx, x, torch.rand(x.shape, generator=torch.Generator().manual_seed(7)))
 
 
 class DropoutBad(Dropout):
