@@ -6,6 +6,7 @@ import functools
 import inspect
 import random
 import re
+import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from importlib import import_module
@@ -488,8 +489,14 @@ def missing(name: str) -> str:
     """Why the backend cannot be used by this interpreter, in one line; empty if it can. Imports
     nothing."""
     entry = backend_row(name)
-    absent = [module for module in entry.needs if find_spec(module) is None]
+    absent = [module for module in entry.needs if not is_installed(module)]
     return f"not installed: {', '.join(absent)}; pip install {entry.requirement}" if absent else ""
+
+
+def is_installed(module: str) -> bool:
+    """Whether a new process can import a module. One that this process has put in its place, as
+    the engine is for Paddle, does not count."""
+    return any(finder.find_spec(module, None) for finder in sys.meta_path)
 
 
 def load_backend(name: str) -> Backend:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from collections.abc import Iterator
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -85,3 +87,11 @@ def test_there_is_no_row_of_another_name() -> None:
     assert find_row("ours") is None
     with pytest.raises(KeyError):
         backend_row("ours")
+
+
+def test_the_engine_in_place_of_paddle_is_no_installed_paddle() -> None:
+    program = (
+        "import pylayer; from gradcheck.backends.base import is_installed; before = is_installed('paddle'); "
+        "pylayer.install_paddle(); assert is_installed('paddle') == before; assert is_installed('numpy')"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
