@@ -23,9 +23,9 @@ class VerdictReason(Enum):
         "change. Choose other inputs"
     )
     UNSEEN = (
-        "the derivative is too small to be seen next to the rounding errors of the forward here "
-        "(saturated, flat or noisy), so nothing could be verified{raised}. Choose inputs at which "
-        "the outputs respond, or a forward that keeps more digits (expm1, log1p, float64)"
+        "nothing was verified: the derivative here is below the rounding errors of the forward "
+        "(saturated, flat or noisy){raised}. Choose inputs at which the outputs respond, or a "
+        "forward that keeps more digits (expm1, log1p, float64)"
     )
     PIECES_UNRECORDED = (
         "pieces of the function meet at these inputs (a kink, a tie or a jump), and {unrecorded}, "

@@ -180,7 +180,7 @@ def test_every_input_is_looked_at_alone() -> None:
 def test_an_input_of_which_nothing_is_seen_is_marked() -> None:
     result = gradcheck.check(of_two_inputs(3e-12, 1.1), X, X)
     assert result.verdict is Status.PASS
-    assert [mark for mark in result.marks if mark.startswith("x1") and mark.endswith("too small to be seen")]
+    assert [mark for mark in result.marks if mark.startswith("x1") and "not verified" in mark]
 
 
 def of_two_inputs(share: float, factor: float) -> Any:
