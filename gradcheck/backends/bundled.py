@@ -19,7 +19,7 @@ from gradcheck.backends.recording import Recording as Recording
 from gradcheck.backends.recording import Step as Step
 from gradcheck.backends.recording import recorded as recorded
 from pylayer.distributed.topology import lay_out
-from pylayer.distributed.world import World, apart
+from pylayer.distributed.world import World, run_separately
 from pylayer.layer.py_layer import reads_as_releases
 from pylayer.ops.creation import to_tensor
 from pylayer.release import missing_name, refusal
@@ -67,7 +67,7 @@ class RanksInTurns(WorldRanks):
     def each(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
         return self.world.run(lambda rank: getattr(self.work[rank], method)(*arguments[rank]))
 
-    apart = staticmethod(apart)
+    apart = staticmethod(run_separately)
 
 
 class BundledBackend(PaddleApi):
