@@ -89,9 +89,9 @@ def _max_pool(
     is_inside = positions >= 0  # of a window of padding alone there is none
     places = reshape(where_(is_inside, positions, 0), [*x.shape[:2], -1])
     values = take_along_axis(reshape(x, [*x.shape[:2], -1]), places, 2)
-    out = where_(is_inside, reshape(values, positions.shape), LOWEST)
-    out = channels_back(out, data_format)
-    return (out, positions.astype("int32")) if return_mask else out
+    largest = where_(is_inside, reshape(values, positions.shape), LOWEST)
+    largest = channels_back(largest, data_format)
+    return (largest, positions.astype("int32")) if return_mask else largest
 
 
 def _avg_pool(
