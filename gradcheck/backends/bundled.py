@@ -39,14 +39,14 @@ class Observing:
     """
 
     def __init__(self, observer: LayerObserver) -> None:
-        self.observer, self.refused_before = observer, refusal.in_force
+        self.observer, self.refused_before = observer, refusal.is_active
 
     def __enter__(self) -> None:
         layer_observers.append(self.observer)
-        refusal.in_force = True
+        refusal.is_active = True
 
     def __exit__(self, *error: Any) -> None:
-        refusal.in_force = self.refused_before
+        refusal.is_active = self.refused_before
         layer_observers.remove(self.observer)
 
 

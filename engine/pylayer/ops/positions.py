@@ -85,10 +85,10 @@ def gather(x: Tensor, index: Any, axis: Any = 0) -> Tensor:
     """
     if isinstance(index, int):
         return take_along_axis(x, axis, index, broadcast=False)
-    at: Any = (
+    indices: Any = (
         index if isinstance(index, Tensor) and index.ndim == 0 else _as_column("gather", index)
     )
-    return getitem(x, _at(x, at, axis or 0))
+    return getitem(x, _at(x, indices, axis or 0))
 
 
 gather_nd = composed("gather_nd", lambda x, index: getitem(x, _columns(index)))
@@ -109,12 +109,12 @@ def take(x: Tensor, index: Tensor, mode: str = "raise") -> Tensor:
     is_integer = index.dtype.name in ("int32", "int64")
     require(is_integer, "take(): `index` must be int32 or int64", index, error=TypeError)
     one_of("take(): `mode`", mode, "raise", "wrap", "clip")
-    at: Array = index.array
+    indices: Array = index.array
     if mode == "wrap":
-        at = at % x.size
+        indices = indices % x.size
     elif mode == "clip":
-        at = at.clip(0, x.size - 1)
-    return getitem(reshape(x, [-1]), at)
+        indices = indices.clip(0, x.size - 1)
+    return getitem(reshape(x, [-1]), indices)
 
 
 def masked_select(x: Tensor, mask: Tensor) -> Tensor:
@@ -136,16 +136,16 @@ def repeat_interleave(x: Tensor, repeats: int | Tensor, axis: int | None = None)
 
 @op()
 def positions(
-    xp: ModuleType, indices: Array, shape: Sequence[int], at: int, broadcast: bool
+    xp: ModuleType, indices: Array, shape: Sequence[int], axis: int, broadcast: bool
 ) -> list[Array]:
-    """One index per axis: `indices` along `at`, each element's own position along the others."""
+    """One index per axis: `indices` along `axis`, each element's own position along the others."""
     if broadcast:
-        others = [*shape[:at], 1, *shape[at + 1 :]]
-        indices = xp.broadcast_to(indices, broadcast_shape(others, indices.shape))
+        other_shape = [*shape[:axis], 1, *shape[axis + 1 :]]
+        indices = xp.broadcast_to(indices, broadcast_shape(other_shape, indices.shape))
     ndim = len(shape)
-    found = [xp.arange(n).reshape(vector_shape(k, ndim)) for k, n in enumerate(indices.shape)]
-    found[at] = indices
-    return found
+    index = [xp.arange(n).reshape(vector_shape(k, ndim)) for k, n in enumerate(indices.shape)]
+    index[axis] = indices
+    return index
 
 
 def _along(name: str, x: Tensor, indices: Tensor, axis: int, broadcast: bool) -> tuple[Any, ...]:
@@ -179,10 +179,10 @@ def _put_share(
     g: Any, F: Any, arr: Any, index: Any, values: Any, out: Any, kind: str, include_self: bool
 ) -> Any:
     """The gradient of `arr`: 0 at a place that was written to without it."""
-    kept = g if include_self else F.setitem(g, index, 0)
+    gradient = g if include_self else F.setitem(g, index, 0)
     if kind == "multiply":
-        return kept * F.put_reduced(arr * 0 + 1, index, values, kind, include_self)
-    return kept * F.cast(arr == out, g.dtype)
+        return gradient * F.put_reduced(arr * 0 + 1, index, values, kind, include_self)
+    return gradient * F.cast(arr == out, g.dtype)
 
 
 def _put_values(g: Any, F: Any, index: Any, values: Any, out: Any, kind: str) -> Any:
@@ -199,16 +199,16 @@ def put_reduced(
     xp: ModuleType, arr: Array, index: Any, values: Array, kind: str, include_self: bool
 ) -> Array:
     """A copy of `arr` with the product or an extreme of `values` at the places `index`."""
-    out, reduce = arr.flatten(), getattr(xp, kind)
+    result, reduce = arr.flatten(), getattr(xp, kind)
     places = places_of(xp, arr.shape, parsed(xp, arr.shape, index))
     values, places = xp.broadcast_to(values, places.shape).ravel(), places.ravel()
     if not include_self:
-        out[places] = 1 if kind == "multiply" else values
+        result[places] = 1 if kind == "multiply" else values
     turn = turns(xp, places)
     for k in range(places.size and turn.max().item() + 1):
-        now = turn == k
-        out[places[now]] = reduce(out[places[now]], values[now])
-    return out.reshape(arr.shape)
+        is_now = turn == k
+        result[places[is_now]] = reduce(result[places[is_now]], values[is_now])
+    return result.reshape(arr.shape)
 
 
 def put_along_axis(
@@ -333,11 +333,11 @@ def select_scatter(x: Tensor, values: Tensor, axis: int, index: int) -> Tensor:
     """A copy of `x` with `values` as slice `index` along `axis`; a RuntimeError if they are of
     another shape.
     """
-    at = normal_axis(axis, x.ndim)
-    fits = list(values.shape) == without(x.shape, [at])
+    axis = normal_axis(axis, x.ndim)
+    fits = list(values.shape) == without(x.shape, [axis])
     text = "select_scatter(): expected values to have the shape of a slice"
     require(fits, text, x, values, error=RuntimeError)
-    return setitem(x, _at(x, index, at), values)
+    return setitem(x, _at(x, index, axis), values)
 
 
 slice_scatter = composed(
@@ -460,7 +460,7 @@ diagonal_scatter = composed(
 
 
 # --------------------------------------------------------------------- segments: `paddle.geometric`
-def _pooled(kind: str, x: Tensor, rows: Tensor, count: int) -> Tensor:
+def _pool_rows(kind: str, x: Tensor, rows: Tensor, count: int) -> Tensor:
     """The sum, mean or extreme of the rows of `x` with the same number in `rows`; zeros where there
     are none.
     """
@@ -471,8 +471,8 @@ def _pooled(kind: str, x: Tensor, rows: Tensor, count: int) -> Tensor:
     counts = reshape(counts, [-1, *[1] * (x.ndim - 1)])
     if kind == "mean":
         return add_at(nothing, rows, x) / where_(counts == 0, counts + 1, counts)
-    found = put_reduced(nothing, rows, x, {"min": "minimum", "max": "maximum"}[kind], False)
-    return where_(counts == 0, nothing, found)
+    extremes = put_reduced(nothing, rows, x, {"min": "minimum", "max": "maximum"}[kind], False)
+    return where_(counts == 0, nothing, extremes)
 
 
 def _segment(kind: str) -> Callable[..., Tensor]:
@@ -481,7 +481,7 @@ def _segment(kind: str) -> Callable[..., Tensor]:
 
     def segment(data: Tensor, segment_ids: Tensor) -> Tensor:
         count = as_int(segment_ids.array[-1]) + 1 if segment_ids.size else 0
-        return _pooled(kind, data, segment_ids, count)
+        return _pool_rows(kind, data, segment_ids, count)
 
     return composed(f"segment_{kind}", segment)
 
@@ -499,15 +499,17 @@ def _message(kind: str, a: Tensor, b: Tensor) -> Tensor:
         a.shape[0] == b.shape[0],
         f"a message for each edge takes as many of both, not {a.shape[0]}, {b.shape[0]}",
     )
-    return _MESSAGES[kind](*(reshape(part, [-1, 1]) if part.ndim == 1 else part for part in (a, b)))
+    return _MESSAGES[kind](
+        *(reshape(values, [-1, 1]) if values.ndim == 1 else values for values in (a, b))
+    )
 
 
-def _received(
+def _reduce_messages(
     messages: Tensor, dst_index: Tensor, reduce_op: str, out_size: Any, rows: int
 ) -> Tensor:
     one_of("`reduce_op`", reduce_op, "sum", "mean", "min", "max")
     count = rows if out_size is None or as_int(out_size) <= 0 else as_int(out_size)
-    return _pooled(reduce_op, messages, dst_index, count)
+    return _pool_rows(reduce_op, messages, dst_index, count)
 
 
 # Along the edges of a graph, the rows `src_index` of x brought to the rows `dst_index` and reduced
@@ -515,14 +517,20 @@ def _received(
 # rows combined with those of the edges, y, by add, sub, mul or div.
 send_u_recv = composed(
     "send_u_recv",
-    lambda x, src_index, dst_index, reduce_op="sum", out_size=None: _received(
+    lambda x, src_index, dst_index, reduce_op="sum", out_size=None: _reduce_messages(
         getitem(x, src_index), dst_index, reduce_op, out_size, x.shape[0]
     ),
 )
 send_ue_recv = composed(
     "send_ue_recv",
-    lambda x, y, src_index, dst_index, message_op="add", reduce_op="sum", out_size=None: _received(
-        _message(message_op, getitem(x, src_index), y), dst_index, reduce_op, out_size, x.shape[0]
+    lambda x, y, src_index, dst_index, message_op="add", reduce_op="sum", out_size=None: (
+        _reduce_messages(
+            _message(message_op, getitem(x, src_index), y),
+            dst_index,
+            reduce_op,
+            out_size,
+            x.shape[0],
+        )
     ),
 )
 
