@@ -362,7 +362,7 @@ def missing_name(error: BaseException) -> str:
     """
     missing = ""
     if isinstance(error, UnsupportedError):
-        missing = error.what
+        missing = error.feature
     elif isinstance(error, ModuleNotFoundError) and error.name:
         owner, _, name = error.name.rpartition(".")
         missing = in_release(paddles(owner), name)

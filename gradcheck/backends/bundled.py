@@ -29,7 +29,7 @@ from pylayer.tape.symbol import recording as recorder
 from pylayer.tensor.array import Array, default_module, set_device, to_numpy
 from pylayer.tensor.dtype import BY_NUMPY
 from pylayer.tensor.tensor import Tensor
-from pylayer.watch import LayerObserver, layer_observers, watched
+from pylayer.watch import LayerObserver, layer_observers, observe
 
 
 class Observing:
@@ -141,7 +141,7 @@ class BundledBackend(PaddleApi):
 
     def reached(self, call: Callable[[], Any]) -> tuple[Any, Tensors]:
         watch = Reaching()
-        with watched(watch):
+        with observe(watch):
             returned = call()
         return returned, list(watch.leaves.values())
 

@@ -48,7 +48,7 @@ def to_tensor(
     """
     check_place(place)
     xp = default_module()
-    tensor = from_numpy_hook(data, whole=True)
+    tensor = from_numpy_hook(data, with_lists=True)
     if tensor is not data or (
         isinstance(data, Tensor) and data.node is not None and recording_all()
     ):

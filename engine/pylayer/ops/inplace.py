@@ -239,7 +239,7 @@ def set_items(x: Tensor, index: Any, value: Any) -> Tensor:
     recorder = recording.get()
     if recorder is None or not isinstance(x, Symbol):
         return _change_items(x, index, value)
-    return recorder.replaced(x, setitem(x, index, value))  # type: ignore[no-any-return]
+    return recorder.replace(x, setitem(x, index, value))  # type: ignore[no-any-return]
 
 
 def assign(x: Any, output: Tensor | None = None) -> Tensor:

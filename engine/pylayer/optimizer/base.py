@@ -9,7 +9,7 @@ from typing import Any
 from pylayer.ops.arguments import require
 from pylayer.ops.creation import to_tensor
 from pylayer.optimizer.regularizer import L2Decay
-from pylayer.static.backward import minimized
+from pylayer.static.backward import record_minimize
 from pylayer.tape.symbol import Symbol, recording
 from pylayer.tape.versions import mark_changed
 from pylayer.tensor.array import Array
@@ -138,7 +138,7 @@ class Optimizer:
             Paddle's pair: an empty list, and the parameters that have a gradient, each with it.
         """
         if isinstance(loss, Symbol):
-            return minimized(loss, self, list(parameters or self._parameters) or None)
+            return record_minimize(loss, self, list(parameters or self._parameters) or None)
         self.step()
         trained = [p for p in self._parameters if p.grad is not None and not p.stop_gradient]
         return [], [(p, p.grad) for p in trained]

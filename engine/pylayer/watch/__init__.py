@@ -97,7 +97,7 @@ layer_observers: list[LayerObserver] = []
 
 
 @contextmanager
-def watched(observer: Observer) -> Iterator[list[SavedValue]]:
+def observe(observer: Observer) -> Iterator[list[SavedValue]]:
     """Use `observer` in the ``with`` block, in this thread. If everything is recorded, Tensors that
     were changed in place are restored afterwards: their memory was not written.
     """
@@ -126,8 +126,8 @@ def takes_place(tensor: Tensor, array: Array, node: Any, stop_gradient: bool) ->
     return watching.observer.records
 
 
-def from_numpy_hook(value: Any, whole: bool = False) -> Any:
+def from_numpy_hook(value: Any, with_lists: bool = False) -> Any:
     """The Tensor that a value of recorded NumPy code stands for, or lists of such values if
-    `whole`; tuples with Tensors in place of such values; anything else unchanged."""
+    `with_lists`; tuples with Tensors in place of such values; anything else unchanged."""
     session = watchers.get().numpy
-    return value if session is None else session.from_numpy_hook(value, whole)
+    return value if session is None else session.from_numpy_hook(value, with_lists)
