@@ -24,7 +24,7 @@ from pylayer.watch.numpy_rules import (
     one,
     qr,
     svd,
-    swapped,
+    swap_axes,
     two,
 )
 
@@ -84,13 +84,13 @@ def _logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False) 
     if b is None:
         return log_sum_exp(a._tensor(), axes_of(axis, a.ndim), keepdims)
     largest = np.max(a, axis=axis, keepdims=True)
-    found = np.log(np.sum(b * np.exp(a - largest), axis=axis, keepdims=True)) + largest
-    return found if keepdims else np.squeeze(found, axis=axis)
+    result = np.log(np.sum(b * np.exp(a - largest), axis=axis, keepdims=True)) + largest
+    return result if keepdims else np.squeeze(result, axis=axis)
 
 
 def _softmax(x: Any, axis: Any = None) -> Any:
-    found = np.exp(x - np.max(x, axis=axis, keepdims=True))
-    return found / np.sum(found, axis=axis, keepdims=True)
+    powers = np.exp(x - np.max(x, axis=axis, keepdims=True))
+    return powers / np.sum(powers, axis=axis, keepdims=True)
 
 
 def _log_softmax(x: Any, axis: Any = None) -> Any:
@@ -119,8 +119,8 @@ def _solve_triangular(
 
 
 def _spectrum(a: Any, b: None = None, *, lower: bool = True, eigvals_only: bool = False) -> Any:
-    found = eigh(a, lower, sys.modules["scipy.linalg"].eigh(a._memory, lower=lower)[1])
-    return found[0] if eigvals_only else found
+    spectrum = eigh(a, lower, sys.modules["scipy.linalg"].eigh(a._memory, lower=lower)[1])
+    return spectrum[0] if eigvals_only else spectrum
 
 
 NAMED["scipy.special"] = {
@@ -132,7 +132,7 @@ NAMED["scipy.special"] = {
     "polygamma": _polygamma,
 }
 NAMED["scipy.linalg"] = {
-    "solve": of_tensors(lambda a, b, transposed=False: solve(swapped(a) if transposed else a, b)),
+    "solve": of_tensors(lambda a, b, transposed=False: solve(swap_axes(a) if transposed else a, b)),
     "cholesky": of_tensors(lambda a, lower=False: cholesky(a, upper=not lower)),
     "cho_factor": _cho_factor,
     "cho_solve": _cho_solve,
