@@ -323,9 +323,9 @@ def install_paddle() -> None:
 def uninstall_paddle() -> None:
     """Undo `install_paddle`, if it was called: the next ``import paddle`` looks for an installed
     one."""
-    ours = {id(module) for module in _facade().values()}
+    facade_ids = {id(module) for module in _facade().values()}
     for name, module in list(sys.modules.items()):
-        stands_in = name.startswith("paddle") and id(module) in ours
+        stands_in = name.startswith("paddle") and id(module) in facade_ids
         if stands_in or isinstance(module, StandIn):
             del sys.modules[name]
     if _finder in sys.meta_path:

@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from pylayer.distributed.call import SUM, Call, MismatchError, users_line
-from pylayer.distributed.group import Group, made_group, world_group
+from pylayer.distributed.group import Group, make_group, world_group
 from pylayer.distributed.rank import current
 
 TensorOrList = Any
@@ -521,6 +521,6 @@ def new_group(
         ValueError: a rank is not of the world.
         CommunicationError: other ranks make another group at this point, or none.
     """
-    group = made_group(ranks)
+    group = make_group(ranks)
     call_collective("new_group", Plan(agreed={"ranks": tuple(group.ranks)}), None, True)
     return group

@@ -30,7 +30,7 @@ def to_experts(paddle: Any, x: Any, local_count: Sizes, global_count: Sizes, mem
         own: how many come, from each rank, to each expert of this one.
     """
     count, ranks = len(local_count) // members.nranks, members.nranks
-    fits(x, local_count, "local_count")
+    check_row_count(x, local_count, "local_count")
     rows = exchange_rows(
         paddle, x, sum_runs(count, local_count), sum_runs(count, global_count), members
     ).split(list(global_count), 0)
@@ -42,7 +42,7 @@ def from_experts(
 ) -> Any:
     """Send the experts' results back: this rank's rows, in the order of all experts."""
     count, ranks = len(local_count) // members.nranks, members.nranks
-    fits(x, global_count, "global_count")
+    check_row_count(x, global_count, "global_count")
     results = x.split([global_count[k + j * count] for k in range(count) for j in range(ranks)], 0)
     rows = paddle.concat([results[k * ranks + j] for j in range(ranks) for k in range(count)], 0)
     return exchange_rows(
@@ -50,7 +50,7 @@ def from_experts(
     )
 
 
-def fits(x: Any, sizes: Sizes, name: str) -> None:
+def check_row_count(x: Any, sizes: Sizes, name: str) -> None:
     """Check that there are as many rows as the counts say. Raises MismatchError."""
     if sum(sizes) != x.shape[0]:
         text = (

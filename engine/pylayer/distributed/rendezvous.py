@@ -53,16 +53,15 @@ def check(calls: Sequence[Call]) -> None:
             raise mismatch(first, call, "different calls meet")
         differing = [name for name, value in first.agreed.items() if call.agreed.get(name) != value]
         if differing:
-            mine, other = first.agreed_value(differing[0]), call.agreed_value(differing[0])
-            raise mismatch(
-                first, call, f"{first.kind} with {differing[0]} {mine} meets {differing[0]} {other}"
-            )
-        mine, other = first.dtypes(), call.dtypes()
-        if mine and other and mine != other:
-            raise mismatch(first, call, f"{first.kind} of {mine} meets {other}")
-        mine, other = first.shapes(), call.shapes()
-        if first.kind in OF_ONE_SHAPE and mine != other:
-            raise mismatch(first, call, f"{first.kind} of shape {mine} meets shape {other}")
+            name = differing[0]
+            value, other = first.agreed_value(name), call.agreed_value(name)
+            raise mismatch(first, call, f"{first.kind} with {name} {value} meets {name} {other}")
+        value, other = first.dtypes(), call.dtypes()
+        if value and other and value != other:
+            raise mismatch(first, call, f"{first.kind} of {value} meets {other}")
+        value, other = first.shapes(), call.shapes()
+        if first.kind in OF_ONE_SHAPE and value != other:
+            raise mismatch(first, call, f"{first.kind} of shape {value} meets shape {other}")
 
 
 def mismatch(first: Call, other: Call, text: str) -> MismatchError:

@@ -14,11 +14,11 @@ from pylayer.tensor.tensor import Tensor
 
 
 # --------------------------------------------------------------------------- windows as columns
-def _two(value: Any) -> list[int]:
+def _pair(value: Any) -> list[int]:
     return per_axis(value, 2, "the size")
 
 
-def _around(paddings: Any) -> list[tuple[int, int]]:
+def _pads(paddings: Any) -> list[tuple[int, int]]:
     """Pads from one int, two, or four in the order top, left, bottom, right."""
     numbers = as_ints(paddings)
     if len(numbers) == 4:
@@ -32,9 +32,9 @@ def unfold(
     """The windows of images, [batch, channels, height, width], as columns: [batch, channels ·
     kernel, windows].
     """
-    kernel, steps, gaps = _two(kernel_sizes), _two(strides), _two(dilations)
+    kernel, steps, gaps = _pair(kernel_sizes), _pair(strides), _pair(dilations)
     check_positive("unfold", kernel_sizes=kernel, strides=steps, dilations=gaps)
-    return unfold_(x, kernel, steps, _around(paddings), gaps)
+    return unfold_(x, kernel, steps, _pads(paddings), gaps)
 
 
 def fold(
@@ -46,9 +46,9 @@ def fold(
     dilations: Any = 1,
 ) -> Tensor:
     """The adjoint of `unfold`: columns added up in images of `output_sizes`."""
-    kernel, steps, gaps = _two(kernel_sizes), _two(strides), _two(dilations)
+    kernel, steps, gaps = _pair(kernel_sizes), _pair(strides), _pair(dilations)
     check_positive("fold", kernel_sizes=kernel, strides=steps, dilations=gaps)
-    return fold_(x, _two(output_sizes), kernel, steps, _around(paddings), gaps)
+    return fold_(x, _pair(output_sizes), kernel, steps, _pads(paddings), gaps)
 
 
 # --------------------------------------------------------------------------- pixels and channels

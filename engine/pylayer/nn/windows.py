@@ -317,9 +317,11 @@ def conv_input(
             groups, outs, *w.shape[1:]
         )
         swapped = mirrored.swapaxes(1, 2).reshape(groups * w.shape[1], outs, *kernel)
-        around = [(r - before, r - after) for r, (before, after) in zip(reach, pads, strict=True)]
+        mirror_pads = [
+            (r - before, r - after) for r, (before, after) in zip(reach, pads, strict=True)
+        ]
         mirror: Any = conv
-        return mirror.op.kernels[type(g)](g, swapped, strides, around, dilations, groups)
+        return mirror.op.kernels[type(g)](g, swapped, strides, mirror_pads, dilations, groups)
     columns = xp.ascontiguousarray(w.reshape(groups, outs, -1).swapaxes(1, 2))
     flat = xp.ascontiguousarray(g).reshape(batch, groups, outs, -1)
     channels = w.shape[1] * groups

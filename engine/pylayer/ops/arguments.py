@@ -118,6 +118,6 @@ def vector_shape(axis: int, ndim: int) -> list[int]:
     return [*[1] * axis, -1, *[1] * (ndim - axis - 1)]
 
 
-def without(shape: Sequence[int], axes: Sequence[int]) -> list[int]:
+def drop_axes(shape: Sequence[int], axes: Sequence[int]) -> list[int]:
     """`shape` less some axes, counted from the front."""
     return [n for k, n in enumerate(shape) if k not in axes]

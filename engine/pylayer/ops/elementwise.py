@@ -300,7 +300,7 @@ erfc = unary(
 abs = unary("abs", lambda g, F, x: g * F.sign(x))  # the subgradient at 0 is 0 (observed rule 86)
 
 
-def _whole(name: str) -> Any:
+def _rounding(name: str) -> Any:
     """The forward of a rounding: integers are returned as they are, whatever the array module makes
     of them.
     """
@@ -309,7 +309,7 @@ def _whole(name: str) -> Any:
 
 sign = unary("sign", lambda g: g * 0)
 floor, ceil, trunc = (
-    unary(name, lambda g: g * 0, _whole(name)) for name in ("floor", "ceil", "trunc")
+    unary(name, lambda g: g * 0, _rounding(name)) for name in ("floor", "ceil", "trunc")
 )
 
 

@@ -92,13 +92,15 @@ def _along_one(name: str, transform: Callable[..., Tensor], inverse: bool) -> Ca
     divides, or both.
     """
 
-    def along(x: Tensor, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+    def transform_along(
+        x: Tensor, n: int | None = None, axis: int = -1, norm: str = "backward"
+    ) -> Tensor:
         one_of("fft: `norm`", norm, "backward", "ortho", "forward")
         positive = n is None or (isinstance(n, int) and n > 0)
         require(positive, f"Invalid FFT argument n({n}), it should be a positive integer")
         return transform(x, n, axis, norm, inverse)
 
-    return composed(name, along)
+    return composed(name, transform_along)
 
 
 fft, ifft = _along_one("fft", _transform, False), _along_one("ifft", _transform, True)

@@ -117,12 +117,12 @@ def move_to(x: Tensor, array: Array, begun: int | None) -> None:
     x.array = array
 
 
-def fills_with(name: str, drawn: Callable[..., Tensor], changes: int = 1) -> Callable[..., Tensor]:
-    """The method that fills a Tensor with the result of `drawn`; the previous values get a gradient
+def fills_with(name: str, draw: Callable[..., Tensor], changes: int = 1) -> Callable[..., Tensor]:
+    """The method that fills a Tensor with the result of `draw`; the previous values get a gradient
     of 0.
     """
     return in_place(
-        composed(name, lambda x, *args, **kwargs: fill(x, drawn(x, *args, **kwargs))),
+        composed(name, lambda x, *args, **kwargs: fill(x, draw(x, *args, **kwargs))),
         changes=changes,
     )
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
-from pylayer.ops.arguments import OutOfRangeError, normal_axis, one_list, require, without
+from pylayer.ops.arguments import OutOfRangeError, drop_axes, normal_axis, one_list, require
 from pylayer.ops.elementwise import check_one_dtype, check_same_dtype, multiply
 from pylayer.ops.indexing import along
 from pylayer.ops.positions import diag_embed, diagonal
@@ -162,20 +162,20 @@ def _einsum_vjp(g: Any, F: Any, operands: Any, equation: str, i: int) -> Any:
     """
     inputs, output = equation.split("->")
     names = inputs.split(",")
-    mine = names[i]
+    indices = names[i]
     other_operands = [
         (names[k], operand.conjugate()) for k, operand in enumerate(operands) if k != i
     ]
     known = set(output).union(*(set(name) for name, _ in other_operands))
-    reachable = "".join(c for c in mine if c in known)
+    reachable = "".join(c for c in indices if c in known)
     gradient = F.einsum_explicit(
         [g, *(o for _, o in other_operands)],
         ",".join([output, *(n for n, _ in other_operands)]) + "->" + reachable,
     )
     sizes = dict(zip(reachable, gradient.shape, strict=True))
-    reduced = F.reshape(gradient, [sizes.get(c, 1) for c in mine])
+    reduced = F.reshape(gradient, [sizes.get(c, 1) for c in indices])
     return F.broadcast_to(
-        reduced, [sizes.get(c, n) for c, n in zip(mine, operands[i].shape, strict=True)]
+        reduced, [sizes.get(c, n) for c, n in zip(indices, operands[i].shape, strict=True)]
     )
 
 
@@ -279,9 +279,9 @@ def _contracted_axes(axes: Any, ndim: int) -> tuple[list[int], list[int]]:
         return list(range(ndim - axes, ndim)), list(range(axes))
     if not axes or isinstance(axes[0], int):
         return list(axes), list(axes)
-    ours, theirs = list(axes[0]), list(axes[1] if len(axes) > 1 else axes[0])
-    longest = max(len(ours), len(theirs))
-    return ours + theirs[len(ours) : longest], theirs + ours[len(theirs) : longest]
+    x_axes, y_axes = list(axes[0]), list(axes[1] if len(axes) > 1 else axes[0])
+    longest = max(len(x_axes), len(y_axes))
+    return x_axes + y_axes[len(x_axes) : longest], y_axes + x_axes[len(y_axes) : longest]
 
 
 def tensordot(x: Tensor, y: Tensor, axes: Any = 2) -> Tensor:
@@ -289,17 +289,19 @@ def tensordot(x: Tensor, y: Tensor, axes: Any = 2) -> Tensor:
     for both or in two lists.
     """
     first, second = _contracted_axes(axes, x.ndim)
-    ours = [normal_axis(k, x.ndim) for k in first]
-    theirs = [normal_axis(k, y.ndim) for k in second]
-    for k, j in zip(ours, theirs, strict=True):
+    x_axes = [normal_axis(k, x.ndim) for k in first]
+    y_axes = [normal_axis(k, y.ndim) for k in second]
+    for k, j in zip(x_axes, y_axes, strict=True):
         if x.shape[k] == 1 != y.shape[j]:
             y = sum(y, j, None, True)  # an axis of size 1 is broadcast
         elif y.shape[j] == 1 != x.shape[k]:
             x = sum(x, k, None, True)
-    outer = without(x.shape, ours), without(y.shape, theirs)
-    row_count, size, column_count = map(math.prod, (outer[0], [x.shape[k] for k in ours], outer[1]))
-    rows = moveaxis(x, ours, list(range(x.ndim - len(ours), x.ndim)))
-    columns = moveaxis(y, theirs, list(range(len(theirs))))
+    outer = drop_axes(x.shape, x_axes), drop_axes(y.shape, y_axes)
+    row_count, size, column_count = map(
+        math.prod, (outer[0], [x.shape[k] for k in x_axes], outer[1])
+    )
+    rows = moveaxis(x, x_axes, list(range(x.ndim - len(x_axes), x.ndim)))
+    columns = moveaxis(y, y_axes, list(range(len(y_axes))))
     product = matmul(reshape(rows, [row_count, size]), reshape(columns, [size, column_count]))
     return reshape(product, [*outer[0], *outer[1]])
 

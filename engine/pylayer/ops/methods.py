@@ -269,7 +269,7 @@ def equality(row: OpDef, otherwise: bool) -> Callable[..., Any]:
     return operator
 
 
-def clip_kept(x: Tensor, min: Any = None, max: Any = None) -> Tensor:
+def clip_in_dtype(x: Tensor, min: Any = None, max: Any = None) -> Tensor:
     """`clip`; integers stay integers, also with float bounds."""
     return astype(elementwise.clip(x, min, max), x.dtype)
 
@@ -283,7 +283,7 @@ def where_in_place(condition: Tensor, x: Any = None, y: Any = None) -> Tensor:
 
 OWN_FORMS: dict[str, Callable[..., Any]] = {
     "apply_": apply_,
-    "clip_": in_place(clip_kept, "clip_"),
+    "clip_": in_place(clip_in_dtype, "clip_"),
     "copy_": copy_,
     "detach_": detach_,
     "fill_": fill_,

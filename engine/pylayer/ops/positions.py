@@ -16,11 +16,11 @@ from pylayer.ops.arguments import (
     as_int,
     as_ints,
     check_tensor,
+    drop_axes,
     normal_axis,
     one_of,
     require,
     vector_shape,
-    without,
 )
 from pylayer.ops.creation import full, full_like, ones_like, zeros
 from pylayer.ops.indexing import (
@@ -48,7 +48,7 @@ from pylayer.tensor.dtype import bool_
 from pylayer.tensor.tensor import Tensor
 
 
-def _at(x: Tensor, index: Any, axis: Any) -> tuple[Any, ...]:
+def _index_at(x: Tensor, index: Any, axis: Any) -> tuple[Any, ...]:
     """The index of the slices `index` along `axis`."""
     return (*(slice(None),) * normal_axis(axis, x.ndim), index)
 
@@ -68,7 +68,7 @@ def index_select(x: Tensor, index: Any, axis: Any = None) -> Tensor:
     index, axis = (axis, index) if isinstance(index, int) else (index, axis or 0)
     text = "index_select() missing 1 required argument: 'index'"
     require(index is not None, text, error=TypeError)
-    return getitem(x, _at(x, _as_column("index_select", index), axis))
+    return getitem(x, _index_at(x, _as_column("index_select", index), axis))
 
 
 def _as_column(name: str, index: Any) -> Tensor:
@@ -88,7 +88,7 @@ def gather(x: Tensor, index: Any, axis: Any = 0) -> Tensor:
     indices: Any = (
         index if isinstance(index, Tensor) and index.ndim == 0 else _as_column("gather", index)
     )
-    return getitem(x, _at(x, indices, axis or 0))
+    return getitem(x, _index_at(x, indices, axis or 0))
 
 
 gather_nd = composed("gather_nd", lambda x, index: getitem(x, _columns(index)))
@@ -148,7 +148,9 @@ def positions(
     return index
 
 
-def _along(name: str, x: Tensor, indices: Tensor, axis: int, broadcast: bool) -> tuple[Any, ...]:
+def _index_along(
+    name: str, x: Tensor, indices: Tensor, axis: int, broadcast: bool
+) -> tuple[Any, ...]:
     """The index of `indices` along `axis` and each element's own position along the others."""
     text = f"{name}(): needs the same number of dimensions of both"
     require(indices.ndim == x.ndim, text, indices, x)
@@ -159,7 +161,7 @@ def take_along_axis(arr: Tensor, indices: Tensor, axis: int, broadcast: bool = T
     """The elements whose position along `axis` is in `indices`, which is broadcast to the other
     axes of `arr`.
     """
-    return getitem(arr, _along("take_along_axis", arr, indices, axis, broadcast))
+    return getitem(arr, _index_along("take_along_axis", arr, indices, axis, broadcast))
 
 
 take_along_dim = take_along_axis
@@ -225,7 +227,7 @@ def put_along_axis(
     """
     one_of("put_along_axis(): `reduce`", reduce, "assign", "add", "mean", *_EXTREMES)
     _same_dtype("put_along_axis", arr, values)
-    index = _along("put_along_axis", arr, indices, axis, broadcast)
+    index = _index_along("put_along_axis", arr, indices, axis, broadcast)
     values = values if isinstance(values, Tensor) else full_like(arr[index], values)
     if reduce == "assign":
         return setitem(arr, index, values)
@@ -301,7 +303,7 @@ def index_add(x: Tensor, index: Any, axis: Any, value: Tensor, alpha: float = 1)
     check_tensor("index_add", "index", 1, index)
     require(index.ndim == 1, "index_add(): the index must be a 1-D Tensor", index)
     _same_dtype("index_add", x, value)
-    return add_at(x, _at(x, index, axis), value if alpha == 1 else value * alpha)
+    return add_at(x, _index_at(x, index, axis), value if alpha == 1 else value * alpha)
 
 
 def index_put(
@@ -318,7 +320,7 @@ def index_fill(x: Tensor, index: Tensor, axis: int, value: Any) -> Tensor:
     """
     fits = isinstance(index, Tensor) and index.ndim > 0
     require(fits, "index_fill(): index must be Tensor of one axis or more")
-    filled: Tensor = setitem(x, _at(x, index, axis), value)
+    filled: Tensor = setitem(x, _index_at(x, index, axis), value)
     return filled
 
 
@@ -334,10 +336,10 @@ def select_scatter(x: Tensor, values: Tensor, axis: int, index: int) -> Tensor:
     another shape.
     """
     axis = normal_axis(axis, x.ndim)
-    fits = list(values.shape) == without(x.shape, [axis])
+    fits = list(values.shape) == drop_axes(x.shape, [axis])
     text = "select_scatter(): expected values to have the shape of a slice"
     require(fits, text, x, values, error=RuntimeError)
-    return setitem(x, _at(x, index, axis), values)
+    return setitem(x, _index_at(x, index, axis), values)
 
 
 slice_scatter = composed(
@@ -377,7 +379,7 @@ def _diagonal_written(
 ) -> Any:
     """Zeros with `g` on the diagonal."""
     ndim = len(x_shape)
-    order = [*without(range(ndim), [axis1, axis2]), axis1, axis2]
+    order = [*drop_axes(range(ndim), [axis1, axis2]), axis1, axis2]
     moved = [x_shape[k] for k in order]
     placed = F.scatter_sum(g, moved, _diagonal(offset, *moved[-2:]))
     return F.transpose(placed, sorted(range(ndim), key=order.__getitem__))

@@ -14,11 +14,11 @@ import numpy as np
 
 from pylayer.ops.arguments import (
     axes_of,
+    drop_axes,
     kept_shape,
     normal_axis,
     require,
     vector_shape,
-    without,
 )
 from pylayer.ops.creation import arange
 from pylayer.ops.elementwise import (
@@ -35,7 +35,7 @@ from pylayer.ops.indexing import along, where_
 from pylayer.ops.joining import concat
 from pylayer.ops.positions import take_along_axis
 from pylayer.ops.shape import astype, cast, clone, flat_or_along, reshape, transpose
-from pylayer.ops.sorting import index_dtype, of_graph
+from pylayer.ops.sorting import index_dtype, mark_as_dependent
 from pylayer.tape.op import Operation, composed, op
 from pylayer.tensor.array import Array
 from pylayer.tensor.dtype import as_dtype
@@ -126,7 +126,7 @@ def logsumexp(xp: ModuleType, x: Array, axis: Any = None, keepdim: bool = False)
     largest = xp.max(x, axis=axes, keepdims=True)
     largest = xp.where(xp.isfinite(largest), largest, xp.zeros_like(largest))
     result = xp.log(xp.sum(xp.exp(x - largest), axis=axes, keepdims=True)) + largest
-    return result if keepdim else result.reshape(without(x.shape, axes))
+    return result if keepdim else result.reshape(drop_axes(x.shape, axes))
 
 
 def _reversed_cumsum(g: Any, F: Any, x_shape: tuple[int, ...], x_dtype: Any, axis: Any) -> Any:
@@ -163,14 +163,14 @@ def norm_(xp: ModuleType, x: Array, axis: Any, keepdim: bool) -> Array:
 def at_the_end(x: Tensor, axis: Any) -> Tensor:
     """`x` with the reduced axes moved to the end and made one."""
     axes = axes_of(axis, x.ndim)
-    shape = [*without(x.shape, axes), math.prod(x.shape[k] for k in axes)]
-    return reshape(transpose(x, [*without(range(x.ndim), axes), *axes]), shape)
+    shape = [*drop_axes(x.shape, axes), math.prod(x.shape[k] for k in axes)]
+    return reshape(transpose(x, [*drop_axes(range(x.ndim), axes), *axes]), shape)
 
 
 def prod(x: Tensor, axis: Any = None, keepdim: bool = False, dtype: Any = None) -> Tensor:
     """The product over `axis`: halves times halves, so that zeros do no harm to any derivative."""
     x = x if dtype is None else cast(x, dtype)
-    shape = kept_shape(x.shape, axis) if keepdim else without(x.shape, axes_of(axis, x.ndim))
+    shape = kept_shape(x.shape, axis) if keepdim else drop_axes(x.shape, axes_of(axis, x.ndim))
     flat = at_the_end(x, axis)
     if not flat.shape[-1]:  # not just ones: a gradient flows, of no elements
         return reshape(sum(flat, -1, x.dtype, False), shape) + 1
@@ -219,7 +219,7 @@ std = composed(
 
 count_nonzero = composed(
     "count_nonzero",
-    lambda x, axis=None, keepdim=False: of_graph(x, sum(x != 0, axis, None, keepdim)),
+    lambda x, axis=None, keepdim=False: mark_as_dependent(x, sum(x != 0, axis, None, keepdim)),
 )
 
 

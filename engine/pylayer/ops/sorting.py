@@ -30,7 +30,7 @@ def flag_where_found(xp: ModuleType, x: Array, result: Array) -> Array:
     return result
 
 
-def of_graph(x: Tensor, result: Tensor) -> Tensor:
+def mark_as_dependent(x: Tensor, result: Tensor) -> Tensor:
     """Mark `result` as needing a gradient if `x` does, as in Paddle, although that gradient
     is 0."""
     return result if x._stop_gradient else flag_where_found(x, result)
@@ -84,7 +84,9 @@ def argsort_(xp: ModuleType, x: Array, axis: int, descending: bool) -> Array:
 
 argsort = composed(
     "argsort",
-    lambda x, axis=-1, descending=False, stable=False: of_graph(x, argsort_(x, axis, descending)),
+    lambda x, axis=-1, descending=False, stable=False: mark_as_dependent(
+        x, argsort_(x, axis, descending)
+    ),
 )
 
 
@@ -117,7 +119,7 @@ def topk(
     require(1 <= int(k) <= x.shape[axis], text)
     order = argsort_(x, axis, largest)
     indices = clone(along(order, axis, slice(int(k))))
-    return TopK(take_along_axis(x, indices, axis), of_graph(x, indices))
+    return TopK(take_along_axis(x, indices, axis), mark_as_dependent(x, indices))
 
 
 def kthvalue(x: Tensor, k: int, axis: int | None = None, keepdim: bool = False) -> TopK:

@@ -122,8 +122,8 @@ def place_of_name(function: Callable[..., Any]) -> int | None:
     The name has no effect. Paddle's layers pass it by position.
     """
     rooms = ("pylayer.ops.", "pylayer.nn.")
-    ours = isinstance(function, FunctionType) and function.__module__.startswith(rooms)
-    if not ours or hasattr(function, "op"):
+    is_engines = isinstance(function, FunctionType) and function.__module__.startswith(rooms)
+    if not is_engines or hasattr(function, "op"):
         return None
     code = inspect.unwrap(function).__code__
     if "name" in code.co_varnames[: code.co_argcount]:

@@ -200,7 +200,7 @@ def names_in(source: str) -> dict[str, Any]:
     return {**engine_objects(source), **(FORMS_IN_PLACE if source == "ops" else {})}
 
 
-def own_name(name: str) -> str:
+def engine_name(name: str) -> str:
     """The engine's name of something: the release has functions under other names, and classes in
     PyTorch's spelling.
     """
@@ -224,7 +224,7 @@ def module_objects(owner: str, sources: Iterable[str]) -> dict[str, Any]:
             new = {renamed or name: available[name] for name in names.split(",")}
         else:
             available = names_in(module)
-            new = {n: available[own_name(n)] for n in wanted if own_name(n) in available}
+            new = {n: available[engine_name(n)] for n in wanted if engine_name(n) in available}
         objects = {
             **{name: accept_spellings(name, value) for name, value in new.items()},
             **objects,

@@ -131,7 +131,7 @@ def _by_name(value: Any) -> Tensor:
 
 def _operators_so_far() -> list[Operator]:
     """The operators that run before the next appended one, outer blocks first."""
-    blocks = dict.fromkeys(default_main_program().current.around())
+    blocks = dict.fromkeys(default_main_program().current.visible_blocks())
     return [op for block in reversed(blocks) for op in block.ops]
 
 

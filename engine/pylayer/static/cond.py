@@ -58,15 +58,15 @@ class Conditional(Operator):
     ) -> Sequence[Tensor]:
         """Record a conditional on the same condition whose blocks are the gradients of this one's
         blocks."""
-        around = default_main_program().current
+        enclosing = default_main_program().current
         sources: list[Any] = [self.inputs[k] for k in wanted]
         seeds = [
             (output, c) for output, c in zip(self.outputs, cotangents, strict=True) if c is not None
         ]
         conditional = Conditional(self.condition, [])
-        conditional.outputs = [around.gradient_of(source) for source in sources]
+        conditional.outputs = [enclosing.gradient_of(source) for source in sources]
         for branch in self.branches:
-            block = Block(around.program, around, branch=True, sees=[branch])
+            block = Block(enclosing.program, enclosing, branch=True, sees=[branch])
             with block.as_current():
                 gradients = pull_back(run_in(branch), seeds, sources)
                 for source, output in zip(sources, conditional.outputs, strict=True):
@@ -76,7 +76,7 @@ class Conditional(Operator):
                     block.append(Assign(gradient, output))
             conditional.branches.append(block)
         conditional.close()
-        around.append(conditional)
+        enclosing.append(conditional)
         return conditional.outputs
 
 
@@ -121,18 +121,18 @@ def cond(
         return functions[not bool(pred)]()
     if pred.dtype.name != "bool":
         raise TypeError(f"The pred of cond must be a bool, but it is {pred.describe()}.")
-    around = current_block_for(pred)
+    enclosing = current_block_for(pred)
     conditional, returned = Conditional(pred, []), []
     for function in functions:
-        block = Block(around.program, around, branch=True)
+        block = Block(enclosing.program, enclosing, branch=True)
         conditional.branches.append(block)
         with block.as_current():
             returned.append(function())
     results = _merge_results(
-        conditional, around, name or f"cond_{around.program.version}", returned
+        conditional, enclosing, name or f"cond_{enclosing.program.version}", returned
     )
     conditional.close()
-    around.append(conditional)
+    enclosing.append(conditional)
     return rebuild(returned[0], results)
 
 
@@ -140,7 +140,9 @@ def nothing() -> None:
     """Replaces the function of an omitted branch."""
 
 
-def _merge_results(op: Conditional, around: Block, stem: str, returned: Sequence[Any]) -> list[Any]:
+def _merge_results(
+    op: Conditional, enclosing: Block, stem: str, returned: Sequence[Any]
+) -> list[Any]:
     """The outputs, one per pair of the branches' results."""
     first, second = leaves(returned[0]), leaves(returned[1])
     if _structure_of(returned[0]) != _structure_of(returned[1]):
@@ -163,7 +165,7 @@ def _merge_results(op: Conditional, around: Block, stem: str, returned: Sequence
                 f"{true_side.shape} and {false_side.dtype.name} {false_side.shape}."
             )
         stop = not grad_mode.get() or all(side._stop_gradient for side in sides)
-        output = around.variable(
+        output = enclosing.variable(
             f"{stem}.out_{k}", _common_shape(true_side, false_side), true_side.array.dtype, stop
         )
         for block, side in zip(op.branches, sides, strict=True):

@@ -124,20 +124,20 @@ class Block:
         self.ops.append(op)
         self.program.version += 1
 
-    def around(self) -> Iterator[Block]:
+    def visible_blocks(self) -> Iterator[Block]:
         """The block, its enclosing blocks, and other blocks that it may read."""
         block: Block | None = self
         while block is not None:
             yield block
             for other in block.sees:
-                yield from other.around()
+                yield from other.visible_blocks()
             block = block.parent
 
-    def is_certain_to_run(self, within: Collection[Block] = ()) -> bool:
+    def is_certain_to_run(self, visible: Collection[Block] = ()) -> bool:
         """Whether neither it nor a block around it is a branch, those left out that are among
-        `within`."""
-        runs = not self.branch or self in within
-        return runs and (self.parent is None or self.parent.is_certain_to_run(within))
+        `visible`."""
+        runs = not self.branch or self in visible
+        return runs and (self.parent is None or self.parent.is_certain_to_run(visible))
 
     def variable(self, name: str, shape: Shape, dtype: Any, stop_gradient: bool) -> Variable:
         """A new Variable with a name like `name`; unknown sizes that have no Variable yet are this
@@ -198,7 +198,7 @@ class Program:
         self.variables: dict[str, Variable] = {}
         self.version = 0
         """A number that grows with every operator."""
-        self._taken: dict[str, int] = {}
+        self._name_counts: dict[str, int] = {}
         self.created_parameters: list[Tensor] = []
         """The parameters created for the program, used or not."""
         self.current = Block(self)
@@ -225,8 +225,8 @@ class Program:
         if name not in self.variables:
             return name
         while True:
-            self._taken[name] = self._taken.get(name, 0) + 1
-            candidate = f"{name}_{self._taken[name]}"
+            self._name_counts[name] = self._name_counts.get(name, 0) + 1
+            candidate = f"{name}_{self._name_counts[name]}"
             if candidate not in self.variables:
                 return candidate
 

@@ -56,8 +56,8 @@ class PyLayerCall(Operator):
             filled_like(output, 0.0) if cotangent is None else cotangent
             for output, cotangent in zip(self.outputs, cotangents, strict=True)
         ]
-        around = program.current
-        block = Block(program, around, sees=[self.forward])
+        enclosing = program.current
+        block = Block(program, enclosing, sees=[self.forward])
         for observer in layer_observers:
             observer.pulled_back(self.backward_fn)
         with block.as_current():
@@ -72,10 +72,10 @@ class PyLayerCall(Operator):
                 [*full_cotangents, *(t for op in block.ops for t in op.inputs)]
             )
             for k in wanted:
-                output = around.gradient_of(self.inputs[k], stop)
+                output = enclosing.gradient_of(self.inputs[k], stop)
                 block.append(Assign(gradients[k], output, like=self.inputs[k]))
                 gradient_op.outputs.append(output)
-        around.append(gradient_op)
+        enclosing.append(gradient_op)
         return gradient_op.outputs
 
     def check_gradients(self, returned: Any, wanted: Sequence[int]) -> list[Any]:
@@ -220,7 +220,7 @@ def static_pylayer(
         )
     check_arguments(forward_fn, inputs, backward_fn)
     tensors = tensors_in(inputs)
-    around = current_block_for(tensors)
+    enclosing = current_block_for(tensors)
     flowing = [t for t in tensors if not t._stop_gradient]
     if backward_fn is None and flowing:  # key phrase: observed rule 58
         tensor = flowing[0]
@@ -229,7 +229,7 @@ def static_pylayer(
             f"``backward_fn == None``, but {tensor.name}.stop_gradient got False "
             f"({describe(tensor)}). Give a backward_fn, or set it to True."
         )
-    block = Block(around.program, around)
+    block = Block(enclosing.program, enclosing)
     call = PyLayerCall(tensors, block, backward_fn)
     for observer in layer_observers if backward_fn is not None else ():
         observer.applied(backward_fn, None)
@@ -241,12 +241,12 @@ def static_pylayer(
             raise
         stop = not needs_gradient(tensors)
         outs = leaves(returned)
-        stem = f"pylayer_{around.program.version}.out"
+        stem = f"pylayer_{enclosing.program.version}.out"
         for k, result in enumerate(outs):
             if isinstance(result, Tensor):
                 spec = result.array
-                outs[k] = around.variable(f"{stem}_{k}", tuple(spec.shape), spec.dtype, stop)
+                outs[k] = enclosing.variable(f"{stem}_{k}", tuple(spec.shape), spec.dtype, stop)
                 block.append(Assign(result, outs[k]))
                 call.outputs.append(outs[k])
-    around.append(call)
+    enclosing.append(call)
     return rebuild(returned, outs)

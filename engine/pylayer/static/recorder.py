@@ -138,7 +138,7 @@ def check_visible(variable: Variable, block: Block) -> None:
             f"{variable.describe()} belongs to another Program than the one that operations are "
             "appended to. Use it under the program_guard of its own Program."
         )
-    if not variable.block.is_certain_to_run(list(block.around())):
+    if not variable.block.is_certain_to_run(list(block.visible_blocks())):
         raise ValueError(
             f"{variable.describe()} was made in a branch of cond and cannot be used outside, "
             "where the branch may not have run. Return it from the branch."

@@ -101,13 +101,13 @@ def observe(observer: Observer) -> Iterator[list[SavedValue]]:
     """Use `observer` in the ``with`` block, in this thread. If everything is recorded, Tensors that
     were changed in place are restored afterwards: their memory was not written.
     """
-    places: list[SavedValue] = []
-    token = watchers.set(watchers.get()._replace(observer=observer, moved=places))
+    saved_values: list[SavedValue] = []
+    token = watchers.set(watchers.get()._replace(observer=observer, moved=saved_values))
     try:
-        yield places
+        yield saved_values
     finally:
         watchers.reset(token)
-        for tensor, array, node, stop_gradient in reversed(places):
+        for tensor, array, node, stop_gradient in reversed(saved_values):
             tensor.array, tensor.node, tensor._stop_gradient = array, node, stop_gradient
 
 
@@ -119,11 +119,11 @@ def recording_all() -> bool:
 def takes_place(tensor: Tensor, array: Array, node: Any, stop_gradient: bool) -> bool:
     """While everything is recorded, let `tensor` have another value from here on; its memory, which
     others may have saved, stays unchanged. Return whether it does."""
-    watching = watchers.get()
-    if watching.observer.records:
-        watching.moved.append((tensor, tensor.array, tensor.node, tensor._stop_gradient))
+    current = watchers.get()
+    if current.observer.records:
+        current.moved.append((tensor, tensor.array, tensor.node, tensor._stop_gradient))
         tensor.array, tensor.node, tensor._stop_gradient = array, node, stop_gradient
-    return watching.observer.records
+    return current.observer.records
 
 
 def from_numpy_hook(value: Any, with_lists: bool = False) -> Any:

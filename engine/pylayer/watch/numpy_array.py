@@ -253,26 +253,28 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
 
     def _positions(self) -> Any:
         """The numbers of its elements in the buffer."""
-        base, mine = self._buffer.memory, self._memory
-        if not mine.size:
-            return np.zeros(mine.shape, np.intp)
+        base, memory = self._buffer.memory, self._memory
+        if not memory.size:
+            return np.zeros(memory.shape, np.intp)
         numbers, step = self._buffer.element_numbers(), base.itemsize
-        first = 0 if mine is base else (address(mine) - address(base)) // step * numbers.itemsize
+        first = (
+            0 if memory is base else (address(memory) - address(base)) // step * numbers.itemsize
+        )
         return np.ndarray(
-            mine.shape,
+            memory.shape,
             np.intp,
             numbers,
             first,
-            [n // step * numbers.itemsize for n in mine.strides],
+            [n // step * numbers.itemsize for n in memory.strides],
         )
 
-    def _part(self) -> Any:
+    def _component(self) -> Any:
         """The function that gives its values of those in the buffer, if these are complex and it is
         a part of them."""
-        base, mine = self._buffer.memory, self._memory
-        if mine.dtype == base.dtype:
+        base, memory = self._buffer.memory, self._memory
+        if memory.dtype == base.dtype:
             return None
-        return imag if (address(mine) - address(base)) % base.itemsize else real
+        return imag if (address(memory) - address(base)) % base.itemsize else real
 
     def _tensor(self) -> Tensor:
         """Its present values."""
@@ -281,36 +283,36 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
             return Tensor(np.array(self._memory))
         if self._cached is None or self._version != buffer.version:
             is_whole = self._memory is buffer.memory
-            self._cached = buffer.tensor if is_whole else self._at(self._positions())
+            self._cached = buffer.tensor if is_whole else self._values_at(self._positions())
             self._version = buffer.version
         return self._cached
 
-    def _at(self, where: Any) -> Tensor:
+    def _values_at(self, where: Any) -> Tensor:
         """The values at positions of the buffer."""
         values, component = (
             getitem(reshape(self._buffer.values(), [-1]), np.array(where, order="C")),
-            self._part(),
+            self._component(),
         )
         return values if component is None else component(values)
 
     def _rearrange(self, where: Any) -> Tensor:
         """Its values at these positions, by a single operation of the engine if there is one."""
-        mine, values = self._positions(), self._tensor()
-        if np.size(where) == mine.size:
-            if np.array_equal(np.ravel(where), mine.ravel()):
+        positions, values = self._positions(), self._tensor()
+        if np.size(where) == positions.size:
+            if np.array_equal(np.ravel(where), positions.ravel()):
                 shape = np.shape(where)
-                return values if shape == mine.shape else reshape(values, list(shape))
-            before = list(zip(mine.shape, mine.strides, strict=True))
+                return values if shape == positions.shape else reshape(values, list(shape))
+            before = list(zip(positions.shape, positions.strides, strict=True))
             axes = [
                 before.index(axis)
                 for axis in zip(where.shape, where.strides, strict=True)
                 if axis in before
             ]
             if sorted(axes) == list(range(where.ndim)) and np.array_equal(
-                mine.transpose(axes), where
+                positions.transpose(axes), where
             ):
                 return transpose(values, axes)
-        return self._at(where)
+        return self._values_at(where)
 
     def _view(self, memory: Plain, make: Callable[[Tensor], Tensor] | None = None) -> Any:
         """A recorded array for a part of its memory; a copy if the part is read as other numbers.
@@ -342,7 +344,7 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
     def _write(self, value: Tensor, positions: Plain) -> None:
         """Set the elements at these positions of the buffer to `value`, of the same shape and
         dtype."""
-        buffer, component = self._buffer, self._part()
+        buffer, component = self._buffer, self._component()
         base = buffer.values()
         if component is not None:
             old = getitem(reshape(base, [-1]), np.array(positions, order="C"))
@@ -433,7 +435,7 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
         make = usual_transpose if name == "T" else None
         return self._view(value, make) if isinstance(value, np.ndarray) else value
 
-    def _part_of(self, name: str) -> Any:
+    def _view_component(self, name: str) -> Any:
         """The real or imaginary part: a view, except for a number."""
         component, session = getattr(self._memory, name), self._current_session()
         if isinstance(component, np.ndarray):
@@ -445,10 +447,12 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
         return fresh((real if name == "real" else imag)(self._tensor()), component, session)
 
     real = property(
-        lambda self: self._part_of("real"), lambda self, value: self.real.__setitem__(..., value)
+        lambda self: self._view_component("real"),
+        lambda self, value: self.real.__setitem__(..., value),
     )
     imag = property(
-        lambda self: self._part_of("imag"), lambda self, value: self.imag.__setitem__(..., value)
+        lambda self: self._view_component("imag"),
+        lambda self, value: self.imag.__setitem__(..., value),
     )
     flat = property(lambda self: Flat(self), lambda self, value: self.flat.__setitem__(..., value))
 

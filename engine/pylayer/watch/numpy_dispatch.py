@@ -313,9 +313,9 @@ def perform(
             array._assign(values)
         return expected
     contents = {id(array._memory): values for array, values in after}
-    given_out: dict[int, Any] = {id(plain(v)): v for v in out if isinstance(v, np.ndarray)}
-    given_out |= {id(array._memory): array for array, _ in after}
-    targets = [given_out.get(id(item)) for item in as_tuple(expected)]
+    out_arrays: dict[int, Any] = {id(plain(v)): v for v in out if isinstance(v, np.ndarray)}
+    out_arrays |= {id(array._memory): array for array, _ in after}
+    targets = [out_arrays.get(id(item)) for item in as_tuple(expected)]
     pairs = zip(as_tuple(expected), targets, strict=True)
     copies = [o if target is None else contents.get(id(o), o.copy()) for o, target in pairs]
     expected = like(expected, copies) if isinstance(expected, tuple) else copies[0]
@@ -341,7 +341,7 @@ def perform(
             session.leak(array._tensor(), name)
     for array, values in [] if done else after:
         array._assign(values)
-    if not given_out:
+    if not out_arrays:
         return result
     results = [
         deliver(*pair, done, session) for pair in zip(targets, as_tuple(result), strict=True)
@@ -476,10 +476,10 @@ def by_function(function: Any, expected: Any, args: Sequence[Any], kwargs: dict[
         or named_rule(function)
         or functools.partial(FUNCTIONS[None], function)
     )
-    return apply_rule(rule, *with_keywords(function, args, kwargs))
+    return call_rule(rule, *with_keywords(function, args, kwargs))
 
 
-def apply_rule(rule: Rule, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def call_rule(rule: Rule, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """Call a rule without arguments that change nothing; a `dtype` becomes that of the first
     argument."""
     rest = effective_options(kwargs)
@@ -622,7 +622,7 @@ def by_ufunc(
 ) -> Any:
     """The result by the rule of a ufunc, or of one of its methods."""
     if method != "__call__":
-        return apply_rule(functools.partial(METHODS[method], ufunc), inputs, kwargs)
+        return call_rule(functools.partial(METHODS[method], ufunc), inputs, kwargs)
     if is_decision(expected):
         return tell_decision(ufunc.__name__, inputs, None, expected)
     options, rule = (

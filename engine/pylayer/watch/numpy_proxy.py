@@ -74,20 +74,22 @@ def stand_in(value: Any) -> Any:
         type(value), (ModuleType, FunctionType, BuiltinFunctionType, MethodType, Dispatched)
     ):
         return value  # known by its type: a user's object may return anything from an attribute
-    of_ufunc = isinstance(getattr(value, "__self__", None), np.ufunc)
-    if of_ufunc or id(value) in standing or not of_libraries(value):
+    is_ufunc_method = isinstance(getattr(value, "__self__", None), np.ufunc)
+    if is_ufunc_method or id(value) in standing or not is_of_libraries(value):
         return value
-    return stands(StandIn(value) if isinstance(value, ModuleType) else function_for(value), value)
+    return register_stand_in(
+        StandIn(value) if isinstance(value, ModuleType) else function_for(value), value
+    )
 
 
-def stands(other: Any, value: Any) -> Any:
+def register_stand_in(other: Any, value: Any) -> Any:
     """Register a stand-in for a NumPy object."""
     stand_ins[id(value)] = value, other
     standing.add(id(other))
     return other
 
 
-def of_libraries(value: Any) -> bool:
+def is_of_libraries(value: Any) -> bool:
     """Whether something is NumPy's or SciPy's."""
     name = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
     if name is None:  # NumPy's C methods
@@ -135,10 +137,10 @@ def iterator(*args: Any, **kwargs: Any) -> np.nditer:
     return np.nditer(*plain(list(args)), **plain(kwargs))
 
 
-stands(iterator, np.nditer)
-stands(function_for(np.broadcast), np.broadcast)
+register_stand_in(iterator, np.nditer)
+register_stand_in(function_for(np.broadcast), np.broadcast)
 for _joiner in (np.r_, np.c_):
-    stands(Joiner(_joiner), _joiner)
+    register_stand_in(Joiner(_joiner), _joiner)
 
 
 def with_tensors(value: Any, session: Session) -> Any:
@@ -175,7 +177,7 @@ def replay(function: Any, *args: Any, **kwargs: Any) -> Any:
     """Run NumPy's own Python code of a function on recorded arrays. Raises Unruled if it is not
     Python."""
     code = getattr(function, "_implementation", function)
-    if not isinstance(code, FunctionType) or not of_libraries(code):
+    if not isinstance(code, FunctionType) or not is_of_libraries(code):
         raise Unruled
     cells = tuple(CellType(library_stand_in(cell.cell_contents)) for cell in code.__closure__ or ())
     copy = FunctionType(
@@ -201,7 +203,7 @@ def namespace(function: FunctionType) -> dict[str, Any]:
 
 def library_stand_in(value: Any) -> Any:
     """The stand-in that NumPy's Python code gets for a function or module that it uses."""
-    if type(value) is FunctionType and of_libraries(value):
+    if type(value) is FunctionType and is_of_libraries(value):
         return functools.partial(replay, value)
     return value if type(value) is Dispatched else stand_in(value)
 

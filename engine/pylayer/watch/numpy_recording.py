@@ -102,9 +102,9 @@ class Code:
         return is_users(path, self.libraries)
 
     @functools.cached_property
-    def places(self) -> list[Place]:
+    def references(self) -> list[Reference]:
         """Where it refers to NumPy."""
-        references, waiting, visited = list[Place](), list(self.functions), set[int]()
+        references, waiting, visited = list[Reference](), list(self.functions), set[int]()
         while waiting and len(visited) < MOST_VISITED:
             value = waiting.pop()
             if id(value) in visited or id(value) in standing or is_a(value, PLAIN):
@@ -113,17 +113,17 @@ class Code:
             if is_a(value, FunctionType):
                 places = list(self.references_of(value))
                 references += [
-                    place for place in places if stand_in(there(*place)) is not there(*place)
+                    place for place in places if stand_in(look_up(*place)) is not look_up(*place)
                 ]
-                waiting += [there(*place) for place in places]
+                waiting += [look_up(*place) for place in places]
                 # Functions that it calls may be in its closure.
                 waiting += [cell.cell_contents for cell in cells_of(value)]
                 waiting.append(value.__dict__.get("__wrapped__"))
             else:
-                waiting += self.within(value)
+                waiting += self.members_of(value)
         return references
 
-    def references_of(self, function: FunctionType) -> Iterator[Place]:
+    def references_of(self, function: FunctionType) -> Iterator[Reference]:
         """Objects that a function refers to, if it is the user's."""
         if not self.holds(function.__code__.co_filename):
             return
@@ -144,7 +144,7 @@ class Code:
                 if not known and self.holds(getattr(module, "__file__", None) or STANDARD):
                     spaces.append(vars(module))
 
-    def within(self, value: Any) -> list[Any]:
+    def members_of(self, value: Any) -> list[Any]:
         """Objects that a class or object, other than a function, refers to."""
         if is_a(value, (MethodType, functools.partial, staticmethod, classmethod, property)):
             names = ("__self__", "__func__", "func", "args", "keywords", "fget")
@@ -191,11 +191,11 @@ def is_a(value: Any, kinds: type | tuple[type, ...]) -> bool:
     return issubclass(type(value), kinds)
 
 
-Place = tuple[Any, Any]
+Reference = tuple[Any, Any]
 """A namespace, cell or function, and the key by which it holds something."""
 
 
-def there(holder: Any, key: Any) -> Any:
+def look_up(holder: Any, key: Any) -> Any:
     """The object in a place."""
     return holder.get(key) if isinstance(holder, dict) else getattr(holder, key)
 
@@ -221,8 +221,8 @@ def cells_of(function: FunctionType) -> list[CellType]:
 @functools.lru_cache(4096)
 def names_in(code: CodeType) -> frozenset[str]:
     """The names of globals and attributes in code and the functions within it."""
-    within = (names_in(constant) for constant in code.co_consts if isinstance(constant, CodeType))
-    return frozenset(code.co_names).union(*within)
+    inner = (names_in(constant) for constant in code.co_consts if isinstance(constant, CodeType))
+    return frozenset(code.co_names).union(*inner)
 
 
 lock = threading.Lock()
@@ -245,7 +245,7 @@ def recording_numpy(code: Code, exact: bool = True) -> Iterator[Session]:
     """
     session = Session(code.holds, exact)
     # Looked up first, so that an error leaves nothing changed.
-    places = [(place, stand_in(there(*place))) for place in code.places]
+    places = [(place, stand_in(look_up(*place))) for place in code.references]
     with lock:
         if not recordings:
             replace(
@@ -270,7 +270,7 @@ def recording_numpy(code: Code, exact: bool = True) -> Iterator[Session]:
 
 def replace(holder: Any, key: Any, other: Any) -> None:
     """Replace the value in a place while any recording is active."""
-    before = there(holder, key)
+    before = look_up(holder, key)
     if other is not before:
         standing_in.setdefault((id(holder), key), (holder, key, before, other))
         put(holder, key, other)
@@ -279,7 +279,7 @@ def replace(holder: Any, key: Any, other: Any) -> None:
 def give_back() -> None:
     """Restore all places, except those that the code itself has changed."""
     for holder, key, before, other in standing_in.values():
-        if there(holder, key) == other:
+        if look_up(holder, key) == other:
             put(holder, key, before)
     standing_in.clear()
 

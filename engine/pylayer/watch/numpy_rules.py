@@ -83,17 +83,17 @@ def axes_of(axis: Any, ndim: int) -> list[int]:
 
 
 # --------------------------------------------------------------------------- ufuncs
-def one(function: Callable[..., Any]) -> Rule:
+def unary_rule(function: Callable[..., Any]) -> Rule:
     """A ufunc of one operand."""
     return lambda dtype, x: function(
         x if dtype.kind == "f" and x.array.dtype.kind == "c" else as_tensor(x, dtype)
     )
 
 
-def two(function: Callable[..., Any], numbers: bool = False) -> Rule:
+def binary_rule(function: Callable[..., Any], numbers: bool = False) -> Rule:
     """A ufunc of two operands; `numbers` may stay numbers."""
-    converted = number if numbers else as_tensor
-    return lambda dtype, x, y: function(converted(x, dtype), converted(y, dtype))
+    convert = number if numbers else as_tensor
+    return lambda dtype, x, y: function(convert(x, dtype), convert(y, dtype))
 
 
 def _power(dtype: Any, x: Any, y: Any) -> Any:
@@ -127,27 +127,29 @@ for _name, _function in {
     if isinstance(_ufunc, np.ufunc) and getattr(
         getattr(_function, "op", None), "differentiable", True
     ):
-        UFUNCS[_ufunc] = one(_function) if _ufunc.nin == 1 else two(_function)
+        UFUNCS[_ufunc] = unary_rule(_function) if _ufunc.nin == 1 else binary_rule(_function)
 UFUNCS |= {
-    np.add: two(OPS["add"].apply, True),
-    np.subtract: two(OPS["subtract"].apply, True),
-    np.multiply: two(OPS["multiply"].apply, True),
-    np.divide: two(OPS["divide"].apply, True),
+    np.add: binary_rule(OPS["add"].apply, True),
+    np.subtract: binary_rule(OPS["subtract"].apply, True),
+    np.multiply: binary_rule(OPS["multiply"].apply, True),
+    np.divide: binary_rule(OPS["divide"].apply, True),
     np.power: _power,
     np.float_power: _power,
     np.absolute: _magnitude,
-    np.fmod: two(lambda x, y: x - ops.trunc(x / y) * y),
-    np.floor_divide: two(lambda x, y: ops.floor(x / y)),
-    np.divmod: two(lambda x, y: (ops.floor(x / y), ops.remainder(x, y))),
-    np.rint: one(ops.round),
-    np.logaddexp2: two(lambda x, y: ops.logaddexp(x * math.log(2), y * math.log(2)) / math.log(2)),
-    np.fabs: one(ops.abs),
-    np.exp2: one(lambda x: ops.exp(x * math.log(2))),
+    np.fmod: binary_rule(lambda x, y: x - ops.trunc(x / y) * y),
+    np.floor_divide: binary_rule(lambda x, y: ops.floor(x / y)),
+    np.divmod: binary_rule(lambda x, y: (ops.floor(x / y), ops.remainder(x, y))),
+    np.rint: unary_rule(ops.round),
+    np.logaddexp2: binary_rule(
+        lambda x, y: ops.logaddexp(x * math.log(2), y * math.log(2)) / math.log(2)
+    ),
+    np.fabs: unary_rule(ops.abs),
+    np.exp2: unary_rule(lambda x: ops.exp(x * math.log(2))),
     np.frexp: _mantissa,
-    np.cbrt: one(lambda x: ops.sign(x) * ops.pow(ops.abs(x), 1 / 3)),
-    np.radians: one(ops.deg2rad),
-    np.modf: one(lambda x: (x - ops.trunc(x), ops.trunc(x))),
-    np.degrees: one(ops.rad2deg),
+    np.cbrt: unary_rule(lambda x: ops.sign(x) * ops.pow(ops.abs(x), 1 / 3)),
+    np.radians: unary_rule(ops.deg2rad),
+    np.modf: unary_rule(lambda x: (x - ops.trunc(x), ops.trunc(x))),
+    np.degrees: unary_rule(ops.rad2deg),
     np.ldexp: lambda dtype, x, y: as_tensor(x, dtype) * Tensor(np.ldexp(1.0, y).astype(dtype)),
 }
 for _row in OPS.values():
@@ -401,7 +403,7 @@ def _concatenate(arrays: Any, axis: Any = 0) -> Any:
 
 
 # --------------------------------------------------------------------------- linear algebra
-def of_tensors(function: Callable[..., Any]) -> Rule:
+def on_tensors(function: Callable[..., Any]) -> Rule:
     """A rule on arrays as one on Tensors, all of the common dtype."""
 
     def rule(*args: Any, **kwargs: Any) -> Any:
@@ -418,7 +420,7 @@ def swap_axes(x: Any) -> Any:
     return shapes.swapaxes(x, -1, -2)
 
 
-def of_triangle(x: Any, lower: bool) -> Any:
+def from_triangle(x: Any, lower: bool) -> Any:
     """The Hermitian matrix of which one triangle is given: LAPACK does not read the other."""
     if x.array.dtype.kind != "c":
         return factors.symmetric_from_lower(x if lower else swap_axes(x))
@@ -431,12 +433,12 @@ def of_triangle(x: Any, lower: bool) -> Any:
 
 def cholesky(a: Any, /, *, upper: bool = False) -> Any:
     """The Cholesky factor, from the triangle that is read."""
-    return factors.cholesky(of_triangle(a, not upper), upper)
+    return factors.cholesky(from_triangle(a, not upper), upper)
 
 
 def eigh(a: Any, lower: bool, theirs: Any) -> Any:
     """The spectrum, with the phases of the eigenvectors that NumPy or SciPy returned."""
-    w, v = factors.eigh(of_triangle(as_tensor(a, a.dtype), lower))
+    w, v = factors.eigh(from_triangle(as_tensor(a, a.dtype), lower))
     return w, v * Tensor(np.round(np.sum(np.conj(v.array) * theirs, axis=-2, keepdims=True)))
 
 
@@ -521,7 +523,7 @@ MATRICES: dict[str, Any] = {
     "eigvals": factors.eigvals,
 }
 for _name, _function in MATRICES.items():
-    FUNCTIONS[getattr(np.linalg, _name)] = of_tensors(_function)
+    FUNCTIONS[getattr(np.linalg, _name)] = on_tensors(_function)
 
 
 def _transform(function: Callable[..., Any]) -> Rule:

@@ -18,14 +18,14 @@ from pylayer.tensor.tensor import Tensor
 from pylayer.watch.numpy_dispatch import NAMED
 from pylayer.watch.numpy_rules import (
     axes_of,
+    binary_rule,
     cholesky,
     eigh,
-    of_tensors,
-    one,
+    on_tensors,
     qr,
     svd,
     swap_axes,
-    two,
+    unary_rule,
 )
 
 
@@ -124,27 +124,27 @@ def _spectrum(a: Any, b: None = None, *, lower: bool = True, eigvals_only: bool 
 
 
 NAMED["scipy.special"] = {
-    **{name: one(function) for name, function in OF_ONE.items()},
-    **{name: two(function) for name, function in OF_TWO.items()},
+    **{name: unary_rule(function) for name, function in OF_ONE.items()},
+    **{name: binary_rule(function) for name, function in OF_TWO.items()},
     "logsumexp": _logsumexp,
     "softmax": _softmax,
     "log_softmax": _log_softmax,
     "polygamma": _polygamma,
 }
 NAMED["scipy.linalg"] = {
-    "solve": of_tensors(lambda a, b, transposed=False: solve(swap_axes(a) if transposed else a, b)),
-    "cholesky": of_tensors(lambda a, lower=False: cholesky(a, upper=not lower)),
+    "solve": on_tensors(lambda a, b, transposed=False: solve(swap_axes(a) if transposed else a, b)),
+    "cholesky": on_tensors(lambda a, lower=False: cholesky(a, upper=not lower)),
     "cho_factor": _cho_factor,
     "cho_solve": _cho_solve,
-    "solve_triangular": of_tensors(_solve_triangular),
+    "solve_triangular": on_tensors(_solve_triangular),
     "eigh": _spectrum,
     "eigvalsh": lambda a, **options: _spectrum(a, eigvals_only=True, **options),
     "lstsq": np.linalg.lstsq,
     "pinv": np.linalg.pinv,
     "norm": np.linalg.norm,
-    "svd": of_tensors(svd),
-    "svdvals": of_tensors(lambda a: svd(a, compute_uv=False)),
-    "qr": of_tensors(lambda a, mode="full": qr(a)),
-    "inv": of_tensors(inv),
-    "det": of_tensors(det),
+    "svd": on_tensors(svd),
+    "svdvals": on_tensors(lambda a: svd(a, compute_uv=False)),
+    "qr": on_tensors(lambda a, mode="full": qr(a)),
+    "inv": on_tensors(inv),
+    "det": on_tensors(det),
 }
