@@ -109,9 +109,9 @@ def equal(first: Array, second: Array) -> bool:
     return bool(to_numpy((first == second) | (second != second)).all())
 
 
-alone = Rank(0, 1, Rendezvous())
+sole_rank = Rank(0, 1, Rendezvous())
 """The only rank of a program outside of a world."""
-current_rank: ContextVar[Any] = ContextVar("rank", default=alone)
+current_rank: ContextVar[Any] = ContextVar("rank", default=sole_rank)
 
 
 def current() -> Any:

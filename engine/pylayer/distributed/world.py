@@ -39,7 +39,7 @@ class World:
         """Stacks of runs that have ended. A new one takes as long as thirty switches."""
         self.ready: deque[Rank] = deque()
         self.waiting: dict[Rank, Call] = {}
-        self.places: dict[Rank, greenlet] = {}
+        self.stacks: dict[Rank, greenlet] = {}
         self.hub: Any = None
 
     def run(self, function: Callable[[int], Any]) -> list[Any]:
@@ -62,23 +62,23 @@ class World:
             except BaseException as error:
                 errors[rank.number] = error
 
-        before, self.hub = (self.ready, self.waiting, self.places, self.hub), getcurrent()
-        self.ready, self.waiting, self.places = deque(self.ranks), {}, {}
+        before, self.hub = (self.ready, self.waiting, self.stacks, self.hub), getcurrent()
+        self.ready, self.waiting, self.stacks = deque(self.ranks), {}, {}
         try:
             for rank in self.ranks:
-                place = self.places[rank] = self.idle.pop() if self.idle else new_stack()
-                place.parent, place.gr_context = self.hub, copy_context()
+                stack = self.stacks[rank] = self.idle.pop() if self.idle else new_stack()
+                stack.parent, stack.gr_context = self.hub, copy_context()
             jobs = {rank: [partial(serve, rank)] for rank in self.ranks}
             while self.ready or self.waiting:
                 if not self.ready:
                     self.stop(errors)
                 rank = self.ready.popleft()
-                self.places[rank].switch(*jobs.pop(rank, []))
-            for place in self.places.values():
-                place.gr_context = None  # it refers to the world, which could never be freed
-                self.idle.append(place)
+                self.stacks[rank].switch(*jobs.pop(rank, []))
+            for stack in self.stacks.values():
+                stack.gr_context = None  # it refers to the world, which could never be freed
+                self.idle.append(stack)
         finally:
-            self.ready, self.waiting, self.places, self.hub = before
+            self.ready, self.waiting, self.stacks, self.hub = before
         if errors:
             self.rendezvous.clear()
             raise first_error(errors, len(self.ranks))
@@ -161,9 +161,9 @@ def deadlock_errors(
 def run_separately(function: Callable[[], Any]) -> Any:
     """Run a function on a separate stack, in this context, and return its result. A search for the
     user's line of an operation then finds no frame below it."""
-    place = greenlet(function)
-    place.gr_context = copy_context()
-    return place.switch()
+    stack = greenlet(function)
+    stack.gr_context = copy_context()
+    return stack.switch()
 
 
 def first_error(errors: Mapping[int, BaseException], size: int) -> BaseException:

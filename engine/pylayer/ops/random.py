@@ -56,9 +56,9 @@ class Generator:
         self.source = copy.deepcopy(state.source)
 
 
-of_process = Generator()
-of_process.seed()
-current: ContextVar[Generator] = ContextVar("generator", default=of_process)
+process_generator = Generator()
+process_generator.seed()
+current: ContextVar[Generator] = ContextVar("generator", default=process_generator)
 """The generator of a process, with a first seed from the operating system, or of a rank of a
 world."""
 generator = current.get
