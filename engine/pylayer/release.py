@@ -66,27 +66,27 @@ def paddles(module: str) -> str:
     return "paddle" + module.removeprefix(FACADE) if module.startswith(FACADE) else module
 
 
-def defined(source: str) -> dict[str, Any]:
+def engine_objects(source: str) -> dict[str, Any]:
     """Names of the engine in one of its modules, imports included; for a package, names defined
     inside.
 
     Modules are not included.
     """
     module = import_module(f"pylayer.{source}")
-    found = {
+    objects = {
         name: value
         for name, value in vars(module).items()
         if not isinstance(value, ModuleType)
         and (getattr(value, "__module__", "") or "").partition(".")[0] == "pylayer"
     }
     for inner in pkgutil.iter_modules(getattr(module, "__path__", ())):
-        names = defined(f"{source}.{inner.name}").items()
-        found |= {
+        names = engine_objects(f"{source}.{inner.name}").items()
+        objects |= {
             n: v
             for n, v in names
             if hasattr(v, "op") or v.__module__.startswith(f"pylayer.{source}.")
         }
-    return found
+    return objects
 
 
 # --------------------------------------------------------------------------- stand-ins
@@ -171,27 +171,27 @@ class StandIn(ModuleType, Unsupported):
     def __getattr__(self, name: str) -> Any:
         # A star import: the names that it lacks would be missing without a reason.
         if name == "__all__":
-            self.unsupported()
+            self.refuse()
         if name.startswith("__"):  # what Python itself asks for
             raise AttributeError(f"{self!r} has no attribute {name!r}", name=name, obj=self)
-        found = named(f"{self.__name__}.{name}")
+        value = resolve_name(f"{self.__name__}.{name}")
         owner, _, last = self.__name__.rpartition(".")
         if (
-            isinstance(found, StandIn)
+            isinstance(value, StandIn)
             and in_release(owner, last)
             and self.__name__ not in release_modules()
         ):
-            return self.unsupported() if name in DATA_OF_TENSORS else self  # of a class or function
-        return found
+            return self.refuse() if name in DATA_OF_TENSORS else self  # of a class or function
+        return value
 
     def __repr__(self) -> str:
         return f"<{self.__name__}, which is not part of the bundled engine>"
 
-    def unsupported(self, *_: Any, **__: Any) -> NoReturn:
+    def refuse(self, *_: Any, **__: Any) -> NoReturn:
         raise UnsupportedError(self.__name__, ADVICE)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.unsupported() if refusal.in_force or contains_tensor([args, kwargs]) else self
+        return self.refuse() if refusal.is_active or contains_tensor([args, kwargs]) else self
 
     def __eq__(self, other: object) -> Any:
         """Itself, like the other methods; but False next to Python's own types, which annotations
@@ -212,7 +212,7 @@ class StandIn(ModuleType, Unsupported):
         return self.__subclasscheck__(type(instance))
 
     def __subclasscheck__(self, subclass: type) -> bool:
-        return subclass.__module__.partition(".")[0] == "pylayer" and self.unsupported()
+        return subclass.__module__.partition(".")[0] == "pylayer" and self.refuse()
 
     def __mro_entries__(self, bases: tuple[Any, ...]) -> tuple[type]:
         def new(cls: type, *args: Any, **kwargs: Any) -> Any:
@@ -235,13 +235,13 @@ _NEED_A_VALUE = "bool int float complex index contains enter exit array"
 for _name in _GIVE_THEMSELVES.split():
     setattr(StandIn, f"__{_name}__", StandIn.__call__)
 for _name in _NEED_A_VALUE.split():
-    setattr(StandIn, f"__{_name}__", StandIn.unsupported)
+    setattr(StandIn, f"__{_name}__", StandIn.refuse)
 
 
 class Refusal:
     """How calls of stand-ins are handled, in all threads."""
 
-    in_force = False
+    is_active = False
     """Whether calls are refused: a result would silently lack the effect of the call."""
 
 
@@ -252,7 +252,7 @@ stand_in = functools.cache(StandIn)
 """The stand-in for a dotted name, always the same."""
 
 
-def named(path: str) -> Any:
+def resolve_name(path: str) -> Any:
     """Resolve a dotted name below a module which the facade lacks.
 
     It is the object of that name in the nearest package above that re-exports its contents;
@@ -262,10 +262,10 @@ def named(path: str) -> Any:
     while "." in package and package.removeprefix("paddle.") not in REEXPORTING:
         package = package.rpartition(".")[0]
     facade = sys.modules.get(FACADE + package.removeprefix("paddle"))
-    found = vars(facade).get(name) if facade is not None and "." in package else None
-    if found is None or isinstance(found, ModuleType) or path.startswith(OTHERS_INSIDE):
+    value = vars(facade).get(name) if facade is not None and "." in package else None
+    if value is None or isinstance(value, ModuleType) or path.startswith(OTHERS_INSIDE):
         return stand_in(path)
-    return found
+    return value
 
 
 # --------------------------------------------------------------------------- the import
@@ -323,9 +323,9 @@ def install_paddle() -> None:
 def uninstall_paddle() -> None:
     """Undo `install_paddle`, if it was called: the next ``import paddle`` looks for an installed
     one."""
-    ours = {id(module) for module in _facade().values()}
+    facade_ids = {id(module) for module in _facade().values()}
     for name, module in list(sys.modules.items()):
-        stands_in = name.startswith("paddle") and id(module) in ours
+        stands_in = name.startswith("paddle") and id(module) in facade_ids
         if stands_in or isinstance(module, StandIn):
             del sys.modules[name]
     if _finder in sys.meta_path:
@@ -360,20 +360,20 @@ def missing_name(error: BaseException) -> str:
     The error is an AttributeError, an ImportError, an error of a stand-in, or one raised from any
     of these.
     """
-    found = ""
+    missing = ""
     if isinstance(error, UnsupportedError):
-        found = error.what
+        missing = error.feature
     elif isinstance(error, ModuleNotFoundError) and error.name:
         owner, _, name = error.name.rpartition(".")
-        found = in_release(paddles(owner), name)
+        missing = in_release(paddles(owner), name)
     elif isinstance(error, ImportError) and (match := NOT_IMPORTED.match(str(error))):
-        found = in_release(paddles(match[2]), match[1])
+        missing = in_release(paddles(match[2]), match[1])
     elif isinstance(error, AttributeError) and error.name:
-        found = next(
+        missing = next(
             (path for owner in owners(error.obj) if (path := in_release(owner, error.name))),
             getattr(error.obj if isinstance(error.obj, type) else None, STANDS_FOR, ""),
         )
-    return found or (missing_name(error.__cause__) if error.__cause__ is not None else "")
+    return missing or (missing_name(error.__cause__) if error.__cause__ is not None else "")
 
 
 def in_release(owner: str, name: str) -> str:

@@ -19,7 +19,7 @@ from gradcheck.backends.recording import Recording as Recording
 from gradcheck.backends.recording import Step as Step
 from gradcheck.backends.recording import recorded as recorded
 from pylayer.distributed.topology import lay_out
-from pylayer.distributed.world import World, apart
+from pylayer.distributed.world import World, run_separately
 from pylayer.layer.py_layer import reads_as_releases
 from pylayer.ops.creation import to_tensor
 from pylayer.release import missing_name, refusal
@@ -29,7 +29,7 @@ from pylayer.tape.symbol import recording as recorder
 from pylayer.tensor.array import Array, default_module, set_device, to_numpy
 from pylayer.tensor.dtype import BY_NUMPY
 from pylayer.tensor.tensor import Tensor
-from pylayer.watch import LayerObserver, layer_observers, watched
+from pylayer.watch import LayerObserver, layer_observers, observe
 
 
 class Observing:
@@ -39,14 +39,14 @@ class Observing:
     """
 
     def __init__(self, observer: LayerObserver) -> None:
-        self.observer, self.refused_before = observer, refusal.in_force
+        self.observer, self.refused_before = observer, refusal.is_active
 
     def __enter__(self) -> None:
         layer_observers.append(self.observer)
-        refusal.in_force = True
+        refusal.is_active = True
 
     def __exit__(self, *error: Any) -> None:
-        refusal.in_force = self.refused_before
+        refusal.is_active = self.refused_before
         layer_observers.remove(self.observer)
 
 
@@ -67,7 +67,7 @@ class RanksInTurns(WorldRanks):
     def each(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
         return self.world.run(lambda rank: getattr(self.work[rank], method)(*arguments[rank]))
 
-    apart = staticmethod(apart)
+    apart = staticmethod(run_separately)
 
 
 class BundledBackend(PaddleApi):
@@ -141,7 +141,7 @@ class BundledBackend(PaddleApi):
 
     def reached(self, call: Callable[[], Any]) -> tuple[Any, Tensors]:
         watch = Reaching()
-        with watched(watch):
+        with observe(watch):
             returned = call()
         return returned, list(watch.leaves.values())
 

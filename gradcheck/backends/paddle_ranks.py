@@ -30,7 +30,7 @@ from pylayer.distributed.call import MAX, Call, CommunicationError
 from pylayer.distributed.experts import from_experts, to_experts
 from pylayer.distributed.rank import Rank, equal
 from pylayer.distributed.rendezvous import Rendezvous
-from pylayer.distributed.world import first_of, stuck
+from pylayer.distributed.world import deadlock_errors, first_error
 from pylayer.tensor.tensor import Tensor as EngineTensor
 
 
@@ -89,24 +89,24 @@ class RankOfProcess(Rank):
             self.hear(message)
         return message[1], message[2]
 
-    def taken(self, tensor: Any) -> Any:
+    def copy_values(self, tensor: Any) -> Any:
         return self.backend.array(tensor).copy()
 
-    def written(self, tensor: Any, result: Any) -> None:
+    def write_result(self, tensor: Any, result: Any) -> None:
         value = self.backend.tensor(result.reshape(tuple(tensor.shape)), None, stop_gradient=True)
         with self.backend.paddle.no_grad():
             tensor.set_value(value)
 
-    def unchanged(self, tensor: Any, held: Any) -> bool:
-        return equal(self.backend.array(tensor), held)
+    def is_unchanged(self, tensor: Any, values: Any) -> bool:
+        return equal(self.backend.array(tensor), values)
 
-    def unknown(self, held: Any) -> Any:
-        return held if held.dtype.kind in "iub" else np.full_like(held, np.nan)
+    def undefined_like(self, values: Any) -> Any:
+        return values if values.dtype.kind in "iub" else np.full_like(values, np.nan)
 
-    def made(self, result: Any) -> Any:
+    def new_tensor(self, result: Any) -> Any:
         return self.backend.tensor(result, None, stop_gradient=True)
 
-    def joined(self, results: list[Any]) -> Any:
+    def join_results(self, results: list[Any]) -> Any:
         return np.concatenate(results) if results[0].ndim else np.stack(results)
 
 
@@ -127,7 +127,7 @@ class RanksOfProcesses(WorldRanks):
         same_random: bool,
         work: Callable[[int], Any],
     ) -> None:
-        self.meeting = Rendezvous()
+        self.rendezvous = Rendezvous()
         self.lines: list[Connection] = []
         self.pids: list[int] = []
         self.owner = os.getpid()
@@ -186,11 +186,11 @@ class RanksOfProcesses(WorldRanks):
                 kind, value = self.heard(number)
                 if kind == "call":
                     calls[number, value.number] = value
-                    value.given = [
+                    value.inputs = [
                         EngineTensor(item) if isinstance(item, np.ndarray) else item
-                        for item in value.given
+                        for item in value.inputs
                     ]
-                    self.answer(self.meeting.add(value), waiting)
+                    self.answer(self.rendezvous.add(value), waiting)
                 elif kind == "waits":
                     if not calls[number, value].done:
                         waiting[number] = calls[number, value]
@@ -198,12 +198,12 @@ class RanksOfProcesses(WorldRanks):
                     (errors if kind == "error" else found)[number] = value
                     del running[line]
             if waiting and len(waiting) == len(running):
-                for k, stop in stuck(waiting, errors, size).items():
+                for k, stop in deadlock_errors(waiting, errors, size).items():
                     waiting[k].error, waiting[k].done = stop, True
                 self.answer(list(waiting.values()), waiting)
         if errors:
-            self.meeting.clear()
-            raise first_of(errors, size)
+            self.rendezvous.clear()
+            raise first_error(errors, size)
         return [found[number] for number in range(size)]
 
     def answer(self, calls: Sequence[Call], waiting: dict[int, Call]) -> None:
@@ -239,7 +239,7 @@ def serve(
     """Be a rank: handle requests until there are no more."""
     status = 1
     try:
-        rank.in_force.set(here)
+        rank.current_rank.set(here)
         backend = here.backend
         speak(backend.paddle)
         if not same_random:

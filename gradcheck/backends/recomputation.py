@@ -15,7 +15,7 @@ from gradcheck.backends.recording import (
     Recording,
     recorded,
 )
-from pylayer.watch import watched
+from pylayer.watch import observe
 from pylayer.watch.casts import casts
 from pylayer.watch.numpy_recording import Code, recording_numpy
 
@@ -155,7 +155,7 @@ class Recomputation:
         self.leaks.clear()
         numpy = recording_numpy(self.code, False) if in_numpy else nullcontext()
         try:
-            with watched(PerturbingWatch(perturbation, self.leaks)), numpy:
+            with observe(PerturbingWatch(perturbation, self.leaks)), numpy:
                 return self.without_casts(own, half.compute, *given)
         except Exception:
             if not in_numpy:

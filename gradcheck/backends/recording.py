@@ -38,7 +38,7 @@ from pylayer.tape.vjp import OpDef, Vjp, raw_ops
 from pylayer.tensor.array import XP, Array, to_numpy
 from pylayer.tensor.array import quietly as quietly
 from pylayer.tensor.tensor import Tensor
-from pylayer.watch import Observer, watched
+from pylayer.watch import Observer, observe
 from pylayer.watch.casts import casts
 from pylayer.watch.numpy_recording import Code, is_users, recording_numpy
 
@@ -584,7 +584,7 @@ def recorded(
     found = Recording(inputs, lines, perturbation, backwards)
     outputs: Sequence[Tensor] = ()
     numpy_code = recording_numpy(numpy or Code(()), perturbation is None)
-    with watched(found) as moved, enable_grad(), numpy_code as session:
+    with observe(found) as moved, enable_grad(), numpy_code as session:
         try:
             outputs = call()
         except Exception as problem:  # whatever the layer raises where it is recorded

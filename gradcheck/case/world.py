@@ -179,8 +179,8 @@ def unwaited() -> list[str]:
     """
     here = current()
     until = {True: "its result may be anything", False: "what it takes must stay as it is"}
-    tasks = {task.call.told(False): until[bool(task.targets)] for task in here.unwaited}
-    changed = {call.told(False) for call in here.overwritten}
+    tasks = {task.call.describe(False): until[bool(task.targets)] for task in here.unwaited}
+    changed = {call.describe(False) for call in here.overwritten}
     here.unwaited.clear()
     here.overwritten.clear()
     return [

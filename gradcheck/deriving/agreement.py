@@ -27,7 +27,7 @@ from gradcheck.deriving.trace import drawn_cotangents, recorded_array
 from pylayer.layer.py_layer import PyLayerContext
 from pylayer.tape.autograd import grad
 from pylayer.tensor.tensor import Tensor
-from pylayer.watch import Observer, watched
+from pylayer.watch import Observer, observe
 from pylayer.watch.numpy_recording import Code, recording_numpy
 
 AGREEMENT = 1e-9
@@ -69,7 +69,7 @@ class KnownPoint:
             if isinstance(v, Tensor) or call.played is not None
         ]
         needed = [t for t in filter(has_floats, slots) if not t.stop_gradient]
-        with watched(Everything()), recording_numpy(code), grad_mode_as(True), without_ranks():
+        with observe(Everything()), recording_numpy(code), grad_mode_as(True), without_ranks():
             given = map(recorded_array, inputs) if call.takes_arrays else inputs
             with np.errstate(all="ignore"):
                 returned = call.function(*call.context(), *given, **call.kwargs)

@@ -241,13 +241,13 @@ class NoRank:
 @contextmanager
 def without_ranks() -> Iterator[None]:
     """A block in which code that knows of other ranks is refused."""
-    from pylayer.distributed.rank import in_force  # most programs do not need it
+    from pylayer.distributed.rank import current_rank  # most programs do not need it
 
-    token = in_force.set(NoRank())
+    token = current_rank.set(NoRank())
     try:
         yield
     finally:
-        in_force.reset(token)
+        current_rank.reset(token)
 
 
 # --------------------------------------------------------------------------- values

@@ -73,7 +73,7 @@ class Traced(Tensor, Symbol):
     def __copy__(self) -> Traced:
         return Traced(self.traced)
 
-    def described(self) -> str:
+    def describe(self) -> str:
         return f"{self.traced.operation} {list(self.array.shape)}"
 
     @property
@@ -91,7 +91,7 @@ class Traced(Tensor, Symbol):
 
     def detach(self) -> Tensor:
         recorder: Any = recording.get()
-        return recorder.detached(self)  # type: ignore[no-any-return]
+        return recorder.detach(self)  # type: ignore[no-any-return]
 
     # ----------------------------------------------------------------- what reads values
     def _values(self, how: str) -> Any:

@@ -141,7 +141,7 @@ class Tracer:
             self.known[key] = [self.added(node)], None
         return Traced(self.known[key][0][0])
 
-    def detached(self, value: Any) -> Any:
+    def detach(self, value: Any) -> Any:
         """A value without its gradient: in a PyLayer's forward, the value."""
         self.refuse_stopped()
         return value
@@ -151,7 +151,7 @@ class Tracer:
         if not self.is_layer:
             raise NotDerived("it stops a gradient, by detach or no_grad")
 
-    def replaced(self, old: Any, new: Any) -> Any:
+    def replace(self, old: Any, new: Any) -> Any:
         """Let a Tensor represent the result of an operation in place."""
         old.__dict__["traced"], old.array = new.traced, new.array
         return old

@@ -18,7 +18,7 @@ from one_liners import PROGRAMS
 
 import pylayer.paddle
 from pylayer.paddle._names import MODULES
-from pylayer.release import StandIn, named
+from pylayer.release import StandIn, resolve_name
 
 PATHS = {last_word(path) for path in table.ENTRIES}
 
@@ -107,7 +107,7 @@ def test_what_packages_hand_on_is_what_the_release_has_inside(real: Any) -> None
     differ, same = set(), 0
     for module in modules:
         for name, value in list(vars(sys.modules[module]).items()):
-            found = named(f"{module}.{name}")
+            found = resolve_name(f"{module}.{name}")
             if name[0] == "_" or name == "annotations" or isinstance(found, StandIn) or value is functools.reduce:
                 continue
             package = module

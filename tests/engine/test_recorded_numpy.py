@@ -20,7 +20,7 @@ import pylayer.paddle as paddle
 from gradcheck.backends.bundled import PerturbingWatch, Recording, recorded
 from gradcheck.checking.kinks import kinks
 from gradcheck.checking.tape import Tape
-from pylayer.watch import numpy_array, numpy_dispatch, watched
+from pylayer.watch import numpy_array, numpy_dispatch, observe
 from pylayer.watch.numpy_recording import Code, recording_numpy
 
 HELD = np.linspace(0.0, 1.0, 4)
@@ -191,7 +191,7 @@ def test_numpy_code_that_is_not_recorded_can_be_moved_operation_by_operation() -
         return np.exp(x) * 2 * (x > 0)
 
     leaks: list[str] = []
-    with watched(PerturbingWatch(move, leaks)), paddle.no_grad(), recording_numpy(Code([f]), exact=False):
+    with observe(PerturbingWatch(move, leaks)), paddle.no_grad(), recording_numpy(Code([f]), exact=False):
         found = on_tensors(f)(leaf([1.0]))
     assert moved[:2] == ["exp", "multiply"]
     assert leaks == []

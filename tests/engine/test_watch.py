@@ -13,7 +13,7 @@ from pylayer.tape.graph import Node, Output
 from pylayer.tape.node import OpNode
 from pylayer.tape.op import Op
 from pylayer.tensor.tensor import Tensor
-from pylayer.watch import recording_all, watched
+from pylayer.watch import observe, recording_all
 
 
 class Told:
@@ -69,7 +69,7 @@ def everything(x: Any) -> None:
 
 def test_a_watch_may_see_a_gradient_be_taken() -> None:
     told, x = Told(records=True, backwards=True), leaf()
-    with watched(told):
+    with observe(told):
         paddle.grad(Square.apply(x), x, create_graph=True)
     assert told.names == [
         "Square", "multiply", "GradNodePyLayer_Square is multiply",
@@ -79,7 +79,7 @@ def test_a_watch_may_see_a_gradient_be_taken() -> None:
 
 def test_a_watch_that_records_sees_one_graph() -> None:
     told = Told(records=True)
-    with watched(told):
+    with observe(told):
         everything(leaf())
     assert told.names == [
         "Square", "multiply", "tanh", "(greater_than)", "(all)", "bool",
@@ -90,7 +90,7 @@ def test_a_watch_that_records_sees_one_graph() -> None:
 def test_a_watch_that_looks_on_changes_nothing() -> None:
     told = Told(records=False)
     x = leaf()
-    with watched(told):
+    with observe(told):
         y = Square.apply(x)
         y.sum().backward()
     assert told.names == ["(multiply)", "sum", "backward()", "(multiply)", "(multiply)"]
@@ -100,7 +100,7 @@ def test_a_watch_that_looks_on_changes_nothing() -> None:
 def test_what_is_changed_in_place_is_as_before_afterwards() -> None:
     x, count = leaf(), paddle.to_tensor([0.0, 0.0])
     memory = count.array
-    with watched(Told(records=True)):
+    with observe(Told(records=True)):
         count.add_(x)
         x.multiply_(x)
         assert x.tolist() == [1.0, 4.0]
@@ -115,7 +115,7 @@ def test_other_threads_are_not_watched() -> None:
         paddle.tanh(leaf())
         seen.append(recording_all())
 
-    with watched(told):
+    with observe(told):
         thread = threading.Thread(target=other)
         thread.start()
         thread.join()

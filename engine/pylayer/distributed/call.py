@@ -51,8 +51,8 @@ class Call:
         place: who calls, counted among `members`.
         key: what tells this group, or this pair of ranks, from others: calls meet in their order,
             key by key. It begins with 0 for the group of all.
-        given: what the rank hands over, as it is at the call: Tensors, or any objects.
-        likes: shape and dtype of each Tensor that takes part, whether given or to be filled.
+        inputs: what the rank hands over, as it is at the call: Tensors, or any objects.
+        likes: shape and dtype of each Tensor that takes part, be it an input or to be filled.
         agreed: what all members must say alike, such as the root.
         where: ``file:line`` of the user's code.
     """
@@ -62,7 +62,7 @@ class Call:
     members: tuple[int, ...]
     place: int
     key: tuple[Any, ...]
-    given: list[Any]
+    inputs: list[Any]
     likes: list[tuple[tuple[int, ...], str]] = field(default_factory=list)
     agreed: Mapping[str, Any] = field(default_factory=dict)
     where: str = ""
@@ -73,7 +73,7 @@ class Call:
     number: int = 0
     """Counted by the rank if an answer comes from another process."""
 
-    def shown(self, name: str) -> Any:
+    def agreed_value(self, name: str) -> Any:
         """The call's value of a property that must be equal on all members."""
         value = self.agreed.get(name)
         return NAMES[value] if name == "op" and value is not None else value
@@ -88,18 +88,18 @@ class Call:
             str(list(shape)) for shape in sorted({shape for shape, _ in self.likes})
         )
 
-    def told(self, peers: bool) -> str:
+    def describe(self, peers: bool) -> str:
         """The call in words, with the ranks that take part or without them."""
         if self.kind == "message":
             name, preposition = ("recv", "from") if self.place else ("send", "to")
-            others = f" {preposition} rank {self.members[1 - self.place]}"
+            suffix = f" {preposition} rank {self.members[1 - self.place]}"
         else:
-            said = ", ".join(f"{name}={self.shown(name)}" for name in self.agreed)
-            name, others = f"{self.kind}({said})", f" of group {list(self.members)}"
-        return f"{name}{others if peers and self.key[0] else ''} in {self.where}"
+            properties = ", ".join(f"{name}={self.agreed_value(name)}" for name in self.agreed)
+            name, suffix = f"{self.kind}({properties})", f" of group {list(self.members)}"
+        return f"{name}{suffix if peers and self.key[0] else ''} in {self.where}"
 
     def __str__(self) -> str:
-        return self.told(True)
+        return self.describe(True)
 
 
 def snapshot(tensor: Tensor) -> Tensor:

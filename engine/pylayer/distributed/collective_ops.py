@@ -19,11 +19,11 @@ def all_reduce(xp: ModuleType, x: Sequence[Array]) -> tuple[Array, ...]:
     return (total, *(total.copy() for _ in x[1:]))
 
 
-@op(many=True, x=lambda g, F, i: F.add_n([F.getitem(one, i) for one in g]))
+@op(many=True, x=lambda g, F, i: F.add_n([F.getitem(cotangent, i) for cotangent in g]))
 def all_gather(xp: ModuleType, x: Sequence[Array]) -> tuple[Array, ...]:
     """All inputs stacked along a new first axis, one copy per rank."""
-    whole = xp.stack(x)
-    return (whole, *(whole.copy() for _ in x[1:]))
+    stacked = xp.stack(x)
+    return (stacked, *(stacked.copy() for _ in x[1:]))
 
 
 @op(many=True, x=lambda g, F: F.stack(list(g)))
@@ -33,10 +33,10 @@ def reduce_scatter(xp: ModuleType, x: Sequence[Array]) -> tuple[Array, ...]:
     return tuple(total[k].copy() for k in range(len(x)))
 
 
-@op(many=True, x=lambda g, F, i: F.stack([F.getitem(one, i) for one in g]))
+@op(many=True, x=lambda g, F, i: F.stack([F.getitem(cotangent, i) for cotangent in g]))
 def all_to_all(xp: ModuleType, x: Sequence[Array]) -> tuple[Array, ...]:
     """Rank k gets part k of every input, split along the first axis."""
-    return tuple(xp.stack([one[k] for one in x]) for k in range(len(x)))
+    return tuple(xp.stack([array[k] for array in x]) for k in range(len(x)))
 
 
 @op(x=lambda g, F: F.add_n(list(g)))

@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from pylayer.distributed.call import SUM, Call, MismatchError, users_line
-from pylayer.distributed.group import Group, made_group, world_group
+from pylayer.distributed.group import Group, make_group, world_group
 from pylayer.distributed.rank import current
 
 TensorOrList = Any
@@ -37,14 +37,16 @@ class Task:
         """The Tensors whose values are undefined until the wait, with their values at the call."""
         rank.unwaited.append(self)
 
-    def leave(self) -> None:
+    def spoil_targets(self) -> None:
         """Make the result Tensors hold undefined numbers until the call is waited for."""
-        pairs = zip(self.plan.given, self.call.given, strict=True)
-        self.sent = [pair for pair in pairs if not any(pair[0] is one for one in self.targets)]
+        pairs = zip(self.plan.inputs, self.call.inputs, strict=True)
+        self.sent = [
+            pair for pair in pairs if not any(pair[0] is target for target in self.targets)
+        ]
         if self.targets and self.rank.spoils(self.call):
-            self.before = [(one, self.rank.taken(one)) for one in self.targets]
-            for one, held in self.before:
-                self.rank.written(one, self.rank.unknown(held))
+            self.before = [(target, self.rank.copy_values(target)) for target in self.targets]
+            for target, values in self.before:
+                self.rank.write_result(target, self.rank.undefined_like(values))
 
     def wait(self, timeout: Any = None) -> bool:
         """Write the results into the result Tensors.
@@ -56,10 +58,10 @@ class Task:
             self.waited = True
             if self in self.rank.unwaited:
                 self.rank.unwaited.remove(self)
-            if not all(self.rank.unchanged(one, held) for one, held in self.sent):
+            if not all(self.rank.is_unchanged(tensor, values) for tensor, values in self.sent):
                 self.rank.overwritten.append(self.call)
-            for one, held in self.before:
-                self.rank.written(one, held)
+            for target, values in self.before:
+                self.rank.write_result(target, values)
             self.plan.fill(self.rank.wait(self.call))
         return True
 
@@ -74,7 +76,7 @@ class Plan(NamedTuple):
     equal on all members.
     """
 
-    given: Sequence[Any] = ()
+    inputs: Sequence[Any] = ()
     fill: Callable[[list[Any]], None] = lambda results: None
     targets: Sequence[Any] = ()
     agreed: Mapping[str, Any] = MappingProxyType({})
@@ -82,7 +84,7 @@ class Plan(NamedTuple):
     """The Tensors whose shape and dtype all members must share; the contribution's by default."""
 
 
-def called(
+def call_collective(
     kind: str, plan: Plan, group: Group | None, sync_op: bool, use_calc_stream: bool = False
 ) -> Task | None:
     """Make a call, and wait for it if it is synchronous. Warn and return None if this rank is not a
@@ -93,26 +95,29 @@ def called(
         warn_of_no_member(members)
         return None
     for root in ("src", "dst"):
-        found_inside(plan.agreed.get(root, rank.number), members)
+        check_membership(plan.agreed.get(root, rank.number), members)
     key = (members.id, *members.ranks)
-    call = made_call(kind, tuple(members.ranks), members.rank, key, plan)
-    return started(call, plan, sync_op or use_calc_stream)
+    call = build_call(kind, tuple(members.ranks), members.rank, key, plan)
+    return issue_call(call, plan, sync_op or use_calc_stream)
 
 
-def made_call(
+def build_call(
     kind: str, members: tuple[int, ...], place: int, key: tuple[Any, ...], plan: Plan
 ) -> Call:
     """Build this rank's call from its Tensors as they are now."""
     rank = current()
-    takes = plan.given if plan.takes is None else plan.takes
+    takes = plan.inputs if plan.takes is None else plan.takes
     return Call(
         kind,
         rank.number,
         members,
         place,
         key,
-        [rank.taken(one) if isinstance(one, rank.tensor_type) else one for one in plan.given],
-        [rank.like(one) for one in takes if isinstance(one, rank.tensor_type)],
+        [
+            rank.copy_values(value) if isinstance(value, rank.tensor_type) else value
+            for value in plan.inputs
+        ],
+        [rank.like(value) for value in takes if isinstance(value, rank.tensor_type)],
         dict(plan.agreed),
         users_line(),
     )
@@ -124,14 +129,14 @@ def warn_of_no_member(members: Group) -> None:
     warnings.warn(text, stacklevel=4)
 
 
-def found_inside(number: int, members: Group) -> None:
+def check_membership(number: int, members: Group) -> None:
     """Whether a rank of the world is in a group. Raises AssertionError, as Paddle."""
     assert number in members.ranks, (
         f"The input rank {number} can not be found inside the group {members.name}"
     )
 
 
-def started(call: Call, plan: Plan, waits: bool) -> Task:
+def issue_call(call: Call, plan: Plan, waits: bool) -> Task:
     """Make a call, and wait for it if `sync_op` says so."""
     rank = current()
     task = Task(rank, call, plan)
@@ -139,7 +144,7 @@ def started(call: Call, plan: Plan, waits: bool) -> Task:
     if waits:
         task.wait()
     else:
-        task.leave()
+        task.spoil_targets()
     return task
 
 
@@ -151,7 +156,7 @@ def into(*targets: Any) -> Callable[[list[Any]], None]:
     def fill(results: list[Any]) -> None:
         for target, result in zip(targets, results, strict=False):
             check_room(target, [result])
-            rank.written(target, result)
+            rank.write_result(target, result)
 
     return fill
 
@@ -162,7 +167,7 @@ def into_list(targets: list[Any]) -> Callable[[list[Any]], None]:
 
     def fill(results: list[Any]) -> None:
         if not targets and results:
-            targets.extend(rank.made(one) for one in results)
+            targets.extend(rank.new_tensor(result) for result in results)
             return
         if results and len(targets) != len(results):
             raise ValueError(
@@ -180,7 +185,7 @@ def joined_into(target: Any) -> Callable[[list[Any]], None]:
 
     def fill(results: list[Any]) -> None:
         check_room(target, results)
-        rank.written(target, rank.joined(results))
+        rank.write_result(target, rank.join_results(results))
 
     return fill
 
@@ -188,10 +193,10 @@ def joined_into(target: Any) -> Callable[[list[Any]], None]:
 def check_room(target: Any, results: Sequence[Any]) -> None:
     """Check that a Tensor has the results' dtype and number of elements. Raises ValueError."""
     first, count = results[0], len(results)
-    shape, own = current().like(target)
-    if math.prod(shape) != sum(one.size for one in results) or own != first.dtype.name:
+    shape, dtype = current().like(target)
+    if math.prod(shape) != sum(result.size for result in results) or dtype != first.dtype.name:
         raise ValueError(
-            f"(InvalidArgument) the Tensor for the result is {own} of shape {list(shape)}, but "
+            f"(InvalidArgument) the Tensor for the result is {dtype} of shape {list(shape)}, but "
             f"what comes is {first.dtype.name}, {count} of {list(first.shape)}"
         )
 
@@ -206,7 +211,7 @@ def all_reduce(
 ) -> Task | None:
     """Reduce over the ranks, in place, on every rank."""
     plan = Plan([tensor], into(tensor), [tensor], {"op": op})
-    return called("all_reduce", plan, group, sync_op, use_calc_stream)
+    return call_collective("all_reduce", plan, group, sync_op, use_calc_stream)
 
 
 def reduce(
@@ -219,7 +224,7 @@ def reduce(
 ) -> Task | None:
     """Reduce over the ranks, in place, on rank `dst` of the world."""
     plan = Plan([tensor], into(tensor), [tensor], {"op": op, "dst": dst})
-    return called("reduce", plan, group, sync_op, use_calc_stream)
+    return call_collective("reduce", plan, group, sync_op, use_calc_stream)
 
 
 def broadcast(
@@ -230,7 +235,7 @@ def broadcast(
     use_calc_stream: bool = False,
 ) -> Task | None:
     """Copy the values of rank `src` of the world, in place, to every rank."""
-    return called(
+    return call_collective(
         "broadcast",
         Plan([tensor], into(tensor), [tensor], {"src": src}),
         group,
@@ -250,7 +255,9 @@ def all_gather(
     is_list = isinstance(tensor_or_tensor_list, list)
     fill = (into_list if is_list else joined_into)(tensor_or_tensor_list)
     targets = tensor_or_tensor_list if is_list else [tensor_or_tensor_list]
-    return called("all_gather", Plan([tensor], fill, targets), group, sync_op, use_calc_stream)
+    return call_collective(
+        "all_gather", Plan([tensor], fill, targets), group, sync_op, use_calc_stream
+    )
 
 
 def gather(
@@ -264,7 +271,7 @@ def gather(
     """Gather the Tensors of all ranks into a list on rank `dst` of the world."""
     targets = [] if gather_list is None else gather_list
     plan = Plan([tensor], into_list(targets), targets, {"dst": dst})
-    return called("gather", plan, group, sync_op, use_calc_stream)
+    return call_collective("gather", plan, group, sync_op, use_calc_stream)
 
 
 def scatter(
@@ -283,7 +290,7 @@ def scatter(
     elif not isinstance(parts, (list, tuple)):
         parts = list(parts.split((group or world_group()).nranks, 0))
     plan = Plan(parts, into(tensor), [tensor], {"src": src}, [])
-    return called("scatter", plan, group, sync_op, use_calc_stream)
+    return call_collective("scatter", plan, group, sync_op, use_calc_stream)
 
 
 def reduce_scatter(
@@ -299,9 +306,9 @@ def reduce_scatter(
     Tensor.
     """
     parts = tensor_or_tensor_list if tensor_list is None else tensor_list
-    given = list(parts) if isinstance(parts, (list, tuple)) else [parts]
-    plan = Plan(given, into(tensor), [tensor], {"op": op})
-    return called("reduce_scatter", plan, group, sync_op, use_calc_stream)
+    inputs = list(parts) if isinstance(parts, (list, tuple)) else [parts]
+    plan = Plan(inputs, into(tensor), [tensor], {"op": op})
+    return call_collective("reduce_scatter", plan, group, sync_op, use_calc_stream)
 
 
 def alltoall(
@@ -320,7 +327,7 @@ def alltoall(
     if not isinstance(ins, (list, tuple)):
         return alltoall_single(outs, ins, None, None, group, sync_op, use_calc_stream)
     plan = Plan(list(ins), into_list(outs), outs, takes=outs or ins[:1])
-    return called("alltoall", plan, group, sync_op, use_calc_stream)
+    return call_collective("alltoall", plan, group, sync_op, use_calc_stream)
 
 
 def alltoall_single(
@@ -336,10 +343,10 @@ def alltoall_single(
     given.
     """
     members = group or world_group()
-    given = parts_for(members, in_tensor, in_split_sizes, "in_split_sizes")
+    inputs = parts_for(members, in_tensor, in_split_sizes, "in_split_sizes")
     takes = parts_for(members, out_tensor, out_split_sizes, "out_split_sizes")
-    plan = Plan(given, joined_into(out_tensor), [out_tensor], takes=takes)
-    return called("alltoall_single", plan, group, sync_op, use_calc_stream)
+    plan = Plan(inputs, joined_into(out_tensor), [out_tensor], takes=takes)
+    return call_collective("alltoall_single", plan, group, sync_op, use_calc_stream)
 
 
 def parts_for(members: Group, tensor: Any, sizes: Sequence[int] | None, name: str) -> list[Any]:
@@ -350,10 +357,10 @@ def parts_for(members: Group, tensor: Any, sizes: Sequence[int] | None, name: st
         return []
     count, shape = members.nranks, current().like(tensor)[0]
     rows = shape[0] if shape else 0
-    given = [] if sizes is None else [int(size) for size in sizes]
-    wanted = given or [rows // count] * count
+    split_sizes = [] if sizes is None else [int(size) for size in sizes]
+    wanted = split_sizes or [rows // count] * count
     if len(wanted) != count or sum(wanted) != rows or not shape:
-        how = f"by {name} {wanted} " if given else ""
+        how = f"by {name} {wanted} " if split_sizes else ""
         text = (
             f"a Tensor of shape {list(shape)} is not divisible {how}among {count} ranks along its "
             f"first axis"
@@ -385,7 +392,7 @@ stream_alltoall_single.__name__ = "alltoall_single"
 
 def barrier(group: Group | None = None) -> None:
     """Wait until every member has called it."""
-    called("barrier", Plan(), group, True)
+    call_collective("barrier", Plan(), group, True)
 
 
 def wait(tensor: Any, group: Group | None = None, use_calc_stream: bool = True) -> None:
@@ -398,13 +405,13 @@ def wait(tensor: Any, group: Group | None = None, use_calc_stream: bool = True) 
 # --------------------------------------------------------------------------- objects
 def all_gather_object(object_list: list[Any], obj: Any, group: Group | None = None) -> None:
     """Gather the objects of all ranks into a list."""
-    called("all_gather_object", Plan([obj], object_list.extend, takes=[]), group, True)
+    call_collective("all_gather_object", Plan([obj], object_list.extend, takes=[]), group, True)
 
 
 def broadcast_object_list(object_list: list[Any], src: int, group: Group | None = None) -> None:
     """Copy the objects of rank `src` of the world, in place, to every rank."""
     plan = Plan(object_list, replacing(object_list), agreed={"src": src}, takes=[])
-    called("broadcast_object_list", plan, group, True)
+    call_collective("broadcast_object_list", plan, group, True)
 
 
 def scatter_object_list(
@@ -414,9 +421,9 @@ def scatter_object_list(
     group: Group | None = None,
 ) -> None:
     """Give each rank one object of rank `src` of the world."""
-    given = list(in_object_list or ())
-    plan = Plan(given, replacing(out_object_list), agreed={"src": src}, takes=[])
-    called("scatter_object_list", plan, group, True)
+    objects = list(in_object_list or ())
+    plan = Plan(objects, replacing(out_object_list), agreed={"src": src}, takes=[])
+    call_collective("scatter_object_list", plan, group, True)
 
 
 def replacing(objects: list[Any]) -> Callable[[list[Any]], None]:
@@ -435,14 +442,16 @@ def message(tensor: Any, other: int, sends: bool, group: Group | None, waits: bo
     if members.rank < 0:
         warn_of_no_member(members)
         return None
-    found_inside(other, members)
+    check_membership(other, members)
     if sends:
         plan, src, dst = Plan([tensor], takes=[tensor]), rank.number, other
     else:
         plan, src, dst = Plan([], into(tensor), [tensor], takes=[tensor]), other, rank.number
     plan = plan._replace(agreed={"src": src, "dst": dst})
-    call = made_call("message", (src, dst), int(not sends), ("message", members.id, src, dst), plan)
-    return started(call, plan, waits)
+    call = build_call(
+        "message", (src, dst), int(not sends), ("message", members.id, src, dst), plan
+    )
+    return issue_call(call, plan, waits)
 
 
 def send(
@@ -492,7 +501,7 @@ class P2POp:
 
 def batch_isend_irecv(p2p_op_list: Sequence[P2POp]) -> list[Task]:
     """Start several messages at once."""
-    tasks = [one.op(one.tensor, one.peer, one.group) for one in p2p_op_list]
+    tasks = [message.op(message.tensor, message.peer, message.group) for message in p2p_op_list]
     return [task for task in tasks if task is not None]
 
 
@@ -512,6 +521,6 @@ def new_group(
         ValueError: a rank is not of the world.
         CommunicationError: other ranks make another group at this point, or none.
     """
-    group = made_group(ranks)
-    called("new_group", Plan(agreed={"ranks": tuple(group.ranks)}), None, True)
+    group = make_group(ranks)
+    call_collective("new_group", Plan(agreed={"ranks": tuple(group.ranks)}), None, True)
     return group

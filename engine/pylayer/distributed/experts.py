@@ -20,7 +20,7 @@ from pylayer.tensor.tensor import Tensor
 Sizes = Sequence[int]
 
 
-def to_experts(paddle: Any, x: Any, local: Sizes, own: Sizes, members: Group) -> Any:
+def to_experts(paddle: Any, x: Any, local_count: Sizes, global_count: Sizes, members: Group) -> Any:
     """The rows that the experts of this rank get: expert by expert, from each rank.
 
     Args:
@@ -29,24 +29,28 @@ def to_experts(paddle: Any, x: Any, local: Sizes, own: Sizes, members: Group) ->
         local: how many of these go to each of all experts.
         own: how many come, from each rank, to each expert of this one.
     """
-    count, ranks = len(local) // members.nranks, members.nranks
-    fits(x, local, "local_count")
-    rows = exchanged_rows(paddle, x, summed_by(count, local), summed_by(count, own), members).split(
-        list(own), 0
-    )
+    count, ranks = len(local_count) // members.nranks, members.nranks
+    check_row_count(x, local_count, "local_count")
+    rows = exchange_rows(
+        paddle, x, sum_runs(count, local_count), sum_runs(count, global_count), members
+    ).split(list(global_count), 0)
     return paddle.concat([rows[k + j * count] for k in range(count) for j in range(ranks)], 0)
 
 
-def from_experts(paddle: Any, x: Any, local: Sizes, own: Sizes, members: Group) -> Any:
+def from_experts(
+    paddle: Any, x: Any, local_count: Sizes, global_count: Sizes, members: Group
+) -> Any:
     """Send the experts' results back: this rank's rows, in the order of all experts."""
-    count, ranks = len(local) // members.nranks, members.nranks
-    fits(x, own, "global_count")
-    made = x.split([own[k + j * count] for k in range(count) for j in range(ranks)], 0)
-    rows = paddle.concat([made[k * ranks + j] for j in range(ranks) for k in range(count)], 0)
-    return exchanged_rows(paddle, rows, summed_by(count, own), summed_by(count, local), members)
+    count, ranks = len(local_count) // members.nranks, members.nranks
+    check_row_count(x, global_count, "global_count")
+    results = x.split([global_count[k + j * count] for k in range(count) for j in range(ranks)], 0)
+    rows = paddle.concat([results[k * ranks + j] for j in range(ranks) for k in range(count)], 0)
+    return exchange_rows(
+        paddle, rows, sum_runs(count, global_count), sum_runs(count, local_count), members
+    )
 
 
-def fits(x: Any, sizes: Sizes, name: str) -> None:
+def check_row_count(x: Any, sizes: Sizes, name: str) -> None:
     """Check that there are as many rows as the counts say. Raises MismatchError."""
     if sum(sizes) != x.shape[0]:
         text = (
@@ -56,14 +60,16 @@ def fits(x: Any, sizes: Sizes, name: str) -> None:
         raise current().failing(MismatchError(text, [current().number]))
 
 
-def exchanged_rows(paddle: Any, x: Any, given: Sizes, come: Sizes, members: Group) -> Any:
+def exchange_rows(
+    paddle: Any, x: Any, send_sizes: Sizes, receive_sizes: Sizes, members: Group
+) -> Any:
     """Exchange parts of `x` with the given sizes for parts with the received sizes."""
-    out = paddle.zeros([sum(come), *x.shape[1:]], x.dtype)
-    communication.alltoall_single(out, x, given, come, members)
-    return out
+    received = paddle.zeros([sum(receive_sizes), *x.shape[1:]], x.dtype)
+    communication.alltoall_single(received, x, send_sizes, receive_sizes, members)
+    return received
 
 
-def summed_by(count: int, sizes: Sizes) -> list[int]:
+def sum_runs(count: int, sizes: Sizes) -> list[int]:
     """Sums over consecutive runs of `count` sizes."""
     return [sum(sizes[start : start + count]) for start in range(0, len(sizes), count)]
 

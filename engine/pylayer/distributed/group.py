@@ -96,7 +96,7 @@ def world_group() -> Group:
     return rank.groups[0]  # type: ignore[no-any-return]
 
 
-def made_group(ranks: Sequence[int] | None) -> Group:
+def make_group(ranks: Sequence[int] | None) -> Group:
     """Make another group without communication: all ranks must make the same groups in the same
     order.
     """

@@ -17,30 +17,30 @@ from pylayer.tensor.tensor import Tensor
 
 # --------------------------------------------------------------------------- what they do to a
 # Tensor
-def summed(x: Tensor, group: Group) -> Tensor:
+def sum_over_group(x: Tensor, group: Group) -> Tensor:
     """Sum over the group."""
     total: Tensor = clone(x)
     communication.all_reduce(total, group=group)
     return total
 
 
-def own_part(x: Tensor, group: Group, axis: int = 0) -> Tensor:
+def take_part(x: Tensor, group: Group, axis: int = 0) -> Tensor:
     """Take this rank's part along an axis."""
     return split(x, group.nranks, axis)[group.rank]
 
 
-def gathered(x: Tensor, group: Group, axis: int = 0) -> Tensor:
+def gather_parts(x: Tensor, group: Group, axis: int = 0) -> Tensor:
     """Join the Tensors of all ranks along an axis."""
     parts: list[Tensor] = []
     communication.all_gather(parts, x, group)
     return concat(parts, axis)
 
 
-def summed_part(x: Tensor, group: Group) -> Tensor:
+def sum_and_take_part(x: Tensor, group: Group) -> Tensor:
     """Take this rank's part, along the first axis, of the sum over the group."""
-    part: Tensor = empty([x.shape[0] // group.nranks, *x.shape[1:]], x.dtype)
-    communication.reduce_scatter(part, x, group=group)
-    return part
+    result: Tensor = empty([x.shape[0] // group.nranks, *x.shape[1:]], x.dtype)
+    communication.reduce_scatter(result, x, group=group)
+    return result
 
 
 def model_group() -> Group:
@@ -61,7 +61,7 @@ class c_identity_eager(PyLayer):  # noqa: N801 - Paddle's name
 
     @staticmethod
     def backward(ctx: Any, dy: Tensor) -> Tensor:
-        return summed(dy, ctx.group)
+        return sum_over_group(dy, ctx.group)
 
 
 class mp_allreduce_eager(PyLayer):  # noqa: N801 - Paddle's name
@@ -69,7 +69,7 @@ class mp_allreduce_eager(PyLayer):  # noqa: N801 - Paddle's name
 
     @staticmethod
     def forward(ctx: Any, tensor: Tensor, group: Group, *rest: Any) -> Tensor:
-        return summed(tensor, group)
+        return sum_over_group(tensor, group)
 
     @staticmethod
     def backward(ctx: Any, dy: Tensor) -> Tensor:
@@ -82,11 +82,11 @@ class c_split_eager(PyLayer):  # noqa: N801 - Paddle's name
     @staticmethod
     def forward(ctx: Any, tensor: Tensor, group: Group, rank: int = 0, nranks: int = 0) -> Tensor:
         ctx.group = group
-        return own_part(tensor, group, -1)
+        return take_part(tensor, group, -1)
 
     @staticmethod
     def backward(ctx: Any, dy: Tensor) -> Tensor:
-        return gathered(dy, ctx.group, -1)
+        return gather_parts(dy, ctx.group, -1)
 
 
 class _Concat(PyLayer):
@@ -95,11 +95,11 @@ class _Concat(PyLayer):
     @staticmethod
     def forward(ctx: Any, tensor: Tensor, group: Group) -> Tensor:
         ctx.group = group
-        return gathered(tensor, group, -1)
+        return gather_parts(tensor, group, -1)
 
     @staticmethod
     def backward(ctx: Any, dy: Tensor) -> Tensor:
-        return own_part(dy, ctx.group, -1)
+        return take_part(dy, ctx.group, -1)
 
 
 def _c_identity(
@@ -125,17 +125,17 @@ def _c_concat(tensor: Tensor, group: Group | None = None) -> Any:
 # --------------------------------------------------------------------------- sequence parallelism
 def scatter(input: Tensor) -> Tensor:
     """This rank's part along the first axis."""
-    return own_part(input, model_group())
+    return take_part(input, model_group())
 
 
 def all_gather(input: Tensor) -> Tensor:
     """The parts of all ranks."""
-    return gathered(input, model_group())
+    return gather_parts(input, model_group())
 
 
 def reduce_scatter(input: Tensor) -> Tensor:
     """This rank's part of the sum."""
-    return summed_part(input, model_group())
+    return sum_and_take_part(input, model_group())
 
 
 class ScatterOp(PyLayer):

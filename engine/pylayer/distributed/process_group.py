@@ -39,12 +39,14 @@ class ProcessGroup:
 
     def all_gather(self, first: Any, second: Any, sync_op: bool = False) -> Task | None:
         """Takes ``(list, tensor)`` or ``(tensor, whole)``."""
-        outs, given = (first, second) if isinstance(first, list) else (second, first)
-        return communication.all_gather(outs, given, self.group, sync_op)
+        target, tensor = (first, second) if isinstance(first, list) else (second, first)
+        return communication.all_gather(target, tensor, self.group, sync_op)
 
-    def all_gather_into_tensor(self, whole: Any, tensor: Any, sync_op: bool = False) -> Task | None:
+    def all_gather_into_tensor(
+        self, out_tensor: Any, tensor: Any, sync_op: bool = False
+    ) -> Task | None:
         """Joins along the first axis."""
-        return communication.all_gather(whole, tensor, self.group, sync_op)
+        return communication.all_gather(out_tensor, tensor, self.group, sync_op)
 
     all_gather_on_calc_stream = partialmethod(all_gather_into_tensor, sync_op=True)
     all_gather_into_tensor_on_calc_stream = all_gather_on_calc_stream

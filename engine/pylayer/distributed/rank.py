@@ -27,8 +27,8 @@ class Rank:
     tensor_type: type = Tensor
     """The calls that it makes to other ranks."""
 
-    def __init__(self, number: int, size: int, meeting: Rendezvous, world: Any = None) -> None:
-        self.number, self.size, self.meeting, self.world = number, size, meeting, world
+    def __init__(self, number: int, size: int, rendezvous: Rendezvous, world: Any = None) -> None:
+        self.number, self.size, self.rendezvous, self.world = number, size, rendezvous, world
         self.groups: list[Any] = []
         """The groups made so far, by id; the first is the group of all ranks."""
         self.topology: Any = None
@@ -44,7 +44,7 @@ class Rank:
 
     def issue(self, call: Call) -> None:
         """Make a call, without waiting for the other ranks."""
-        answered = self.meeting.add(call)
+        answered = self.rendezvous.add(call)
         if self.world is not None:
             self.world.wake(answered)
 
@@ -69,51 +69,51 @@ class Rank:
 
     def spoils(self, call: Call) -> bool:
         """Whether result Tensors are filled with NaN until their call is waited for."""
-        self.begun.add(call.told(False))
-        return call.told(False) not in self.spared
+        self.begun.add(call.describe(False))
+        return call.describe(False) not in self.spared
 
-    def unchanged(self, tensor: Any, held: Any) -> bool:
+    def is_unchanged(self, tensor: Any, values: Any) -> bool:
         """Whether a Tensor still holds the values that it had at the call."""
-        return equal(tensor.array, held.array)
+        return equal(tensor.array, values.array)
 
-    def unknown(self, held: Any) -> Any:
+    def undefined_like(self, values: Any) -> Any:
         """Stand-ins for undefined values: NaN if the dtype has it."""
         return (
-            held.detach() * nan
-            if held.dtype.name.startswith(("float", "bfloat", "complex"))
-            else held
+            values.detach() * nan
+            if values.dtype.name.startswith(("float", "bfloat", "complex"))
+            else values
         )
 
-    def taken(self, tensor: Any) -> Any:
+    def copy_values(self, tensor: Any) -> Any:
         """A copy of a sent Tensor's values."""
         return snapshot(tensor)
 
-    def written(self, tensor: Any, result: Tensor) -> None:
+    def write_result(self, tensor: Any, result: Tensor) -> None:
         """Write a result into a Tensor with the same number of elements."""
         if tuple(result.shape) != tuple(tensor.shape):
             result = result.reshape(list(tensor.shape))
         set_value(tensor, result)
 
-    def made(self, result: Tensor) -> Any:
+    def new_tensor(self, result: Tensor) -> Any:
         """Make a new Tensor of a result."""
         return result
 
-    def joined(self, results: list[Tensor]) -> Any:
+    def join_results(self, results: list[Tensor]) -> Any:
         """Join results along the first axis."""
         return concat(results, 0) if results[0].ndim else stack(results)
 
 
-def equal(now: Array, then: Array) -> bool:
+def equal(first: Array, second: Array) -> bool:
     """Whether two arrays are equal, NaN included."""
-    now, then = now.reshape(-1), then.reshape(-1)
-    return bool(to_numpy((now == then) | (then != then)).all())
+    first, second = first.reshape(-1), second.reshape(-1)
+    return bool(to_numpy((first == second) | (second != second)).all())
 
 
-alone = Rank(0, 1, Rendezvous())
+sole_rank = Rank(0, 1, Rendezvous())
 """The only rank of a program outside of a world."""
-in_force: ContextVar[Any] = ContextVar("rank", default=alone)
+current_rank: ContextVar[Any] = ContextVar("rank", default=sole_rank)
 
 
 def current() -> Any:
     """The rank that runs this code."""
-    return in_force.get()
+    return current_rank.get()

@@ -36,8 +36,8 @@ def answer(calls: Sequence[Call]) -> None:
     """Answer matched calls with their results, or with the error that they do not fit together."""
     try:
         check(calls)
-        for call, found in zip(calls, COLLECTIVES[calls[0].kind](calls), strict=True):
-            call.results = list(found)
+        for call, results in zip(calls, COLLECTIVES[calls[0].kind](calls), strict=True):
+            call.results = list(results)
     except CommunicationError as error:
         for call in calls:
             call.error = error.anew()
@@ -50,22 +50,21 @@ def check(calls: Sequence[Call]) -> None:
     first = calls[0]
     for call in calls[1:]:
         if call.kind != first.kind:
-            raise apart(first, call, "different calls meet")
+            raise mismatch(first, call, "different calls meet")
         differing = [name for name, value in first.agreed.items() if call.agreed.get(name) != value]
         if differing:
-            mine, other = first.shown(differing[0]), call.shown(differing[0])
-            raise apart(
-                first, call, f"{first.kind} with {differing[0]} {mine} meets {differing[0]} {other}"
-            )
-        mine, other = first.dtypes(), call.dtypes()
-        if mine and other and mine != other:
-            raise apart(first, call, f"{first.kind} of {mine} meets {other}")
-        mine, other = first.shapes(), call.shapes()
-        if first.kind in OF_ONE_SHAPE and mine != other:
-            raise apart(first, call, f"{first.kind} of shape {mine} meets shape {other}")
+            name = differing[0]
+            value, other = first.agreed_value(name), call.agreed_value(name)
+            raise mismatch(first, call, f"{first.kind} with {name} {value} meets {name} {other}")
+        value, other = first.dtypes(), call.dtypes()
+        if value and other and value != other:
+            raise mismatch(first, call, f"{first.kind} of {value} meets {other}")
+        value, other = first.shapes(), call.shapes()
+        if first.kind in OF_ONE_SHAPE and value != other:
+            raise mismatch(first, call, f"{first.kind} of shape {value} meets shape {other}")
 
 
-def apart(first: Call, other: Call, text: str) -> MismatchError:
+def mismatch(first: Call, other: Call, text: str) -> MismatchError:
     """The error for two calls that do not fit together."""
     pair = f"rank {first.rank}: {first}; rank {other.rank}: {other}"
     return MismatchError(f"{text}: {pair}", [first.rank, other.rank])

@@ -66,16 +66,16 @@ class CommunicateTopology:
         """The coordinates of a rank."""
         return self.coordinates[rank]
 
-    def get_rank(self, **at: int) -> int:
+    def get_rank(self, **coordinates: int) -> int:
         """The rank at some coordinates."""
-        return self.coordinates.index(tuple(at[name] for name in self.names))
+        return self.coordinates.index(tuple(coordinates[name] for name in self.names))
 
     def get_comm_list(self, axis_name: str) -> list[list[int]]:
         """The groups along an axis: ranks that differ only in that coordinate."""
         k = self.names.index(axis_name)
         groups: dict[tuple[int, ...], list[int]] = {}
-        for rank, at in enumerate(self.coordinates):
-            groups.setdefault(at[:k] + at[k + 1 :], []).append(rank)
+        for rank, coordinates in enumerate(self.coordinates):
+            groups.setdefault(coordinates[:k] + coordinates[k + 1 :], []).append(rank)
         return list(groups.values())
 
 
@@ -172,8 +172,8 @@ def init(
         degrees["dp"] = max(size // math.prod(degrees.values()), 1)
     count = math.prod(degrees.values())
     if count != size:
-        said = ", ".join(f"{axis}_degree {degree}" for axis, degree in degrees.items())
-        raise ValueError(f"{said}: these multiply to {count}, but there are {size} ranks")
+        text = ", ".join(f"{axis}_degree {degree}" for axis, degree in degrees.items())
+        raise ValueError(f"{text}: these multiply to {count}, but there are {size} ranks")
     rank = current()
     rank.strategy = strategy
     rank.topology = HybridCommunicateGroup(CommunicateTopology(dims=list(degrees.values())))

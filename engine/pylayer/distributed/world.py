@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 from greenlet import GreenletExit, getcurrent, greenlet
 
 from pylayer.distributed.call import Call, CommunicationError, DeadlockError
-from pylayer.distributed.rank import Rank, in_force
+from pylayer.distributed.rank import Rank, current_rank
 from pylayer.distributed.rendezvous import Rendezvous
 from pylayer.ops.random import Generator, current
 
@@ -29,8 +29,8 @@ class World:
     """
 
     def __init__(self, size: int, same_random: bool = False) -> None:
-        self.meeting = Rendezvous()
-        self.ranks = [Rank(number, size, self.meeting, self) for number in range(size)]
+        self.rendezvous = Rendezvous()
+        self.ranks = [Rank(number, size, self.rendezvous, self) for number in range(size)]
         seed = current.get().initial_seed()
         self.generators = [
             Generator(seed if same_random else seed + number) for number in range(size)
@@ -39,7 +39,7 @@ class World:
         """Stacks of runs that have ended. A new one takes as long as thirty switches."""
         self.ready: deque[Rank] = deque()
         self.waiting: dict[Rank, Call] = {}
-        self.places: dict[Rank, greenlet] = {}
+        self.stacks: dict[Rank, greenlet] = {}
         self.hub: Any = None
 
     def run(self, function: Callable[[int], Any]) -> list[Any]:
@@ -49,40 +49,40 @@ class World:
             Exception: the first exception of a rank, with a note that names the ranks that raised
                 the same.
         """
-        found: list[Any] = [None] * len(self.ranks)
+        results: list[Any] = [None] * len(self.ranks)
         errors: dict[int, BaseException] = {}
 
         def serve(rank: Rank) -> None:
-            in_force.set(rank)
+            current_rank.set(rank)
             current.set(self.generators[rank.number])
             try:
-                found[rank.number] = function(rank.number)
+                results[rank.number] = function(rank.number)
             except GreenletExit:  # the run was given up, and so is this stack
                 raise
             except BaseException as error:
                 errors[rank.number] = error
 
-        before, self.hub = (self.ready, self.waiting, self.places, self.hub), getcurrent()
-        self.ready, self.waiting, self.places = deque(self.ranks), {}, {}
+        before, self.hub = (self.ready, self.waiting, self.stacks, self.hub), getcurrent()
+        self.ready, self.waiting, self.stacks = deque(self.ranks), {}, {}
         try:
             for rank in self.ranks:
-                place = self.places[rank] = self.idle.pop() if self.idle else new_stack()
-                place.parent, place.gr_context = self.hub, copy_context()
+                stack = self.stacks[rank] = self.idle.pop() if self.idle else new_stack()
+                stack.parent, stack.gr_context = self.hub, copy_context()
             jobs = {rank: [partial(serve, rank)] for rank in self.ranks}
             while self.ready or self.waiting:
                 if not self.ready:
                     self.stop(errors)
                 rank = self.ready.popleft()
-                self.places[rank].switch(*jobs.pop(rank, []))
-            for place in self.places.values():
-                place.gr_context = None  # it refers to the world, which could never be freed
-                self.idle.append(place)
+                self.stacks[rank].switch(*jobs.pop(rank, []))
+            for stack in self.stacks.values():
+                stack.gr_context = None  # it refers to the world, which could never be freed
+                self.idle.append(stack)
         finally:
-            self.ready, self.waiting, self.places, self.hub = before
+            self.ready, self.waiting, self.stacks, self.hub = before
         if errors:
-            self.meeting.clear()
-            raise first_of(errors, len(self.ranks))
-        return found
+            self.rendezvous.clear()
+            raise first_error(errors, len(self.ranks))
+        return results
 
     def wait(self, rank: Rank, call: Call) -> None:
         """Run other ranks until a call of this rank is answered."""
@@ -100,7 +100,7 @@ class World:
     def stop(self, errors: Mapping[int, BaseException]) -> None:
         """Make every waiting rank raise: no other rank can answer any more."""
         calls = {rank.number: call for rank, call in self.waiting.items()}
-        for number, error in stuck(calls, errors, len(self.ranks)).items():
+        for number, error in deadlock_errors(calls, errors, len(self.ranks)).items():
             calls[number].error, calls[number].done = error, True
         self.wake([calls[number] for number in sorted(calls)])
 
@@ -128,7 +128,7 @@ class LeftError(CommunicationError):
     """Raised on a rank because another rank raised; it carries that error."""
 
 
-def stuck(
+def deadlock_errors(
     waiting: Mapping[int, Call], errors: Mapping[int, BaseException], size: int
 ) -> dict[int, CommunicationError]:
     """Errors for the waiting ranks when no other rank can answer any more."""
@@ -146,36 +146,39 @@ def stuck(
     for number in range(size):
         alike.setdefault(state(number), []).append(number)
     rows = [
-        f"{listed(some)} {verbs[len(some) > 1]} {what}" for (*verbs, what), some in alike.items()
+        f"{describe_ranks(numbers)} {verbs[len(numbers) > 1]} {action}"
+        for (*verbs, action), numbers in alike.items()
     ]
-    said = "; ".join(rows[:MOST_STATES]) + "; …" * (len(rows) > MOST_STATES)
+    states = "; ".join(rows[:MOST_STATES]) + "; …" * (len(rows) > MOST_STATES)
     if errors:
         return {
-            k: LeftError(f"a rank has raised, and others wait for it: {said}", sorted(errors))
+            k: LeftError(f"a rank has raised, and others wait for it: {states}", sorted(errors))
             for k in waiting
         }
-    return {k: DeadlockError(f"no rank can go on: {said}", sorted(waiting)) for k in waiting}
+    return {k: DeadlockError(f"no rank can go on: {states}", sorted(waiting)) for k in waiting}
 
 
-def apart(function: Callable[[], Any]) -> Any:
+def run_separately(function: Callable[[], Any]) -> Any:
     """Run a function on a separate stack, in this context, and return its result. A search for the
     user's line of an operation then finds no frame below it."""
-    place = greenlet(function)
-    place.gr_context = copy_context()
-    return place.switch()
+    stack = greenlet(function)
+    stack.gr_context = copy_context()
+    return stack.switch()
 
 
-def first_of(errors: Mapping[int, BaseException], size: int) -> BaseException:
+def first_error(errors: Mapping[int, BaseException], size: int) -> BaseException:
     """The error to report for the whole world, with its rank: the lowest rank's among the errors
     that are not consequences of others.
     """
-    own = {
+    original_errors = {
         number: error for number, error in errors.items() if not isinstance(error, LeftError)
     } or dict(errors)
-    number = min(own)
-    error = own[number]
+    number = min(original_errors)
+    error = original_errors[number]
     alike = sorted(
-        k for k, other in own.items() if type(other) is type(error) and str(other) == str(error)
+        k
+        for k, other in original_errors.items()
+        if type(other) is type(error) and str(other) == str(error)
     )
     if size > 1 and not isinstance(error, CommunicationError):
         error.add_note(f"on {ranks_text(alike, size)}")
@@ -186,10 +189,10 @@ def ranks_text(numbers: Sequence[int], size: int) -> str:
     """Describe some of a world's ranks: ``rank 2 of 4``, ``ranks 0 to 2 of 4``, ``all 4 ranks``."""
     if len(numbers) == size:
         return f"all {size} ranks" if size > 1 else "rank 0"
-    return f"{listed(numbers)} of {size}"
+    return f"{describe_ranks(numbers)} of {size}"
 
 
-def listed(numbers: Sequence[int]) -> str:
+def describe_ranks(numbers: Sequence[int]) -> str:
     """Describe ranks: ``rank 2``, ``ranks 0 to 2``, ``ranks 0, 2 and 5``."""
     if len(numbers) == 1:
         return f"rank {numbers[0]}"

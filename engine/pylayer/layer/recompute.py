@@ -26,7 +26,7 @@ class _Recomputed(PyLayer):
         ctx: Any, function: Callable[..., Any], random: Any, kwargs: Any, *args: Any
     ) -> Any:
         ctx.function, ctx.random, ctx.kwargs, ctx.args = function, random, kwargs, args
-        ctx.save_for_backward(*(t for given in args for t in Slot("", given).tensors))
+        ctx.save_for_backward(*(t for argument in args for t in Slot("", argument).tensors))
         return function(*args, **kwargs)
 
     @staticmethod
@@ -40,7 +40,10 @@ class _Recomputed(PyLayer):
             restored.stop_gradient = value.stop_gradient
             return restored
 
-        inputs = [mapped(given, leaf) if Slot("", given).tensors else given for given in ctx.args]
+        inputs = [
+            mapped(argument, leaf) if Slot("", argument).tensors else argument
+            for argument in ctx.args
+        ]
         with _random_from(ctx.random), enable_grad():
             outputs = ctx.function(*inputs, **ctx.kwargs)
         pairs = zip(Slot("", outputs).tensors, cotangents, strict=True)
@@ -54,7 +57,7 @@ class _Recomputed(PyLayer):
         return mapped(owning, lambda t: None if t.stop_gradient else t.grad)
 
 
-def _recorded(
+def _call_recorded(
     function: Callable[..., Any], random: Any, args: Sequence[Any], kwargs: dict[str, Any]
 ) -> Any:
     """The function, recorded. The values that it saves are numbered, and computed again when the
@@ -113,10 +116,10 @@ def recompute(
     """
     random = generator().get_state() if preserve_rng_state else None
     if not use_reentrant:
-        return _recorded(function, random, args, kwargs)
-    for given in args:
-        slot = Slot("", given)
-        if slot.is_list and 0 < len(slot.tensors) < len(given):
+        return _call_recorded(function, random, args, kwargs)
+    for argument in args:
+        slot = Slot("", argument)
+        if slot.is_list and 0 < len(slot.tensors) < len(argument):
             raise ValueError(
                 "Recompute receive a tuple containing tensor and non-tensor at same time."
             )

@@ -44,8 +44,8 @@ def gumbel_softmax(
     soft = softmax((x + noise) / temperature, axis)
     if not hard:
         return soft
-    at = normal_axis(axis, x.ndim)
-    chosen = moveaxis(astype(one_hot(argmax(soft, at), x.shape[at]), x.dtype), -1, at)
+    axis = normal_axis(axis, x.ndim)
+    chosen = moveaxis(astype(one_hot(argmax(soft, axis), x.shape[axis]), x.dtype), -1, axis)
     return soft + (chosen - soft).detach()
 
 

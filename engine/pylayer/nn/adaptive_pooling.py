@@ -24,8 +24,8 @@ Space = Sequence[int]
 
 
 def _sizes(output_size: Any, ndim: int, space: Space) -> list[int]:
-    given = output_size if isinstance(output_size, (list, tuple)) else [output_size] * ndim
-    return [n if size is None else int(size) for size, n in zip(given, space, strict=True)]
+    sizes = output_size if isinstance(output_size, (list, tuple)) else [output_size] * ndim
+    return [n if size is None else int(size) for size, n in zip(sizes, space, strict=True)]
 
 
 def _spans(size: int, count: int) -> list[range]:
@@ -43,9 +43,9 @@ def _adaptive_avg(
     x = channels_first(x, data_format)
     for axis, count in enumerate(_sizes(output_size, ndim, x.shape[2:]), start=2):
         spans = _spans(x.shape[axis], count)
-        parts = [along(x, axis, slice(span.start, span.stop)) for span in spans]
+        windows = [along(x, axis, slice(span.start, span.stop)) for span in spans]
         none = along(x, axis, slice(0))  # what there is of no windows
-        x = concat([none, *(mean(part, axis, True) for part in parts)], axis)
+        x = concat([none, *(mean(window, axis, True) for window in windows)], axis)
     return channels_back(x, data_format)
 
 
@@ -74,12 +74,12 @@ def _adaptive_max(
     places = flat.reshape(math.prod(counts), -1)
     candidates = getitem(reshape(x, [*x.shape[:2], -1]), (..., Tensor(places)))
     chosen = argmax(candidates, -1, True)
-    out = reshape(take_along_axis(candidates, chosen, -1), [*x.shape[:2], *counts])
+    largest = reshape(take_along_axis(candidates, chosen, -1), [*x.shape[:2], *counts])
     if not return_mask:
-        return out
+        return largest
     rows = xp.arange(math.prod(counts))
     where = places[rows, chosen.array[..., 0]]
-    return out, Tensor(where.reshape(out.shape).astype("int32"))
+    return largest, Tensor(where.reshape(largest.shape).astype("int32"))
 
 
 _AVG, _MAX = "x output_size data_format", "x output_size return_mask"

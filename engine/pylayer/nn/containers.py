@@ -111,9 +111,9 @@ class LayerList(_Layers):
 
     def __delitem__(self, idx: int | slice) -> None:
         gone = range(len(self))[idx] if isinstance(idx, slice) else [self._place(idx)]
-        left = [layer for k, layer in enumerate(self) if k not in gone]
+        remaining = [layer for k, layer in enumerate(self) if k not in gone]
         self._sub_layers.clear()
-        self.extend(left)
+        self.extend(remaining)
 
     def __add__(self, other: Iterable[Layer]) -> LayerList:
         return LayerList([*self, *other])
@@ -129,10 +129,10 @@ class LayerList(_Layers):
         self._put(index, sublayer)
 
     def pop(self, key: int | slice) -> Any:
-        """Remove all layers."""
-        found = self[key]
+        """Remove and return a layer, or the layers of a slice."""
+        removed = self[key]
         del self[key]
-        return found
+        return removed
 
 
 class ParameterList(Layer):

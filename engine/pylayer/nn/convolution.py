@@ -15,8 +15,8 @@ from pylayer.ops.shape import reshape
 from pylayer.tensor.tensor import Tensor
 
 
-def _biased(out: Tensor, bias: Tensor | None) -> Tensor:
-    return out if bias is None else out + reshape(bias, [1, -1, *[1] * (out.ndim - 2)])
+def _add_bias(x: Tensor, bias: Tensor | None) -> Tensor:
+    return x if bias is None else x + reshape(bias, [1, -1, *[1] * (x.ndim - 2)])
 
 
 def _conv(
@@ -50,7 +50,7 @@ def _conv(
     if padding_word(padding) == "SAME":
         dilations = [1] * ndim
     return channels_back(
-        _biased(conv(x, weight, strides, pads, dilations, groups), bias), data_format
+        _add_bias(conv(x, weight, strides, pads, dilations, groups), bias), data_format
     )
 
 
@@ -98,7 +98,7 @@ def _conv_transpose(
     require(fits, f"{text}, but is {extra} more")
     space = [low + more for low, more in zip(least, extra, strict=True)]
     return channels_back(
-        _biased(conv_input(x, weight, space, strides, pads, dilations, groups), bias), data_format
+        _add_bias(conv_input(x, weight, space, strides, pads, dilations, groups), bias), data_format
     )
 
 

@@ -41,9 +41,9 @@ def _function(
     signature = inspect.Signature([*parameters, last])
 
     def function(*args: Any, **kwargs: Any) -> Any:
-        given = signature.bind(*args, **kwargs).arguments
-        given.pop("name", None)
-        return compute(name, ndim, **{**usual, **given})
+        values = signature.bind(*args, **kwargs).arguments
+        values.pop("name", None)
+        return compute(name, ndim, **{**usual, **values})
 
     function.__name__ = function.__qualname__ = name
     function.__module__ = compute.__module__

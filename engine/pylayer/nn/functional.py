@@ -26,8 +26,8 @@ from pylayer.tensor.tensor import Tensor
 # --------------------------------------------------------------------------- layers
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """``x @ weight + bias`` with `weight` of shape [in, out]."""
-    out: Tensor = matmul(x, weight)
-    return out if bias is None else out + bias
+    product: Tensor = matmul(x, weight)
+    return product if bias is None else product + bias
 
 
 def embedding(
@@ -73,7 +73,7 @@ def check_padding_row(padding_idx: int, rows: int) -> None:
 
 
 def check_range(
-    what: str, x: Tensor, count: int, error: type[Exception], ignored: int | None = None
+    subject: str, x: Tensor, count: int, error: type[Exception], ignored: int | None = None
 ) -> None:
     """Check that indices are below `count`, or are ignored ones; skipped while a program is built,
     as they have no values yet.
@@ -82,7 +82,7 @@ def check_range(
         return
     wrong = x.array[((x.array < 0) | (x.array >= count)) & (x.array != ignored)]
     if wrong.size:
-        text = f"{what} should be >= 0 and < {count} unless it is ignored ({ignored})"
+        text = f"{subject} should be >= 0 and < {count} unless it is ignored ({ignored})"
         raise error(f"(OutOfRange) {text}, but received {wrong.flat[0]}.")
 
 
@@ -126,8 +126,8 @@ def dropout(
     if p == 1:
         return x * 0.0
     axes = axes_of(axis, x.ndim)
-    kept = random.rand([n if k in axes else 1 for k, n in enumerate(x.shape)], "float64") >= p
-    return x * (astype(kept, x.dtype) * (1 / (1 - p) if upscale else 1.0))
+    is_kept = random.rand([n if k in axes else 1 for k, n in enumerate(x.shape)], "float64") >= p
+    return x * (astype(is_kept, x.dtype) * (1 / (1 - p) if upscale else 1.0))
 
 
 def layer_norm(
@@ -154,10 +154,10 @@ def layer_norm(
     require(len(axes) < x.ndim, text, x)
     sizes = x.shape[axes[0] :]
     centred = x - mean(x, axes, True)
-    out = centred * rsqrt(mean(centred * centred, axes, True) + epsilon)
+    normalized = centred * rsqrt(mean(centred * centred, axes, True) + epsilon)
     if weight is not None:
-        out = out * reshape(weight, sizes)
-    return out if bias is None else out + reshape(bias, sizes)
+        normalized = normalized * reshape(weight, sizes)
+    return normalized if bias is None else normalized + reshape(bias, sizes)
 
 
 def last_axes(name: str, x: Tensor, normalized_shape: Any) -> list[int]:

@@ -31,11 +31,11 @@ class Initializer:
     def forward(self, param: Tensor, block: Any = None) -> Any:
         """Write the values into a parameter; values of another shape replace its array."""
         check_changeable(param, f"paddle.nn.initializer.{type(self).__name__} of what is there")
-        found = self.values(param.shape, param.dtype).array
-        if found.shape == param.array.shape:
-            param.array[...] = found
+        values = self.values(param.shape, param.dtype).array
+        if values.shape == param.array.shape:
+            param.array[...] = values
         else:
-            param.array = found
+            param.array = values
         mark_changed(param.array)
         return param
 
@@ -135,8 +135,8 @@ class Assign(Initializer):
 
     def values(self, shape: Sequence[int], dtype: Any) -> Tensor:
         """The values, for a shape and a dtype."""
-        found: Tensor = creation.to_tensor(self.value, dtype)
-        return found
+        tensor: Tensor = creation.to_tensor(self.value, dtype)
+        return tensor
 
 
 class ParamAttr:

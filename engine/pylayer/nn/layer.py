@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pylayer.nn.members import Members, dotted
+from pylayer.nn.members import Members, dotted_name
 from pylayer.ops.arguments import require
 from pylayer.ops.inplace import set_value
 from pylayer.tape.hooks import HookHandle
@@ -39,10 +39,10 @@ class Layer(Members):
 
     def __init__(self, name_scope: str | None = None, dtype: Any = None) -> None:
         super().__init__(name_scope, dtype)
-        own = self.__dict__
-        own["_forward_pre_hooks"] = {}
-        own["_forward_post_hooks"] = {}
-        own["training"] = True
+        attributes = self.__dict__
+        attributes["_forward_pre_hooks"] = {}
+        attributes["_forward_post_hooks"] = {}
+        attributes["training"] = True
 
     # ----------------------------------------------------------------- the call
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
@@ -228,7 +228,7 @@ class Layer(Members):
             for name in (*layer._parameters, *buffers):
                 tensor = getattr(layer, name)
                 if tensor is not None:
-                    key = structured_name_prefix + dotted(path, name)
+                    key = structured_name_prefix + dotted_name(path, name)
                     saved[key] = tensor if keep_vars else tensor.detach()
         return saved
 

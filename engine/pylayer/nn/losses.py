@@ -237,8 +237,8 @@ def gaussian_nll_loss(
     require(not is_negative, "variance has negative entry/entries")
     # The gradient passes where the bound is taken, too.
     bounded = maximum(variance, full_like(variance, epsilon))
-    held = variance + (bounded - variance).detach()
-    loss = 0.5 * (log(held) + square(input - label) / held)
+    clamped = variance + (bounded - variance).detach()
+    loss = 0.5 * (log(clamped) + square(input - label) / clamped)
     return reduce_loss(loss + 0.5 * math.log(2 * math.pi) if full else loss, reduction)
 
 
@@ -260,7 +260,7 @@ def nll_loss(
     require(label.dtype is int64, "nll_loss(): the label should be of int64", label)
     check_parameters("nll_loss", input, weight)
     check_range("label value", label, input.shape[1], ValueError, ignore_index)
-    return _picked(input, label, weight, ignore_index, reduction, 1)
+    return _label_loss(input, label, weight, ignore_index, reduction, 1)
 
 
 def label_smooth(label: Tensor, prior_dist: Tensor | None = None, epsilon: float = 0.1) -> Tensor:
@@ -275,10 +275,10 @@ def label_smooth(label: Tensor, prior_dist: Tensor | None = None, epsilon: float
     text = "label_smooth(): the labels should be probabilities"
     require(label.dtype.is_floating, text, label, error=RuntimeError)
     single = np.float32(epsilon)
-    kept: Tensor = label * float(1 - single)
+    scaled: Tensor = label * float(1 - single)
     if prior_dist is None:
-        return kept + float(single / np.float32(label.shape[-1]))
-    return kept + prior_dist * float(single)
+        return scaled + float(single / np.float32(label.shape[-1]))
+    return scaled + prior_dist * float(single)
 
 
 def cross_entropy(
@@ -309,8 +309,8 @@ def cross_entropy(
         ValueError: shapes that do not fit, or another `reduction`.
         IndexError: a class is out of range.
     """
-    at = normal_axis(axis, input.ndim)
-    logarithms = log_softmax(input, at) if use_softmax else log(input)
+    axis = normal_axis(axis, input.ndim)
+    logarithms = log_softmax(input, axis) if use_softmax else log(input)
     check_reduction(reduction)
     text = "When soft_label == True, 'ignore_index' should be '-100'"
     require(not soft_label or ignore_index <= 0, f"{text}, but received {ignore_index}")
@@ -319,14 +319,14 @@ def cross_entropy(
             label = one_hot(label, input.shape[-1])
         label = astype(label_smooth(label, None, label_smoothing), input.dtype)
     elif not soft_label:
-        check_range("label value", label, input.shape[at], IndexError, ignore_index)
-        return _picked(logarithms, label, weight, ignore_index, reduction, at)
+        check_range("label value", label, input.shape[axis], IndexError, ignore_index)
+        return _label_loss(logarithms, label, weight, ignore_index, reduction, axis)
     check_same_dtype("cross_entropy", [input, label])
-    loss = -total(logarithms * label, at, None, True)
+    loss = -total(logarithms * label, axis, None, True)
     if weight is None:
         return reduce_loss(loss, reduction)
-    weight = reshape(weight, vector_shape(at, input.ndim))
-    weights = total(label * weight, at, None, True)
+    weight = reshape(weight, vector_shape(axis, input.ndim))
+    weights = total(label * weight, axis, None, True)
     if reduction == "mean":
         return total(loss * weights) / total(weights)
     return reduce_loss(loss * weights, reduction)
@@ -350,7 +350,7 @@ def softmax_with_cross_entropy(
     return (loss, softmax(logits, axis)) if return_softmax else loss
 
 
-def _picked(
+def _label_loss(
     logarithms: Tensor,
     label: Tensor,
     weight: Tensor | None,

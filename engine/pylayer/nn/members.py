@@ -27,7 +27,7 @@ def _scope(name: str) -> str:
     return re.sub("([a-z])([A-Z])", r"\1_\2", re.sub("(.)([A-Z][a-z]+)", r"\1_\2", name)).lower()
 
 
-def dotted(path: str, name: str) -> str:
+def dotted_name(path: str, name: str) -> str:
     """A name below a path, which is empty at the top."""
     return f"{path}.{name}" if path else name
 
@@ -36,13 +36,13 @@ class Members:
     """Parameters, buffers and sublayers, which are attributes."""
 
     def __init__(self, name_scope: str | None = None, dtype: Any = None) -> None:
-        own = self.__dict__  # straight into it: __setattr__ looks for these
-        own["_parameters"] = OrderedDict()
-        own["_buffers"] = OrderedDict()
-        own["_sub_layers"] = OrderedDict()
-        own["_not_saved"] = set()
-        own["_dtype"] = as_dtype(dtype) if dtype is not None else default_dtype()
-        own["_full_name"] = generate(name_scope or _scope(type(self).__name__))
+        attributes = self.__dict__  # straight into it: __setattr__ looks for these
+        attributes["_parameters"] = OrderedDict()
+        attributes["_buffers"] = OrderedDict()
+        attributes["_sub_layers"] = OrderedDict()
+        attributes["_not_saved"] = set()
+        attributes["_dtype"] = as_dtype(dtype) if dtype is not None else default_dtype()
+        attributes["_full_name"] = generate(name_scope or _scope(type(self).__name__))
 
     # ----------------------------------------------------------------- attributes
     def __setattr__(self, name: str, value: Any) -> None:
@@ -67,14 +67,14 @@ class Members:
     def _register_of(self, name: str, value: Any) -> dict[str, Any] | None:
         """Return the register for a value that is set as an attribute; None if it has none."""
         register: dict[str, Any]
-        for register, kind, what in (
+        for register, kind, rule in (
             (self._parameters, Parameter, "parameter {!r} should be of type Parameter"),
             (self._sub_layers, Members, "sublayer {!r} should be of type Layer"),
             (self._buffers, Tensor, "buffers {!r} should be of type Tensor"),
         ):
             if isinstance(value, kind) or (value is None and name in register):
                 return register
-            text = f"assignment to {what.format(name)} or None, but got {type(value).__name__!r}"
+            text = f"assignment to {rule.format(name)} or None, but got {type(value).__name__!r}"
             require(name not in register, text, error=TypeError)
         return None
 
@@ -94,9 +94,11 @@ class Members:
         return [*super().__dir__(), *(name for register in self._registers() for name in register)]
 
     def _registers(self) -> tuple[dict[str, Any], ...]:
-        own = self.__dict__
+        attributes = self.__dict__
         return tuple(
-            own[name] for name in ("_parameters", "_sub_layers", "_buffers") if name in own
+            attributes[name]
+            for name in ("_parameters", "_sub_layers", "_buffers")
+            if name in attributes
         )
 
     def _forget(self, name: str) -> bool:
@@ -120,15 +122,15 @@ class Members:
             self._full_name, shape, dtype or self._dtype, None, attr, is_bias, default_initializer
         )
 
-    def _check_new(self, what: str, name: str, value: Any, kind: type) -> None:
+    def _check_new(self, role: str, name: str, value: Any, kind: type) -> None:
         """Check the name and the type of a parameter or buffer that is to be registered."""
-        text = f"The name of {what} should be a string, but received {type(name).__name__}"
+        text = f"The name of {role} should be a string, but received {type(name).__name__}"
         require(isinstance(name, str), text, error=TypeError)
-        require(name != "", f"The name of {what} can not be empty", error=KeyError)
-        require("." not in name, f"The name of {what} can not contain `.`", error=KeyError)
+        require(name != "", f"The name of {role} can not be empty", error=KeyError)
+        require("." not in name, f"The name of {role} can not contain `.`", error=KeyError)
         is_new = name in self._parameters or name in self._buffers or not hasattr(self, name)
         require(is_new, f"attribute '{name}' already exists", error=KeyError)
-        text = f"The {what} should be a {kind.__name__}, but received {type(value).__name__}"
+        text = f"The {role} should be a {kind.__name__}, but received {type(value).__name__}"
         require(value is None or isinstance(value, kind), text, error=TypeError)
 
     def add_parameter(self, name: str, parameter: Parameter | None) -> Parameter | None:
@@ -188,15 +190,17 @@ class Members:
         """All layers below with dotted names, each once if `remove_duplicate`; `layers_set` holds
         those to skip.
         """
-        seen = set() if layers_set is None else layers_set
-        if self in seen:
+        visited = set() if layers_set is None else layers_set
+        if self in visited:
             return
         if include_self:
             if remove_duplicate:
-                seen.add(self)
+                visited.add(self)
             yield prefix, self
         for name, layer in self.named_children():
-            yield from layer.named_sublayers(dotted(prefix, name), True, seen, remove_duplicate)
+            yield from layer.named_sublayers(
+                dotted_name(prefix, name), True, visited, remove_duplicate
+            )
 
     def sublayers(self, include_self: bool = False) -> list[Any]:
         """All layers below."""
@@ -220,25 +224,25 @@ class Members:
         """The layers directly below."""
         return (layer for _, layer in self.named_children())
 
-    def _named(
+    def _named_tensors(
         self, register: str, prefix: str, include_sublayers: bool, once: bool
     ) -> Iterator[tuple[str, Any]]:
         below = self.named_sublayers(prefix, True, None, once)
-        seen: set[int] = set()
+        visited: set[int] = set()
         for path, layer in below if include_sublayers else [(prefix, self)]:
             for name, tensor in layer.__dict__[register].items():
-                if tensor is None or id(tensor) in seen:
+                if tensor is None or id(tensor) in visited:
                     continue
                 if once:
-                    seen.add(id(tensor))
-                yield dotted(path, name), tensor
+                    visited.add(id(tensor))
+                yield dotted_name(path, name), tensor
 
     @also(recurse="include_sublayers")
     def named_parameters(
         self, prefix: str = "", include_sublayers: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Parameter]]:
         """The parameters with dotted names, each once if `remove_duplicate`."""
-        return self._named("_parameters", prefix, include_sublayers, remove_duplicate)
+        return self._named_tensors("_parameters", prefix, include_sublayers, remove_duplicate)
 
     @also(recurse="include_sublayers")
     def parameters(self, include_sublayers: bool = True) -> list[Parameter]:
@@ -250,7 +254,7 @@ class Members:
         self, prefix: str = "", include_sublayers: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Tensor]]:
         """The buffers with dotted names, each once if `remove_duplicate`."""
-        return self._named("_buffers", prefix, include_sublayers, remove_duplicate)
+        return self._named_tensors("_buffers", prefix, include_sublayers, remove_duplicate)
 
     @also(recurse="include_sublayers")
     def buffers(self, include_sublayers: bool = True) -> list[Tensor]:

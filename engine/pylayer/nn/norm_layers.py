@@ -40,9 +40,9 @@ class _BatchNorm(Layer):
             [num_features], weight_attr, default_initializer=Constant(1.0)
         )
         self.bias = self.create_parameter([num_features], bias_attr, is_bias=True)
-        for part, value in (("mean", 0.0), ("variance", 1.0)):
-            fixed = ParamAttr(name and f"{name}_{part}", Constant(value), trainable=False)
-            setattr(self, f"_{part}", self.create_parameter([num_features], fixed))
+        for statistic, value in (("mean", 0.0), ("variance", 1.0)):
+            fixed = ParamAttr(name and f"{name}_{statistic}", Constant(value), trainable=False)
+            setattr(self, f"_{statistic}", self.create_parameter([num_features], fixed))
 
     def forward(self, input: Tensor) -> Tensor:
         """The normalised input."""

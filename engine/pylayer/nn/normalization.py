@@ -31,14 +31,14 @@ from pylayer.tensor.invalid import UnsupportedError
 from pylayer.tensor.tensor import Tensor
 
 
-def _scaled(x: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
+def _scale_and_shift(x: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
     """`x`, channels second, times `weight` plus `bias`, with one number of each per channel."""
     shape = [1, -1, *[1] * (x.ndim - 2)]
     x = x if weight is None else x * reshape(weight, shape)
     return x if bias is None else x + reshape(bias, shape)
 
 
-def _moved_towards(running: Tensor, value: Tensor, momentum: float) -> None:
+def _update_statistic(running: Tensor, value: Tensor, momentum: float) -> None:
     """Update a running statistic in place: ``momentum · running + (1 − momentum) · value``."""
     running.array[...] = running.array * momentum + value.array.reshape(running.array.shape) * (
         1 - momentum
@@ -82,24 +82,24 @@ def batch_norm(
     if use_global_stats:
         check_parameters("batch_norm", x, running_mean, running_var)
         centred = x - reshape(running_mean, shape)
-        out = centred * rsqrt(reshape(running_var, shape) + epsilon)
+        normalized = centred * rsqrt(reshape(running_var, shape) + epsilon)
     elif x.size == x.shape[1]:
         # One number per channel has no variance: Paddle leaves it as it is, and gives weight and
         # bias zeros.
-        return channels_back(x + _scaled(zeros_like(x), weight, bias) * 0.0, data_format)
+        return channels_back(x + _scale_and_shift(zeros_like(x), weight, bias) * 0.0, data_format)
     else:
         axes = [k for k in range(x.ndim) if k != 1]
         average = mean(x, axes, True)
         centred = x - average
         variance = mean(centred * centred, axes, True)
-        out = centred * rsqrt(variance + epsilon)
+        normalized = centred * rsqrt(variance + epsilon)
         if training:
-            _moved_towards(running_mean, average, momentum)
-            _moved_towards(running_var, variance, momentum)
-    return channels_back(_scaled(out, weight, bias), data_format)
+            _update_statistic(running_mean, average, momentum)
+            _update_statistic(running_var, variance, momentum)
+    return channels_back(_scale_and_shift(normalized, weight, bias), data_format)
 
 
-def _normalised(x: Tensor, axes: Sequence[int], epsilon: float) -> Tensor:
+def _normalize(x: Tensor, axes: Sequence[int], epsilon: float) -> Tensor:
     centred = x - mean(x, list(axes), True)
     return centred * rsqrt(mean(centred * centred, list(axes), True) + epsilon)
 
@@ -126,8 +126,8 @@ def group_norm(
     fits = not x.shape[1] % num_groups
     require(fits, f"group_norm(): the channels do not divide into {num_groups} groups", x)
     groups = reshape(x, [x.shape[0], num_groups, -1])
-    out = reshape(_normalised(groups, [2], epsilon), x.shape)
-    return channels_back(_scaled(out, weight, bias), data_format)
+    normalized = reshape(_normalize(groups, [2], epsilon), x.shape)
+    return channels_back(_scale_and_shift(normalized, weight, bias), data_format)
 
 
 def instance_norm(
@@ -153,8 +153,8 @@ def instance_norm(
     check_parameters("instance_norm", x, weight, bias)
     x = channels_first(x, data_format)
     points = reshape(x, [*x.shape[:2], math.prod(x.shape[2:])])  # [N, C] is one per channel
-    out = reshape(_normalised(points, [2], eps), x.shape)
-    return channels_back(_scaled(out, weight, bias), data_format)
+    normalized = reshape(_normalize(points, [2], eps), x.shape)
+    return channels_back(_scale_and_shift(normalized, weight, bias), data_format)
 
 
 def rms_norm(
@@ -171,10 +171,10 @@ def rms_norm(
     """
     axes = last_axes("rms_norm", input, normalized_shape)
     inverse = rsqrt(mean(input * input, axes, True) + eps)
-    out = input * inverse
+    normalized = input * inverse
     if weight is not None:
-        out = out * reshape(weight, input.shape[axes[0] :])
-    return out, reshape(inverse, input.shape[: axes[0]])
+        normalized = normalized * reshape(weight, input.shape[axes[0] :])
+    return normalized, reshape(inverse, input.shape[: axes[0]])
 
 
 def scaled_dot_product_attention(
@@ -207,10 +207,10 @@ def scaled_dot_product_attention(
     require(query.ndim in (3, 4), "scaled_dot_product_attention(): needs 3 or 4 axes", query)
     if query.ndim == 3:
         q, k, v = (unsqueeze(t, 0) for t in (query, key, value))
-        out = scaled_dot_product_attention(
+        attended = scaled_dot_product_attention(
             q, k, v, attn_mask, dropout_p, is_causal, training, backend, scale, enable_gqa
         )
-        return squeeze(out, 0)
+        return squeeze(attended, 0)
     if enable_gqa and key.shape[2] != query.shape[2]:
         text = f"The number of groups in query must be divisible by that in key, {key.shape[2]}"
         require(query.shape[2] % key.shape[2] == 0, text, query, error=AssertionError)

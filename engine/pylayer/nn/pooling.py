@@ -21,14 +21,14 @@ from pylayer.tensor.tensor import Tensor
 
 # --------------------------------------------------------------------------- windows of one size
 class Windows(NamedTuple):
-    """Windows over spatial axes: `around` is `pads` plus the extent by which ceil_mode lets windows
-    exceed them.
+    """Windows over spatial axes: `extended_pads` are `pads` plus the extent by which ceil_mode lets
+    windows exceed them.
     """
 
     kernel: list[int]
     strides: list[int]
     pads: Pads
-    around: Pads
+    extended_pads: Pads
 
 
 def _windows_over(
@@ -53,8 +53,10 @@ def _windows_over(
     text = 'When padding is "VALID", ceil_mode must be False'
     require(padding_word(padding) != "VALID", text)
     axes = zip(x.shape[2:], pads, kernel, strides, strict=True)
-    around = [(before, after + -(n + before + after - k) % s) for n, (before, after), k, s in axes]
-    return x, Windows(kernel, strides, pads, around)
+    extended_pads = [
+        (before, after + -(n + before + after - k) % s) for n, (before, after), k, s in axes
+    ]
+    return x, Windows(kernel, strides, pads, extended_pads)
 
 
 def _max_pool(
@@ -82,16 +84,16 @@ def _max_pool(
     """
     if return_mask:
         check_format(data_format, FORMATS[ndim][:1])
-    x, (kernel, strides, _, around) = _windows_over(
+    x, (kernel, strides, _, extended_pads) = _windows_over(
         name, ndim, x, (kernel_size, stride, padding), ceil_mode, data_format
     )
-    positions = window_argmax(x, kernel, strides, around)
+    positions = window_argmax(x, kernel, strides, extended_pads)
     is_inside = positions >= 0  # of a window of padding alone there is none
     places = reshape(where_(is_inside, positions, 0), [*x.shape[:2], -1])
     values = take_along_axis(reshape(x, [*x.shape[:2], -1]), places, 2)
-    out = where_(is_inside, reshape(values, positions.shape), LOWEST)
-    out = channels_back(out, data_format)
-    return (out, positions.astype("int32")) if return_mask else out
+    largest = where_(is_inside, reshape(values, positions.shape), LOWEST)
+    largest = channels_back(largest, data_format)
+    return (largest, positions.astype("int32")) if return_mask else largest
 
 
 def _avg_pool(
@@ -115,14 +117,16 @@ def _avg_pool(
     Raises:
         ValueError: shapes that do not fit.
     """
-    x, (kernel, strides, pads, around) = _windows_over(
+    x, (kernel, strides, pads, extended_pads) = _windows_over(
         name, ndim, x, (kernel_size, stride, padding), ceil_mode, data_format
     )
     if not exclusive:  # the padding becomes a part of `x`; what is beyond it does not count
         x = pad_(x, [(0, 0), (0, 0), *pads], 0.0)
-        around = [(0, wide[1] - pad[1]) for wide, pad in zip(around, pads, strict=True)]
-    counts = window_sum(ones([1, 1, *x.shape[2:]], x.dtype), kernel, strides, around)
-    total = window_sum(x, kernel, strides, around)
+        extended_pads = [
+            (0, wide[1] - pad[1]) for wide, pad in zip(extended_pads, pads, strict=True)
+        ]
+    counts = window_sum(ones([1, 1, *x.shape[2:]], x.dtype), kernel, strides, extended_pads)
+    total = window_sum(x, kernel, strides, extended_pads)
     if divisor_override is not None:  # Paddle's mean, times the size of the window, by the divisor
         total = total * float(math.prod(kernel)) / float(divisor_override)
     return channels_back(total / counts, data_format)

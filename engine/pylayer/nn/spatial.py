@@ -11,14 +11,14 @@ from pylayer.ops.formats import FORMATS, are_channels_last, check_format
 from pylayer.tensor.tensor import Tensor
 
 
-def per_axis(value: Any, ndim: int, what: str) -> list[int]:
+def per_axis(value: Any, ndim: int, name: str) -> list[int]:
     """One int per spatial axis, from an int or one int per axis.
 
     Raises:
         ValueError: there are neither one nor as many as axes.
     """
     numbers = as_ints(value)
-    require(len(numbers) in (1, ndim), f"{what} should be an int or {ndim} of them, not {value!r}")
+    require(len(numbers) in (1, ndim), f"{name} should be an int or {ndim} of them, not {value!r}")
     return numbers * (ndim // len(numbers))
 
 

@@ -14,11 +14,11 @@ from pylayer.tensor.tensor import Tensor
 
 
 # --------------------------------------------------------------------------- windows as columns
-def _two(value: Any) -> list[int]:
+def _pair(value: Any) -> list[int]:
     return per_axis(value, 2, "the size")
 
 
-def _around(paddings: Any) -> list[tuple[int, int]]:
+def _pads(paddings: Any) -> list[tuple[int, int]]:
     """Pads from one int, two, or four in the order top, left, bottom, right."""
     numbers = as_ints(paddings)
     if len(numbers) == 4:
@@ -32,9 +32,9 @@ def unfold(
     """The windows of images, [batch, channels, height, width], as columns: [batch, channels ·
     kernel, windows].
     """
-    kernel, steps, apart = _two(kernel_sizes), _two(strides), _two(dilations)
-    check_positive("unfold", kernel_sizes=kernel, strides=steps, dilations=apart)
-    return unfold_(x, kernel, steps, _around(paddings), apart)
+    kernel, steps, gaps = _pair(kernel_sizes), _pair(strides), _pair(dilations)
+    check_positive("unfold", kernel_sizes=kernel, strides=steps, dilations=gaps)
+    return unfold_(x, kernel, steps, _pads(paddings), gaps)
 
 
 def fold(
@@ -46,9 +46,9 @@ def fold(
     dilations: Any = 1,
 ) -> Tensor:
     """The adjoint of `unfold`: columns added up in images of `output_sizes`."""
-    kernel, steps, apart = _two(kernel_sizes), _two(strides), _two(dilations)
-    check_positive("fold", kernel_sizes=kernel, strides=steps, dilations=apart)
-    return fold_(x, _two(output_sizes), kernel, steps, _around(paddings), apart)
+    kernel, steps, gaps = _pair(kernel_sizes), _pair(strides), _pair(dilations)
+    check_positive("fold", kernel_sizes=kernel, strides=steps, dilations=gaps)
+    return fold_(x, _pair(output_sizes), kernel, steps, _pads(paddings), gaps)
 
 
 # --------------------------------------------------------------------------- pixels and channels
@@ -58,8 +58,8 @@ def pixel_shuffle(x: Tensor, upscale_factor: int, data_format: str = "NCHW") -> 
     check_positive("pixel_shuffle", upscale_factor=upscale_factor)
     x = channels_first(x, data_format)
     r, (batch, channels, height, width) = upscale_factor, x.shape
-    apart = reshape(x, [batch, channels // (r * r), r, r, height, width])
-    mixed = transpose(apart, [0, 1, 4, 2, 5, 3])
+    blocks = reshape(x, [batch, channels // (r * r), r, r, height, width])
+    mixed = transpose(blocks, [0, 1, 4, 2, 5, 3])
     shuffled = reshape(mixed, [batch, channels // (r * r), height * r, width * r])
     return channels_back(shuffled, data_format)
 
@@ -70,7 +70,7 @@ def pixel_unshuffle(x: Tensor, downscale_factor: int, data_format: str = "NCHW")
     check_positive("pixel_unshuffle", downscale_factor=downscale_factor)
     x = channels_first(x, data_format)
     r, (batch, channels, height, width) = downscale_factor, x.shape
-    apart = reshape(x, [batch, channels, height // r, r, width // r, r])
-    mixed = transpose(apart, [0, 1, 3, 5, 2, 4])
+    blocks = reshape(x, [batch, channels, height // r, r, width // r, r])
+    mixed = transpose(blocks, [0, 1, 3, 5, 2, 4])
     columns = reshape(mixed, [batch, channels * r * r, height // r, width // r])
     return channels_back(columns, data_format)

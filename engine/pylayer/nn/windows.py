@@ -27,16 +27,16 @@ Numbers = Sequence[int]
 Pads = Sequence[tuple[int, int]]
 
 
-def padded(xp: ModuleType, x: Array, pads: Pads, value: Any = 0) -> Array:
+def pad_space(xp: ModuleType, x: Array, pads: Pads, value: Any = 0) -> Array:
     """`x` padded with `value` around its spatial axes, contiguous; `x` itself if no padding is
     added.
     """
     if not any(n for pair in pads for n in pair):
         return xp.ascontiguousarray(x)
     sizes = [n + before + after for n, (before, after) in zip(x.shape[2:], pads, strict=True)]
-    out = xp.full((*x.shape[:2], *sizes), value, x.dtype)
-    out[inside(x.shape[2:], pads)] = x
-    return out
+    result = xp.full((*x.shape[:2], *sizes), value, x.dtype)
+    result[inside(x.shape[2:], pads)] = x
+    return result
 
 
 def inside(space: Numbers, pads: Pads) -> tuple[Any, ...]:
@@ -82,10 +82,10 @@ def shifts(
     """The index of each element of the kernel, and the index of its places in all windows of a
     padded array.
     """
-    for at in itertools.product(*map(range, kernel)):
-        first = [d * k for d, k in zip(dilations, at, strict=True)]
+    for offset in itertools.product(*map(range, kernel)):
+        first = [d * k for d, k in zip(dilations, offset, strict=True)]
         yield (
-            at,
+            offset,
             (
                 ...,
                 *(slice(f, f + s * n, s) for f, s, n in zip(first, strides, counts, strict=True)),
@@ -103,7 +103,7 @@ def unfold_(
     xp: ModuleType, x: Array, kernel: Numbers, strides: Numbers, pads: Pads, dilations: Numbers
 ) -> Array:
     """The windows as columns: [batch, channels · kernel, counts]."""
-    view = windows(xp, padded(xp, x, pads), kernel, strides, dilations)
+    view = windows(xp, pad_space(xp, x, pads), kernel, strides, dilations)
     return view.reshape(x.shape[0], x.shape[1] * math.prod(kernel), -1).copy()
 
 
@@ -120,10 +120,10 @@ def fold_(
     """Columns added up where `unfold` takes them from: [batch, channels, *space]."""
     counts = window_counts(space, kernel, strides, pads, dilations)
     parts = x.reshape(x.shape[0], -1, *kernel, *counts)
-    return folded(xp, parts, space, strides, pads, dilations)
+    return add_windows(xp, parts, space, strides, pads, dilations)
 
 
-def folded(
+def add_windows(
     xp: ModuleType, parts: Array, space: Numbers, strides: Numbers, pads: Pads, dilations: Numbers
 ) -> Array:
     """The sum, [batch, channels, *space], of `parts`, [batch, channels, *kernel, *counts], each
@@ -132,10 +132,10 @@ def folded(
     ndim = len(space)
     kernel, counts = parts.shape[2 : 2 + ndim], parts.shape[2 + ndim :]
     sizes = [n + before + after for n, (before, after) in zip(space, pads, strict=True)]
-    out = xp.zeros((*parts.shape[:2], *sizes), parts.dtype)
-    for at, place in shifts(kernel, strides, dilations, counts):
-        out[place] += parts[(slice(None), slice(None), *at)]
-    return xp.ascontiguousarray(out[inside(space, pads)])
+    sums = xp.zeros((*parts.shape[:2], *sizes), parts.dtype)
+    for offset, place in shifts(kernel, strides, dilations, counts):
+        sums[place] += parts[(slice(None), slice(None), *offset)]
+    return xp.ascontiguousarray(sums[inside(space, pads)])
 
 
 # --------------------------------------------------------------------------- sums
@@ -148,11 +148,11 @@ def window_sum(xp: ModuleType, x: Array, kernel: Numbers, strides: Numbers, pads
     """The sums of the windows: [batch, channels, *counts]."""
     once = [1] * len(kernel)
     counts = window_counts(x.shape[2:], kernel, strides, pads, once)
-    wide = padded(xp, x, pads)
-    out = xp.zeros((*x.shape[:2], *counts), x.dtype)
+    wide = pad_space(xp, x, pads)
+    sums = xp.zeros((*x.shape[:2], *counts), x.dtype)
     for _, place in shifts(kernel, strides, once, counts):
-        out += wide[place]
-    return out
+        sums += wide[place]
+    return sums
 
 
 @op(g=lambda h, F, kernel, strides, pads: F.window_sum(h, kernel, strides, pads))
@@ -164,7 +164,7 @@ def window_spread(
     parts = xp.broadcast_to(
         g.reshape(batch, channels, *once, *counts), (batch, channels, *kernel, *counts)
     )
-    return folded(xp, parts, space, strides, pads, once)
+    return add_windows(xp, parts, space, strides, pads, once)
 
 
 @op()
@@ -176,17 +176,17 @@ def window_argmax(xp: ModuleType, x: Array, kernel: Numbers, strides: Numbers, p
     """
     space, once = x.shape[2:], [1] * len(kernel)
     lowest = LOWEST if x.dtype.kind == "f" else xp.iinfo(x.dtype).min
-    wide = padded(xp, x, pads, lowest)
+    wide = pad_space(xp, x, pads, lowest)
     counts = window_counts(space, kernel, strides, pads, once)
     numbers = xp.full((1, 1, *wide.shape[2:]), -1, "int64")
     numbers[inside(space, pads)] = xp.arange(math.prod(space)).reshape(space)
     best = xp.full((*x.shape[:2], *counts), lowest, x.dtype)
-    found = xp.full(best.shape, -1, "int64")
+    positions = xp.full(best.shape, -1, "int64")
     for _, place in shifts(kernel, strides, once, counts):
-        here, number = wide[place], numbers[place]
-        larger = (here > best) | (here != here)  # NaN is the largest
-        best, found = xp.where(larger, here, best), xp.where(larger, number, found)
-    return found
+        values, candidates = wide[place], numbers[place]
+        larger = (values > best) | (values != values)  # NaN is the largest
+        best, positions = xp.where(larger, values, best), xp.where(larger, candidates, positions)
+    return positions
 
 
 # --------------------------------------------------------------------------- convolution
@@ -229,20 +229,20 @@ def _columns(
     are tall enough: the columns of one element of that axis are a part of them, which a product
     reads in place.
     """
-    rows, wide = x.shape[1] // groups * math.prod(kernel[1:]), padded(xp, x, pads)
+    rows, wide = x.shape[1] // groups * math.prod(kernel[1:]), pad_space(xp, x, pads)
     first = 1 if strides[0] == 1 and rows >= TALL else kernel[0]
     view = windows(xp, wide, (first, *kernel[1:]), strides, dilations)
     # The last may not reach as far as `x` does.
     view = view[(..., slice(None), *(slice(n) for n in counts[1:]))]
     for block in _blocks(xp, x.shape[0], view[:1].size * x.dtype.itemsize):
-        made = view[block].reshape(
+        copied = view[block].reshape(
             -1, groups, rows * first, view.shape[2 + len(kernel)], math.prod(counts[1:])
         )
         for k in range(0, kernel[0], first):
-            part = (..., slice(k * dilations[0], k * dilations[0] + counts[0]), slice(None))
-            yield block, slice(k, k + first), made[part].reshape(*made.shape[:3], -1)
+            shifted = (..., slice(k * dilations[0], k * dilations[0] + counts[0]), slice(None))
+            yield block, slice(k, k + first), copied[shifted].reshape(*copied.shape[:3], -1)
         # The caller drops the columns too; the next ones then lie in the same memory, in the cache.
-        del made
+        del copied
 
 
 @op(
@@ -270,14 +270,16 @@ def conv(
     require(fits, text)
     counts = window_counts(x.shape[2:], kernel, strides, pads, dilations)
     outs = w.shape[0] // groups
-    out = xp.empty((x.shape[0], groups, outs, math.prod(counts)), x.dtype)
-    for block, at, columns in _columns(xp, x, kernel, counts, strides, pads, dilations, groups):
-        product = xp.matmul(w[:, :, at].reshape(groups, outs, -1), columns)
+    result = xp.empty((x.shape[0], groups, outs, math.prod(counts)), x.dtype)
+    for block, kernel_rows, columns in _columns(
+        xp, x, kernel, counts, strides, pads, dilations, groups
+    ):
+        product = xp.matmul(w[:, :, kernel_rows].reshape(groups, outs, -1), columns)
         del columns
-        if at.start:
-            product += out[block]
-        out[block] = product
-    return out.reshape(x.shape[0], w.shape[0], *counts)
+        if kernel_rows.start:
+            product += result[block]
+        result[block] = product
+    return result.reshape(x.shape[0], w.shape[0], *counts)
 
 
 @op(
@@ -315,19 +317,21 @@ def conv_input(
             groups, outs, *w.shape[1:]
         )
         swapped = mirrored.swapaxes(1, 2).reshape(groups * w.shape[1], outs, *kernel)
-        around = [(r - before, r - after) for r, (before, after) in zip(reach, pads, strict=True)]
+        mirror_pads = [
+            (r - before, r - after) for r, (before, after) in zip(reach, pads, strict=True)
+        ]
         mirror: Any = conv
-        return mirror.op.kernels[type(g)](g, swapped, strides, around, dilations, groups)
+        return mirror.op.kernels[type(g)](g, swapped, strides, mirror_pads, dilations, groups)
     columns = xp.ascontiguousarray(w.reshape(groups, outs, -1).swapaxes(1, 2))
     flat = xp.ascontiguousarray(g).reshape(batch, groups, outs, -1)
     channels = w.shape[1] * groups
-    out = xp.empty((batch, channels, *space), g.dtype)
+    result = xp.empty((batch, channels, *space), g.dtype)
     for block in _blocks(
         xp, batch, channels * math.prod(kernel) * math.prod(counts) * g.dtype.itemsize
     ):
         parts = xp.matmul(columns, flat[block]).reshape(-1, channels, *kernel, *counts)
-        out[block] = folded(xp, parts, space, strides, pads, dilations)
-    return out
+        result[block] = add_windows(xp, parts, space, strides, pads, dilations)
+    return result
 
 
 @op(
@@ -352,10 +356,10 @@ def conv_weight(
     outs, ins = g.shape[1] // groups, x.shape[1] // groups
     flat = xp.ascontiguousarray(g).reshape(g.shape[0], groups, outs, -1).swapaxes(-1, -2)
     total = xp.zeros((groups, ins, *kernel, outs), g.dtype)
-    for block, at, columns in _columns(
+    for block, kernel_rows, columns in _columns(
         xp, x, kernel, g.shape[2:], strides, pads, dilations, groups
     ):
-        place = total[:, :, at]
+        place = total[:, :, kernel_rows]
         # The product with the larger factor untransposed.
         place += xp.matmul(columns, flat[block]).sum(0).reshape(place.shape)
         del columns

@@ -142,7 +142,7 @@ def glu(x: Tensor, axis: int = -1) -> Tensor:
 
 
 # --------------------------------------------------------------------------- softmax
-def _shifted(xp: ModuleType, x: Array, axis: int) -> Array:
+def _subtract_largest(xp: ModuleType, x: Array, axis: int) -> Array:
     """x less its largest element along `axis`, so that no exponential overflows."""
     axis = normal_axis(axis, x.ndim)
     return x - xp.max(x, axis, keepdims=True) if x.size else x
@@ -151,18 +151,18 @@ def _shifted(xp: ModuleType, x: Array, axis: int) -> Array:
 @op(floating=True, x=lambda g, F, out, axis: out * (g - F.sum(g * out, axis, None, True)))
 def softmax_(xp: ModuleType, x: Array, axis: int) -> Array:
     """Exponentials over their sum along `axis`, without overflow."""
-    powers = xp.exp(_shifted(xp, x, axis))
+    powers = xp.exp(_subtract_largest(xp, x, axis))
     return powers / xp.sum(powers, axis, keepdims=True)
 
 
 @op(floating=True, x=lambda g, F, out, axis: g - F.exp(out) * F.sum(g, axis, None, True))
 def log_softmax_(xp: ModuleType, x: Array, axis: int) -> Array:
     """The logarithm of the softmax along `axis`, without overflow."""
-    shifted = _shifted(xp, x, axis)
+    shifted = _subtract_largest(xp, x, axis)
     return shifted - xp.log(xp.sum(xp.exp(shifted), axis, keepdims=True))
 
 
-def _normalised(function: Callable[..., Tensor], x: Tensor, axis: int, dtype: Any) -> Tensor:
+def _softmax_in(function: Callable[..., Tensor], x: Tensor, axis: int, dtype: Any) -> Tensor:
     """`softmax_` or `log_softmax_` in `dtype`, if given; a 0-d Tensor has the axis 0."""
     x = x if dtype is None else astype(x, dtype)
     if not x.ndim:
@@ -170,9 +170,9 @@ def _normalised(function: Callable[..., Tensor], x: Tensor, axis: int, dtype: An
     return function(x, axis)
 
 
-softmax = composed("softmax", lambda x, axis=-1, dtype=None: _normalised(softmax_, x, axis, dtype))
+softmax = composed("softmax", lambda x, axis=-1, dtype=None: _softmax_in(softmax_, x, axis, dtype))
 log_softmax = composed(
-    "log_softmax", lambda x, axis=-1, dtype=None: _normalised(log_softmax_, x, axis, dtype)
+    "log_softmax", lambda x, axis=-1, dtype=None: _softmax_in(log_softmax_, x, axis, dtype)
 )
 
 relu_, elu_, leaky_relu_ = map(in_place, (relu, elu, leaky_relu))

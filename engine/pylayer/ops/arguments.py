@@ -11,14 +11,14 @@ from pylayer.tensor.invalid import invalid, no_tensor
 from pylayer.tensor.tensor import Tensor
 
 
-def require(holds: bool, what: str, *tensors: Tensor, error: type[Exception] = ValueError) -> None:
-    """Raise `error` unless it `holds`; the message says `what` is required, and the dtypes and
-    shapes of the Tensors.
+def require(holds: bool, text: str, *tensors: Tensor, error: type[Exception] = ValueError) -> None:
+    """Raise `error` unless it `holds`; `text` says what is required, and the dtypes and shapes
+    of the Tensors follow it.
     """
     if not holds:
         got = " and ".join(f"{t.dtype.name} {list(t.shape)}" for t in tensors)
         raise error(
-            f"(InvalidArgument) {what}, but got {got}." if tensors else f"(InvalidArgument) {what}."
+            f"(InvalidArgument) {text}, but got {got}." if tensors else f"(InvalidArgument) {text}."
         )
 
 
@@ -82,7 +82,7 @@ def normal_axis(axis: Any, ndim: int) -> int:
     return number % ndim
 
 
-def spread(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+def accept_separate_ints(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """Let the list argument be given as separate ints as well: ``x.reshape(2, 3)``."""
 
     @functools.wraps(function)
@@ -107,7 +107,7 @@ def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
     return axes if ndim else ()
 
 
-def kept(shape: Sequence[int], axis: Any) -> list[int]:
+def kept_shape(shape: Sequence[int], axis: Any) -> list[int]:
     """The shape of a reduction of `shape` with its axes kept."""
     axes = axes_of(axis, len(shape))
     return [1 if k in axes else n for k, n in enumerate(shape)]
@@ -118,6 +118,6 @@ def vector_shape(axis: int, ndim: int) -> list[int]:
     return [*[1] * axis, -1, *[1] * (ndim - axis - 1)]
 
 
-def without(shape: Sequence[int], axes: Sequence[int]) -> list[int]:
+def drop_axes(shape: Sequence[int], axes: Sequence[int]) -> list[int]:
     """`shape` less some axes, counted from the front."""
     return [n for k, n in enumerate(shape) if k not in axes]

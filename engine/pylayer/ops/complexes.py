@@ -29,7 +29,7 @@ def complex_(xp: ModuleType, real: Array, imag: Array) -> Array:
     return real + 1j * imag
 
 
-def _part(name: str, vjp: Function) -> Operation:
+def _component(name: str, vjp: Function) -> Operation:
     """The real or the imaginary part, a view; a ValueError if `x` is not complex."""
 
     def forward(xp: ModuleType, x: Array) -> Array:
@@ -40,8 +40,8 @@ def _part(name: str, vjp: Function) -> Operation:
 
 
 real, imag = (
-    _part("real", lambda g, F: F.complex(g, g * 0)),
-    _part("imag", lambda g, F: F.complex(g * 0, g)),
+    _component("real", lambda g, F: F.complex(g, g * 0)),
+    _component("imag", lambda g, F: F.complex(g * 0, g)),
 )
 conj = unary("conj", lambda g, F: F.conj(g), lambda xp: xp.conjugate)
 

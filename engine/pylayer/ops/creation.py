@@ -23,7 +23,7 @@ from pylayer.watch.casts import leaves_out
 DTypeLike = DType | str | type | None
 
 
-def _wanted(dtype: Any) -> Any:
+def _numpy_dtype(dtype: Any) -> Any:
     """The requested NumPy dtype, the default floating one for None; if casts are left out, the
     widest of its kind.
     """
@@ -48,11 +48,11 @@ def to_tensor(
     """
     check_place(place)
     xp = default_module()
-    given = from_numpy_hook(data, whole=True)
-    if given is not data or (
+    tensor = from_numpy_hook(data, with_lists=True)
+    if tensor is not data or (
         isinstance(data, Tensor) and data.node is not None and recording_all()
     ):
-        return cast(given, given.dtype if dtype is None else as_dtype(dtype))
+        return cast(tensor, tensor.dtype if dtype is None else as_dtype(dtype))
     values = _values_of(data, dtype is None)
     if dtype is None and values.dtype not in BY_NUMPY:
         text = f"Can't constructs a 'paddle.Tensor' of dtype {values.dtype}; convert it first"
@@ -130,9 +130,9 @@ def sizes_of(shape: Ints) -> list[int]:
     return sizes
 
 
-def _filled(shape: Ints, value: Any, dtype: Any) -> Tensor:
+def _make_full(shape: Ints, value: Any, dtype: Any) -> Tensor:
     sizes = sizes_of(shape)
-    wanted = _wanted(dtype)
+    wanted = _numpy_dtype(dtype)
     fits = wanted.kind != "b" or value in (0, 1)
     require(fits, f"the fill_value for bool should be from 0 to 1, but is {value}")
     try:
@@ -143,13 +143,13 @@ def _filled(shape: Ints, value: Any, dtype: Any) -> Tensor:
 
 def _all(name: str, value: int) -> Callable[..., Tensor]:
     """A Tensor of a shape, of the default dtype unless given; a ValueError for a negative size."""
-    return creates(composed(name, lambda shape, dtype=None: _filled(shape, value, dtype)))
+    return creates(composed(name, lambda shape, dtype=None: _make_full(shape, value, dtype)))
 
 
 def _all_like(name: str, value: int) -> Callable[..., Tensor]:
     """A Tensor of the shape and, unless given, the dtype of another."""
     return creates_like(
-        composed(name, lambda x, dtype=None: _filled(x.shape, value, dtype or x.dtype))
+        composed(name, lambda x, dtype=None: _make_full(x.shape, value, dtype or x.dtype))
     )
 
 
@@ -166,7 +166,7 @@ def full(shape: Ints, fill_value: Any, dtype: DTypeLike = None) -> Tensor:
     """
     value = _number(fill_value)
     usual = {bool: "bool", complex: "complex128"}.get(type(value))
-    return _filled(shape, value, usual if dtype is None else dtype)
+    return _make_full(shape, value, usual if dtype is None else dtype)
 
 
 def _number(value: Any) -> Any:
@@ -184,7 +184,7 @@ def _number(value: Any) -> Any:
 @creates_like
 def full_like(x: Tensor, fill_value: Any, dtype: DTypeLike = None) -> Tensor:
     """`full` of the shape and, unless given, the dtype of `x`."""
-    return _filled(x.shape, _number(fill_value), dtype or x.dtype)
+    return _make_full(x.shape, _number(fill_value), dtype or x.dtype)
 
 
 # --------------------------------------------------------------------------- sequences
@@ -194,16 +194,18 @@ def arange(start: Any = 0, end: Any = None, step: Any = 1, dtype: DTypeLike = No
     otherwise the default.
     """
     start, end = (0, start) if end is None else (start, end)
-    given = [_number(n) for n in (start, end, step)]
-    if dtype is None and all(isinstance(n, int) for n in given):
+    numbers = [_number(n) for n in (start, end, step)]
+    if dtype is None and all(isinstance(n, int) for n in numbers):
         dtype = "int64"
-    wanted = _wanted(dtype)
+    wanted = _numpy_dtype(dtype)
     if wanted.kind in "iu":  # as in Paddle, before counting
-        given = [int(n) for n in given]
-    first, stop, by = given
+        numbers = [int(n) for n in numbers]
+    first, stop, by = numbers
     require(by != 0, "arange(): the step must not be 0, also as an integer")
     count = (stop - first) / by
-    require(math.isfinite(count), f"arange(): start, end and step must be finite, but are {given}")
+    require(
+        math.isfinite(count), f"arange(): start, end and step must be finite, but are {numbers}"
+    )
     steps = default_module().arange(max(0, math.ceil(count)))
     return Tensor((first + steps * by).astype(wanted))
 
@@ -214,14 +216,14 @@ def linspace(start: Any, stop: Any, num: Any, dtype: DTypeLike = None) -> Tensor
     zero.
     """
     values = default_module().linspace(_number(start), _number(stop), int(num), dtype="float64")
-    return Tensor(values.astype(_wanted(dtype)))
+    return Tensor(values.astype(_numpy_dtype(dtype)))
 
 
 @creates
 def logspace(start: Any, stop: Any, num: Any, base: Any = 10.0, dtype: DTypeLike = None) -> Tensor:
     """`base` to the powers that `linspace` gives."""
     powers = default_module().linspace(_number(start), _number(stop), int(num), dtype="float64")
-    return Tensor((_number(base) ** powers).astype(_wanted(dtype)))
+    return Tensor((_number(base) ** powers).astype(_numpy_dtype(dtype)))
 
 
 @creates
@@ -231,7 +233,7 @@ def eye(num_rows: Any, num_columns: Any = None, dtype: DTypeLike = None) -> Tens
     columns = rows if num_columns is None else as_int(num_columns)
     text = f"num_rows and num_columns should be non-negative, but are {rows} and {columns}"
     require(min(rows, columns) >= 0, text, error=TypeError)
-    return Tensor(default_module().eye(rows, columns, dtype=_wanted(dtype)))
+    return Tensor(default_module().eye(rows, columns, dtype=_numpy_dtype(dtype)))
 
 
 def tril_indices(row: int, col: int | None, offset: int = 0, dtype: DTypeLike = "int64") -> Tensor:

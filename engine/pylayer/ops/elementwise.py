@@ -95,9 +95,9 @@ def tie_share(xp: ModuleType, x: Array, y: Array) -> Array:
 def clip_(xp: ModuleType, x: Array, min: Any, max: Any) -> Array:
     """x held between min and max; the gradient at a bound is 1."""
     # CuPy's clip takes no missing bound of bfloat16.
-    held = x if min is None else xp.maximum(x, min)
-    held = held if max is None else xp.minimum(held, max)
-    return held.astype(x.dtype, copy=held is x)
+    clipped = x if min is None else xp.maximum(x, min)
+    clipped = clipped if max is None else xp.minimum(clipped, max)
+    return clipped.astype(x.dtype, copy=clipped is x)
 
 
 def clip(x: Tensor, min: Any = None, max: Any = None) -> Tensor:
@@ -193,8 +193,8 @@ def _power(xp: ModuleType) -> Any:
         """Powers; of integers with a negative exponent the integer part, which NumPy refuses to
         compute.
         """
-        whole = all(getattr(v, "dtype", xp.asarray(v).dtype).kind in "iub" for v in (x, y))
-        if not whole or not xp.any(xp.asarray(y) < 0):
+        are_integers = all(getattr(v, "dtype", xp.asarray(v).dtype).kind in "iub" for v in (x, y))
+        if not are_integers or not xp.any(xp.asarray(y) < 0):
             return xp.power(x, y)
         return xp.trunc(xp.power(xp.asarray(x, "float64"), y)).astype(
             (x if hasattr(x, "dtype") else y).dtype
@@ -300,7 +300,7 @@ erfc = unary(
 abs = unary("abs", lambda g, F, x: g * F.sign(x))  # the subgradient at 0 is 0 (observed rule 86)
 
 
-def _whole(name: str) -> Any:
+def _rounding(name: str) -> Any:
     """The forward of a rounding: integers are returned as they are, whatever the array module makes
     of them.
     """
@@ -309,7 +309,7 @@ def _whole(name: str) -> Any:
 
 sign = unary("sign", lambda g: g * 0)
 floor, ceil, trunc = (
-    unary(name, lambda g: g * 0, _whole(name)) for name in ("floor", "ceil", "trunc")
+    unary(name, lambda g: g * 0, _rounding(name)) for name in ("floor", "ceil", "trunc")
 )
 
 
@@ -380,7 +380,7 @@ def check_one_dtype(x: Array, y: Array) -> None:
     require(first == second, f"{text} ({second}) of the other. Cast one with astype()")
 
 
-def _checked(
+def _binary_with_checks(
     name: str, *checks: Callable[[Array, Array], None], promote: bool = False
 ) -> Operation:
     """The array module's function of two arrays, which `checks` may refuse by a ValueError."""
@@ -397,7 +397,8 @@ def _checked(
 
 
 bitwise_and, bitwise_or, bitwise_xor = (
-    _checked(name, check_one_dtype) for name in ("bitwise_and", "bitwise_or", "bitwise_xor")
+    _binary_with_checks(name, check_one_dtype)
+    for name in ("bitwise_and", "bitwise_or", "bitwise_xor")
 )
 bitwise_not = unary("bitwise_not", forward=lambda xp: xp.invert)
 
@@ -534,8 +535,8 @@ def sinc(x: Tensor) -> Tensor:
     """sin(πx) / (πx), and 1 at 0. A TypeError for integers."""
     require(not x.dtype.rank < 2, "sinc(): x must be of floating-point numbers", x, error=TypeError)
     zero = x == 0
-    at = where_(zero, 1.0, x * math.pi)
-    return where_(zero, 1.0, sin(at) / at)
+    scaled = where_(zero, 1.0, x * math.pi)
+    return where_(zero, 1.0, sin(scaled) / scaled)
 
 
 # --------------------------------------------------------------------------- integers and bits
@@ -544,7 +545,8 @@ def _check_integers(x: Array, y: Array) -> None:
 
 
 left_shift, right_shift = (
-    _checked(name, _check_integers, check_one_dtype) for name in ("left_shift", "right_shift")
+    _binary_with_checks(name, _check_integers, check_one_dtype)
+    for name in ("left_shift", "right_shift")
 )
 bitwise_left_shift = composed(
     "bitwise_left_shift", lambda x, y, is_arithmetic=True, out=None: left_shift(x, y)

@@ -97,8 +97,8 @@ def _cholesky_vjp(g: Any, F: Any, out: Any) -> Any:
     inverse_factor = F.inv(out)
     lower = F.tril(F.matmul(_adjoint(F, out), F.tril(g, 0)), 0)
     halved = (lower + F.tril(lower, -1)) / 2
-    found = F.matmul(F.matmul(_adjoint(F, inverse_factor), halved), inverse_factor)
-    return (found + _adjoint(F, found)) / 2
+    gradient = F.matmul(F.matmul(_adjoint(F, inverse_factor), halved), inverse_factor)
+    return (gradient + _adjoint(F, gradient)) / 2
 
 
 @op(x=_cholesky_vjp)
@@ -151,13 +151,13 @@ def matrix_exp(x: Tensor) -> Tensor:
     size = float(XP[type(x.array)].abs(x.array).sum(-1).max().item()) if x.size else 0.0
     halvings = max(0, math.ceil(math.log2(size)) + 1) if 0.5 < size < math.inf else 0
     scaled = x * math.ldexp(1.0, -halvings)
-    found = term = eye(x.shape[-1], dtype=x.dtype) + x * 0
+    result = term = eye(x.shape[-1], dtype=x.dtype) + x * 0
     for k in range(1, 18):
         term = matmul(term, scaled) / k
-        found = found + term
+        result = result + term
     for _ in range(halvings):
-        found = matmul(found, found)
-    return found
+        result = matmul(result, result)
+    return result
 
 
 @op()
@@ -209,9 +209,9 @@ def qr(x: Tensor, mode: str = "reduced") -> Any:
     elif rows >= columns:
         q, r = qr_(x)
     else:  # the columns beyond follow from the square part
-        q, left = qr_(getitem(x, (..., slice(rows))))
+        q, leading = qr_(getitem(x, (..., slice(rows))))
         r = concat(
-            [left, matmul(matrix_transpose(q).conj(), getitem(x, (..., slice(rows, None))))], -1
+            [leading, matmul(matrix_transpose(q).conj(), getitem(x, (..., slice(rows, None))))], -1
         )
     return r if mode == "r" else (q, r)
 
@@ -225,19 +225,19 @@ def _svd_vjp(g: Any, F: Any, out: Any) -> Any:
     v, gv = _adjoint(F, vh), _adjoint(F, gvh)
     squares = s * s
 
-    def skew(left: Any, right: Any) -> Any:
-        product = F.matmul(_adjoint(F, left), right)
+    def skew(vectors: Any, cotangent: Any) -> Any:
+        product = F.matmul(_adjoint(F, vectors), cotangent)
         return over_gaps(F, product - _adjoint(F, product), squares)
 
     middle = skew(u, gu) * row(F, s) + column(F, s) * skew(v, gv) + F.diagonal_ones(s) * row(F, gs)
-    found = F.matmul(F.matmul(u, middle), vh)
+    gradient = F.matmul(F.matmul(u, middle), vh)
     if u.shape[-2] > s.shape[-1]:
         beside = gu - F.matmul(u, F.matmul(_adjoint(F, u), gu))
-        found = found + F.matmul(beside / row(F, s), vh)
+        gradient = gradient + F.matmul(beside / row(F, s), vh)
     if vh.shape[-1] > s.shape[-1]:
         beside = gvh - F.matmul(F.matmul(gvh, v), vh)
-        found = found + F.matmul(u, beside / column(F, s))
-    return found
+        gradient = gradient + F.matmul(u, beside / column(F, s))
+    return gradient
 
 
 def _singular(name: str, full: bool, **vjps: Any) -> Operation:
@@ -274,8 +274,8 @@ def _eigh_vjp(g: Any, F: Any, out: Any) -> Any:
     """
     (gw, gv), (w, v) = g, out
     inner = over_gaps(F, F.matmul(_adjoint(F, v), gv), w) + F.diagonal_ones(w) * row(F, gw)
-    found = F.matmul(F.matmul(v, inner), _adjoint(F, v))
-    return (found + _adjoint(F, found)) / 2
+    gradient = F.matmul(F.matmul(v, inner), _adjoint(F, v))
+    return (gradient + _adjoint(F, gradient)) / 2
 
 
 @op(x=_eigh_vjp)
@@ -297,11 +297,11 @@ def _eig_vjp(g: Any, F: Any, out: Any) -> Any:
     is put into gV first: i · c over that component, with c the imaginary part of gᴴ v.
     """
     (gw, gv), (w, v) = g, out
-    at = F.largest_components(v)
+    largest = F.largest_components(v)
     turned = F.imag(F.sum(gv.conjugate() * v, [-2], None, True)) / F.real(
-        F.sum(v * at, [-2], None, True)
+        F.sum(v * largest, [-2], None, True)
     )
-    gv = gv + at * F.complex(turned * 0, turned)
+    gv = gv + largest * F.complex(turned * 0, turned)
     inner = F.matmul(_adjoint(F, v), gv)
     lengths = F.sum(F.real(inner) * F.real(F.diagonal_ones(w)), [-2], None, True)
     inner = inner - F.matmul(_adjoint(F, v), v) * lengths
@@ -312,9 +312,9 @@ def _eig_vjp(g: Any, F: Any, out: Any) -> Any:
 @op()
 def largest_components(xp: ModuleType, v: Array) -> Array:
     """1 where a column has its largest component, otherwise 0."""
-    at = xp.argmax(xp.abs(v), -2)
+    largest_rows = xp.argmax(xp.abs(v), -2)
     rows = xp.arange(v.shape[-2]).reshape(-1, 1)
-    return (rows == at[..., None, :]).astype(v.dtype)
+    return (rows == largest_rows[..., None, :]).astype(v.dtype)
 
 
 @op(x=_eig_vjp)

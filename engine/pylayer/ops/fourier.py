@@ -13,7 +13,7 @@ from typing import Any
 
 from pylayer.ops.arguments import as_ints, normal_axis, one_of, require
 from pylayer.ops.complexes import as_complex_numbers, conj, real
-from pylayer.ops.creation import _wanted
+from pylayer.ops.creation import _numpy_dtype
 from pylayer.ops.indexing import along
 from pylayer.ops.joining import concat
 from pylayer.ops.padding import pad_
@@ -28,21 +28,21 @@ def fourier(xp: ModuleType, x: Array, axis: int, inverse: bool) -> Array:
     """Σ exp(∓2πi j k / n) x_k along an axis, without a factor: the adjoint of either direction is
     the other.
     """
-    found = xp.fft.ifft(x, axis=axis, norm="forward") if inverse else xp.fft.fft(x, axis=axis)
-    return found.astype(x.dtype)
+    transformed = xp.fft.ifft(x, axis=axis, norm="forward") if inverse else xp.fft.fft(x, axis=axis)
+    return transformed.astype(x.dtype)
 
 
-def _sized(x: Tensor, n: int, at: int) -> Tensor:
+def _resize(x: Tensor, n: int, axis: int) -> Tensor:
     """Truncated, or padded with zeros, along an axis."""
-    more = n - x.shape[at]
+    more = n - x.shape[axis]
     if more <= 0:
-        return along(x, at, slice(n))
+        return along(x, axis, slice(n))
     widths = [(0, 0)] * x.ndim
-    widths[at] = (0, more)
+    widths[axis] = (0, more)
     return pad_(x, widths, 0.0)
 
 
-def _scaled(x: Tensor, count: int, inverse: bool, norm: str) -> Tensor:
+def _scale(x: Tensor, count: int, inverse: bool, norm: str) -> Tensor:
     """Divided by n where the transform is normalised, by √n for ortho."""
     if norm == "ortho":
         return x * (1 / math.sqrt(count))
@@ -50,20 +50,20 @@ def _scaled(x: Tensor, count: int, inverse: bool, norm: str) -> Tensor:
 
 
 def _transform(x: Tensor, n: int | None, axis: int, norm: str, inverse: bool) -> Tensor:
-    at = normal_axis(axis, x.ndim)
-    x = as_complex_numbers(x) if n is None else _sized(as_complex_numbers(x), n, at)
-    return _scaled(fourier(x, at, inverse), x.shape[at], inverse, norm)
+    axis = normal_axis(axis, x.ndim)
+    x = as_complex_numbers(x) if n is None else _resize(as_complex_numbers(x), n, axis)
+    return _scale(fourier(x, axis, inverse), x.shape[axis], inverse, norm)
 
 
-def _mirrored(x: Tensor, n: int, at: int) -> Tensor:
+def _mirror_frequencies(x: Tensor, n: int, axis: int) -> Tensor:
     """All `n` frequencies of a real signal, from half of them; only the real part of the first and
     the middle one is used.
     """
-    half = _sized(x, n // 2 + 1, at)
-    rest = along(half, at, slice(1, (n + 1) // 2))
-    first, middle = (cast(real(along(half, at, slice(k, k + 1))), x.dtype) for k in (0, n // 2))
-    mirrored = conj(along(rest, at, slice(None, None, -1)))
-    return concat([first, rest, mirrored] if n % 2 else [first, rest, middle, mirrored], at)
+    half = _resize(x, n // 2 + 1, axis)
+    rest = along(half, axis, slice(1, (n + 1) // 2))
+    first, middle = (cast(real(along(half, axis, slice(k, k + 1))), x.dtype) for k in (0, n // 2))
+    mirrored = conj(along(rest, axis, slice(None, None, -1)))
+    return concat([first, rest, mirrored] if n % 2 else [first, rest, middle, mirrored], axis)
 
 
 # --------------------------------------------------------------------------- one axis
@@ -71,16 +71,20 @@ def _to_real(x: Tensor, n: int | None, axis: int, norm: str, inverse: bool) -> T
     """The real transform of a conjugate-symmetric signal, from the first half of the signal: `n`
     numbers, by default an even number of them.
     """
-    at = normal_axis(axis, x.ndim)
-    count = 2 * (x.shape[at] - 1) if n is None else n
+    axis = normal_axis(axis, x.ndim)
+    count = 2 * (x.shape[axis] - 1) if n is None else n
     require(count > 0, f"Invalid FFT argument n({count}), it should be a positive integer", x)
-    return real(_transform(_mirrored(as_complex_numbers(x), count, at), None, at, norm, inverse))
+    return real(
+        _transform(
+            _mirror_frequencies(as_complex_numbers(x), count, axis), None, axis, norm, inverse
+        )
+    )
 
 
 def _half(x: Tensor, n: int | None, axis: int, norm: str, inverse: bool) -> Tensor:
     """The first n // 2 + 1 elements of the transform of real numbers; the others mirror them."""
-    found, at = _transform(x, n, axis, norm, inverse), normal_axis(axis, x.ndim)
-    return along(found, at, slice(found.shape[at] // 2 + 1))
+    spectrum, axis = _transform(x, n, axis, norm, inverse), normal_axis(axis, x.ndim)
+    return along(spectrum, axis, slice(spectrum.shape[axis] // 2 + 1))
 
 
 def _along_one(name: str, transform: Callable[..., Tensor], inverse: bool) -> Callable[..., Tensor]:
@@ -88,13 +92,15 @@ def _along_one(name: str, transform: Callable[..., Tensor], inverse: bool) -> Ca
     divides, or both.
     """
 
-    def along(x: Tensor, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+    def transform_along(
+        x: Tensor, n: int | None = None, axis: int = -1, norm: str = "backward"
+    ) -> Tensor:
         one_of("fft: `norm`", norm, "backward", "ortho", "forward")
         positive = n is None or (isinstance(n, int) and n > 0)
         require(positive, f"Invalid FFT argument n({n}), it should be a positive integer")
         return transform(x, n, axis, norm, inverse)
 
-    return composed(name, along)
+    return composed(name, transform_along)
 
 
 fft, ifft = _along_one("fft", _transform, False), _along_one("ifft", _transform, True)
@@ -104,10 +110,15 @@ hfft, ihfft = _along_one("hfft", _to_real, False), _along_one("ihfft", _half, Tr
 
 # --------------------------------------------------------------------------- several axes
 def _over(
-    x: Tensor, s: Any, axes: Any, norm: str, one: Callable[..., Tensor], last: Callable[..., Tensor]
+    x: Tensor,
+    s: Any,
+    axes: Any,
+    norm: str,
+    transform: Callable[..., Tensor],
+    last: Callable[..., Tensor],
 ) -> Tensor:
-    """Apply `last` along the last axis, then `one` along the others; `last` comes at the end if it
-    gives real numbers.
+    """Apply `last` along the last axis, then `transform` along the others; `last` comes at the
+    end if it gives real numbers.
     """
     named = _named_axes(x, axes)
     sizes: list[int | None] = [None] * len(named) if s is None else list(as_ints(s))
@@ -119,31 +130,33 @@ def _over(
     if not at_the_end:
         x = last(x, sizes[-1], named[-1], norm)
     for size, axis in zip(sizes[:-1], named[:-1], strict=True):
-        x = one(x, size, axis, norm)
+        x = transform(x, size, axis, norm)
     return last(x, sizes[-1], named[-1], norm) if at_the_end else x
 
 
 def _named_axes(x: Tensor, axes: Any) -> list[int]:
     """The given axes, counted from the front, in their order and possibly repeated; by default all
     axes."""
-    given = range(x.ndim) if axes is None else as_ints(axes)
-    return [normal_axis(k, x.ndim) for k in given]
+    numbers = range(x.ndim) if axes is None else as_ints(axes)
+    return [normal_axis(k, x.ndim) for k in numbers]
 
 
 def _along_several(
-    name: str, one: Callable[..., Tensor], last: Callable[..., Tensor]
+    name: str, transform: Callable[..., Tensor], last: Callable[..., Tensor]
 ) -> list[Callable[..., Tensor]]:
-    """`last` along the last of `axes`, of sizes `s`, `one` along the others: of all by default, and
-    of the last two.
+    """`last` along the last of `axes`, of sizes `s`, `transform` along the others: of all by
+    default, and of the last two.
     """
     return [
         composed(
             f"{name}n",
-            lambda x, s=None, axes=None, norm="backward": _over(x, s, axes, norm, one, last),
+            lambda x, s=None, axes=None, norm="backward": _over(x, s, axes, norm, transform, last),
         ),
         composed(
             f"{name}2",
-            lambda x, s=None, axes=(-2, -1), norm="backward": _over(x, s, axes, norm, one, last),
+            lambda x, s=None, axes=(-2, -1), norm="backward": _over(
+                x, s, axes, norm, transform, last
+            ),
         ),
     ]
 
@@ -160,21 +173,21 @@ ihfftn, ihfft2 = _along_several("ihfft", ifft, ihfft)
 fftfreq = composed(
     "fftfreq",
     lambda n, d=1.0, dtype=None: Tensor(
-        (default_module().fft.fftfreq(n) / d).astype(_wanted(dtype))
+        (default_module().fft.fftfreq(n) / d).astype(_numpy_dtype(dtype))
     ),
 )
 rfftfreq = composed(
     "rfftfreq",
     lambda n, d=1.0, dtype=None: Tensor(
-        (default_module().fft.rfftfreq(n) / d).astype(_wanted(dtype))
+        (default_module().fft.rfftfreq(n) / d).astype(_numpy_dtype(dtype))
     ),
 )
 
 
-def _moved(x: Tensor, axes: Any, by: Callable[[int], int]) -> Tensor:
+def _roll_axes(x: Tensor, axes: Any, shift_of: Callable[[int], int]) -> Tensor:
     named = _named_axes(x, axes)
-    return roll(x, [by(x.shape[k]) for k in named], named)
+    return roll(x, [shift_of(x.shape[k]) for k in named], named)
 
 
-fftshift = composed("fftshift", lambda x, axes=None: _moved(x, axes, lambda n: n // 2))
-ifftshift = composed("ifftshift", lambda x, axes=None: _moved(x, axes, lambda n: -(n // 2)))
+fftshift = composed("fftshift", lambda x, axes=None: _roll_axes(x, axes, lambda n: n // 2))
+ifftshift = composed("ifftshift", lambda x, axes=None: _roll_axes(x, axes, lambda n: -(n // 2)))

@@ -25,14 +25,14 @@ from pylayer.tensor.tensor import Tensor
 from pylayer.watch import recording_all, takes_place
 
 
-def check_changeable(x: Tensor, what: str) -> None:
-    """Raise UnsupportedError if `what` cannot change the Tensor: each Variable of a program is the
-    result of one operator.
+def check_changeable(x: Tensor, action: str) -> None:
+    """Raise UnsupportedError if `action` cannot change the Tensor: each Variable of a program
+    is the result of one operator.
     """
     if recording.get() is not None and is_of_a_program(x):
         advice = "Use the operation that gives a new Tensor"
         advice = f"{advice}, such as x = paddle.add(x, y) or paddle.static.setitem."
-        raise UnsupportedError(f"{what} in static mode", advice)
+        raise UnsupportedError(f"{action} in static mode", advice)
 
 
 def check_not_leaf(x: Tensor, name: str) -> None:
@@ -117,12 +117,12 @@ def move_to(x: Tensor, array: Array, begun: int | None) -> None:
     x.array = array
 
 
-def fills_with(name: str, drawn: Callable[..., Tensor], changes: int = 1) -> Callable[..., Tensor]:
-    """The method that fills a Tensor with the result of `drawn`; the previous values get a gradient
+def fills_with(name: str, draw: Callable[..., Tensor], changes: int = 1) -> Callable[..., Tensor]:
+    """The method that fills a Tensor with the result of `draw`; the previous values get a gradient
     of 0.
     """
     return in_place(
-        composed(name, lambda x, *args, **kwargs: fill(x, drawn(x, *args, **kwargs))),
+        composed(name, lambda x, *args, **kwargs: fill(x, draw(x, *args, **kwargs))),
         changes=changes,
     )
 
@@ -183,18 +183,18 @@ def set_value(x: Tensor, value: Any) -> None:
     """
     text = f"set_value: the value must be a Tensor or an array, but got {type(value).__name__}"
     require(hasattr(value, "dtype"), text, error=AssertionError)
-    given = value if isinstance(value, Tensor) else at_once(to_tensor)(value)
-    text = f"need tensor with shape {x.shape} but load tensor with shape {given.shape}"
+    tensor = value if isinstance(value, Tensor) else at_once(to_tensor)(value)
+    text = f"need tensor with shape {x.shape} but load tensor with shape {tensor.shape}"
     text = f"Variable Shape not match, Variable [ {x.name} ] {text}"
-    require(given.shape == x.shape, text, error=AssertionError)
-    text = f"need tensor with dtype {x.dtype.name} but load tensor with dtype {given.dtype.name}"
+    require(tensor.shape == x.shape, text, error=AssertionError)
+    text = f"need tensor with dtype {x.dtype.name} but load tensor with dtype {tensor.dtype.name}"
     text = f"Variable dtype not match, Variable [ {x.name} ] {text}"
-    require(given.dtype is x.dtype, text, error=AssertionError)
-    if takes_place(x, given.array, given.node, given._stop_gradient):
+    require(tensor.dtype is x.dtype, text, error=AssertionError)
+    if takes_place(x, tensor.array, tensor.node, tensor._stop_gradient):
         return
-    if given is not value:  # an array is written as it lies, whatever strides there were
+    if tensor is not value:  # an array is written as it lies, whatever strides there were
         x.array = densely(x.array)
-    x.array[...] = given.array
+    x.array[...] = tensor.array
     mark_changed(x.array, times=0)
 
 
@@ -239,7 +239,7 @@ def set_items(x: Tensor, index: Any, value: Any) -> Tensor:
     recorder = recording.get()
     if recorder is None or not isinstance(x, Symbol):
         return _change_items(x, index, value)
-    return recorder.replaced(x, setitem(x, index, value))  # type: ignore[no-any-return]
+    return recorder.replace(x, setitem(x, index, value))  # type: ignore[no-any-return]
 
 
 def assign(x: Any, output: Tensor | None = None) -> Tensor:

@@ -19,9 +19,9 @@ from pylayer.tensor.tensor import Tensor
 
 
 # --------------------------------------------------------------------------- together
-def _bounds(parts: Sequence[Any], axis: int) -> list[int]:
+def _bounds(tensors: Sequence[Any], axis: int) -> list[int]:
     """Where each part begins and ends along `axis`."""
-    return [0, *itertools.accumulate(part.shape[axis] for part in parts)]
+    return [0, *itertools.accumulate(tensor.shape[axis] for tensor in tensors)]
 
 
 @op(
@@ -49,8 +49,8 @@ def concat(x: Sequence[Tensor], axis: Any = 0) -> Tensor:
     one_dtype = all(t.dtype is x[0].dtype for t in x)
     text = "concat(): The data_type of input tensor in list isn't consistent. Cast with astype()"
     require(one_dtype, text, *x)
-    at = normal_axis(axis, x[0].ndim)
-    return concat_(list(x), at, _bounds(x, at))
+    axis = normal_axis(axis, x[0].ndim)
+    return concat_(list(x), axis, _bounds(x, axis))
 
 
 @op(
@@ -67,9 +67,9 @@ def _at_least(ndim: int, shape: Callable[[list[int]], list[int]]) -> Callable[..
     """The Tensors with at least `ndim` axes: a list, or a single Tensor if only one is given."""
 
     def at_least(*inputs: Any) -> Any:
-        given = one_list(inputs)
-        found = [reshape(t, shape(list(t.shape))) if t.ndim < ndim else t for t in given]
-        return found[0] if len(inputs) == 1 and isinstance(inputs[0], Tensor) else found
+        tensors = one_list(inputs)
+        results = [reshape(t, shape(list(t.shape))) if t.ndim < ndim else t for t in tensors]
+        return results[0] if len(inputs) == 1 and isinstance(inputs[0], Tensor) else results
 
     return composed(f"atleast_{ndim}d", at_least)
 
@@ -111,18 +111,18 @@ dstack = composed("dstack", lambda x: concat([atleast_3d(t) for t in x], 2))
 @op(x=lambda g, F, axis: F.concat(list(g), axis, _bounds(g, axis)))
 def split_(xp: ModuleType, x: Array, ends: Sequence[int], axis: int) -> list[Array]:
     """Copies of the parts between the given ends."""
-    return [part.copy() for part in xp.split(x, list(ends), axis)]
+    return [section.copy() for section in xp.split(x, list(ends), axis)]
 
 
 def split(x: Tensor, num_or_sections: int | Sequence[Any], axis: Any = 0) -> list[Tensor]:
     """Split along `axis` into equal parts, or parts of the given sizes, one of which may be -1 for
     the rest.
     """
-    at = normal_axis(axis, x.ndim)
-    size = x.shape[at]
+    axis = normal_axis(axis, x.ndim)
+    size = x.shape[axis]
     if isinstance(num_or_sections, int):
         fits = num_or_sections > 0 and not size % num_or_sections
-        text = f"split(): The size along axis {at} must be evenly divisible by num_or_sections"
+        text = f"split(): The size along axis {axis} must be evenly divisible by num_or_sections"
         require(fits, f"{text}, and {size} is not by {num_or_sections}")
         sections = [size // num_or_sections] * num_or_sections
     else:
@@ -131,10 +131,10 @@ def split(x: Tensor, num_or_sections: int | Sequence[Any], axis: Any = 0) -> lis
         if sections.count(-1) == 1 and rest > 0:
             sections[sections.index(-1)] = rest
         fits = sum(sections) == size and min(sections, default=0) >= 0
-        text = f"must be equal to the input's size on axis {at}, {size}"
+        text = f"must be equal to the input's size on axis {axis}, {size}"
         text = f"split(): Sum of Attr(num_or_sections) {text}, but got {num_or_sections}"
         require(fits, text)
-    return split_(x, list(itertools.accumulate(sections))[:-1], at)  # type: ignore[return-value]
+    return split_(x, list(itertools.accumulate(sections))[:-1], axis)  # type: ignore[return-value]
 
 
 chunk = composed("chunk", lambda x, chunks, axis=0: split(x, chunks, axis), "list")
@@ -142,14 +142,14 @@ chunk = composed("chunk", lambda x, chunks, axis=0: split(x, chunks, axis), "lis
 
 def tensor_split(x: Tensor, num_or_indices: int | Sequence[int], axis: Any = 0) -> list[Tensor]:
     """Split at the given indices, or into parts of nearly equal size, the larger ones first."""
-    at = normal_axis(axis, x.ndim)
-    size = x.shape[at]
+    axis = normal_axis(axis, x.ndim)
+    size = x.shape[axis]
     if isinstance(num_or_indices, int):
         least, larger = divmod(size, num_or_indices)
         ends = [least * k + min(k, larger) for k in range(1, num_or_indices)]
     else:
         ends = as_ints(num_or_indices)
-    return split_(x, ends, at)  # type: ignore[return-value]
+    return split_(x, ends, axis)  # type: ignore[return-value]
 
 
 @op(view=True, input=lambda g, F, axis: F.stack(list(g), axis))
@@ -164,7 +164,7 @@ def unstack(x: Tensor, axis: int = 0, num: int | None = None) -> list[Tensor]:
     axis = normal_axis(axis, x.ndim)
     text = f"unstack(): num is {num}, and not the size along axis {axis}"
     require(num in (None, x.shape[axis]), text, x)
-    return [clone(part) for part in unbind(x, axis)]
+    return [clone(piece) for piece in unbind(x, axis)]
 
 
 def _split_along(name: str, axis: int, least: int) -> Callable[..., Any]:
@@ -208,20 +208,20 @@ strided_slice = composed(
 
 def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
     """`length` slices along `dim`, from `start` on."""
-    at = normal_axis(dim, input.ndim)
-    first = int(start) + (input.shape[at] if int(start) < 0 else 0)
-    return along(input, at, builtins.slice(first, first + length))
+    axis = normal_axis(dim, input.ndim)
+    first = int(start) + (input.shape[axis] if int(start) < 0 else 0)
+    return along(input, axis, builtins.slice(first, first + length))
 
 
-def _folded_back(g: Any, F: Any, x_shape: Sequence[int], axis: int, size: int, step: int) -> Any:
+def _fold_back(g: Any, F: Any, x_shape: Sequence[int], axis: int, size: int, step: int) -> Any:
     """Zeros with the elements of all windows added at their origins."""
     windows = [list(range(k, k + size)) for k in range(0, x_shape[axis] - size + 1, step)]
     axes = [*range(g.ndim - 1)]
-    apart = F.transpose(g, [*axes[: axis + 1], g.ndim - 1, *axes[axis + 1 :]])
-    return F.scatter_sum(apart, x_shape, (*(builtins.slice(None),) * axis, windows))
+    transposed = F.transpose(g, [*axes[: axis + 1], g.ndim - 1, *axes[axis + 1 :]])
+    return F.scatter_sum(transposed, x_shape, (*(builtins.slice(None),) * axis, windows))
 
 
-@op(view=True, x=_folded_back)
+@op(view=True, x=_fold_back)
 def tensor_unfold(xp: ModuleType, x: Array, axis: int, size: int, step: int) -> Array:
     """All windows of `size` along `axis`, `step` apart, along a new last axis: a view."""
     count = max(0, (x.shape[axis] - size) // step + 1)
@@ -232,10 +232,10 @@ def tensor_unfold(xp: ModuleType, x: Array, axis: int, size: int, step: int) -> 
 
 def unfold(x: Tensor, axis: int, size: int, step: int) -> Tensor:
     """All windows of `size` along `axis`, `step` apart, along a new last axis: a view."""
-    at = normal_axis(axis, x.ndim)
-    text = f"unfold(): size({size}) must be less than shape[axis]({x.shape[at]})"
-    require(size <= x.shape[at], text, x)
-    return tensor_unfold(x, at, size, step)
+    axis = normal_axis(axis, x.ndim)
+    text = f"unfold(): size({size}) must be less than shape[axis]({x.shape[axis]})"
+    require(size <= x.shape[axis], text, x)
+    return tensor_unfold(x, axis, size, step)
 
 
 # --------------------------------------------------------------------------- order

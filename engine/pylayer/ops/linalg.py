@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
-from pylayer.ops.arguments import OutOfRangeError, normal_axis, one_list, require, without
+from pylayer.ops.arguments import OutOfRangeError, drop_axes, normal_axis, one_list, require
 from pylayer.ops.elementwise import check_one_dtype, check_same_dtype, multiply
 from pylayer.ops.indexing import along
 from pylayer.ops.positions import diag_embed, diagonal
@@ -66,8 +66,8 @@ def _matmul_y(g: Any, F: Any, x: Any, y: Any) -> Any:
 def _product(xp: ModuleType, x: Array, y: Array) -> Array:
     """x @ y in the dtype of both; without this the product of two bfloat16 arrays would be
     float32."""
-    found = xp.matmul(x, y)
-    return found.astype(x.dtype) if x.dtype == y.dtype != found.dtype else found
+    product = xp.matmul(x, y)
+    return product.astype(x.dtype) if x.dtype == y.dtype != product.dtype else product
 
 
 @op(x=_matmul_x, y=_matmul_y, promote=True)
@@ -162,25 +162,28 @@ def _einsum_vjp(g: Any, F: Any, operands: Any, equation: str, i: int) -> Any:
     """
     inputs, output = equation.split("->")
     names = inputs.split(",")
-    mine = names[i]
-    others = [(names[k], operand.conjugate()) for k, operand in enumerate(operands) if k != i]
-    known = set(output).union(*(set(name) for name, _ in others))
-    reachable = "".join(c for c in mine if c in known)
+    indices = names[i]
+    other_operands = [
+        (names[k], operand.conjugate()) for k, operand in enumerate(operands) if k != i
+    ]
+    known = set(output).union(*(set(name) for name, _ in other_operands))
+    reachable = "".join(c for c in indices if c in known)
     gradient = F.einsum_explicit(
-        [g, *(o for _, o in others)], ",".join([output, *(n for n, _ in others)]) + "->" + reachable
+        [g, *(o for _, o in other_operands)],
+        ",".join([output, *(n for n, _ in other_operands)]) + "->" + reachable,
     )
     sizes = dict(zip(reachable, gradient.shape, strict=True))
-    kept = F.reshape(gradient, [sizes.get(c, 1) for c in mine])
+    reduced = F.reshape(gradient, [sizes.get(c, 1) for c in indices])
     return F.broadcast_to(
-        kept, [sizes.get(c, n) for c, n in zip(mine, operands[i].shape, strict=True)]
+        reduced, [sizes.get(c, n) for c, n in zip(indices, operands[i].shape, strict=True)]
     )
 
 
 @op(many=True, operands=_einsum_vjp)
 def einsum_explicit(xp: ModuleType, operands: list[Array], equation: str) -> Array:
     """A contraction with all indices written out and none repeated within one operand."""
-    out = xp.einsum(equation, *operands)
-    return out.copy() if len(operands) == 1 else out  # of one operand it may be a view
+    result = xp.einsum(equation, *operands)
+    return result.copy() if len(operands) == 1 else result  # of one operand it may be a view
 
 
 def einsum(equation: str, *operands: Any) -> Tensor:
@@ -226,8 +229,8 @@ def _without_repeats(name: str, x: Tensor) -> tuple[str, Tensor]:
 def explicit_equation(equation: str, dimensions: list[int]) -> str:
     """`equation` with its output written out and letters in place of every ellipsis."""
     text = equation.replace(" ", "")
-    left, arrow, right = text.partition("->")
-    names = left.split(",")
+    inputs, arrow, result = text.partition("->")
+    names = inputs.split(",")
     fits = len(names) == len(dimensions)
     mistake = f"{equation!r} is for {len(names)} operands, but got {len(dimensions)}"
     require(fits, f"einsum(): {mistake}")
@@ -243,8 +246,8 @@ def explicit_equation(equation: str, dimensions: list[int]) -> str:
         names[k] = name.replace("...", spelled[widest - count :])
     letters = "".join(names)
     once = "".join(sorted(c for c in set(letters) if letters.count(c) == 1 and c not in spelled))
-    output = right.replace("...", spelled) if arrow else spelled + once
-    mistake = f"the output {right!r} of {equation!r} has an index that no operand has"
+    output = result.replace("...", spelled) if arrow else spelled + once
+    mistake = f"the output {result!r} of {equation!r} has an index that no operand has"
     require(set(output) <= set(letters), f"einsum(): {mistake}")
     return f"{','.join(names)}->{output}"
 
@@ -261,12 +264,12 @@ def cross(x: Tensor, y: Tensor, axis: int = 9) -> Tensor:
     if axis == 9:
         axis = next((k for k, n in enumerate(x.shape) if n == 3), 9)
     require(axis != 9 and x.shape[axis] == 3, "cross(): needs an axis of size 3", x)
-    at = normal_axis(axis, x.ndim)
-    first = along(x, at, [1, 2, 0]) * along(y, at, [2, 0, 1])
-    return first - along(x, at, [2, 0, 1]) * along(y, at, [1, 2, 0])
+    axis = normal_axis(axis, x.ndim)
+    first = along(x, axis, [1, 2, 0]) * along(y, axis, [2, 0, 1])
+    return first - along(x, axis, [2, 0, 1]) * along(y, axis, [1, 2, 0])
 
 
-def _contracted(axes: Any, ndim: int) -> tuple[list[int], list[int]]:
+def _contracted_axes(axes: Any, ndim: int) -> tuple[list[int], list[int]]:
     """The axes of x and of y that `tensordot`'s argument names; the shorter list is filled up from
     the other.
     """
@@ -276,28 +279,30 @@ def _contracted(axes: Any, ndim: int) -> tuple[list[int], list[int]]:
         return list(range(ndim - axes, ndim)), list(range(axes))
     if not axes or isinstance(axes[0], int):
         return list(axes), list(axes)
-    ours, theirs = list(axes[0]), list(axes[1] if len(axes) > 1 else axes[0])
-    longest = max(len(ours), len(theirs))
-    return ours + theirs[len(ours) : longest], theirs + ours[len(theirs) : longest]
+    x_axes, y_axes = list(axes[0]), list(axes[1] if len(axes) > 1 else axes[0])
+    longest = max(len(x_axes), len(y_axes))
+    return x_axes + y_axes[len(x_axes) : longest], y_axes + x_axes[len(y_axes) : longest]
 
 
 def tensordot(x: Tensor, y: Tensor, axes: Any = 2) -> Tensor:
     """x and y contracted over the last `axes` of x and the first of y, or over the axes in one list
     for both or in two lists.
     """
-    first, second = _contracted(axes, x.ndim)
-    ours = [normal_axis(k, x.ndim) for k in first]
-    theirs = [normal_axis(k, y.ndim) for k in second]
-    for k, j in zip(ours, theirs, strict=True):
+    first, second = _contracted_axes(axes, x.ndim)
+    x_axes = [normal_axis(k, x.ndim) for k in first]
+    y_axes = [normal_axis(k, y.ndim) for k in second]
+    for k, j in zip(x_axes, y_axes, strict=True):
         if x.shape[k] == 1 != y.shape[j]:
             y = sum(y, j, None, True)  # an axis of size 1 is broadcast
         elif y.shape[j] == 1 != x.shape[k]:
             x = sum(x, k, None, True)
-    outer = without(x.shape, ours), without(y.shape, theirs)
-    left, size, right = map(math.prod, (outer[0], [x.shape[k] for k in ours], outer[1]))
-    rows = moveaxis(x, ours, list(range(x.ndim - len(ours), x.ndim)))
-    columns = moveaxis(y, theirs, list(range(len(theirs))))
-    product = matmul(reshape(rows, [left, size]), reshape(columns, [size, right]))
+    outer = drop_axes(x.shape, x_axes), drop_axes(y.shape, y_axes)
+    row_count, size, column_count = map(
+        math.prod, (outer[0], [x.shape[k] for k in x_axes], outer[1])
+    )
+    rows = moveaxis(x, x_axes, list(range(x.ndim - len(x_axes), x.ndim)))
+    columns = moveaxis(y, y_axes, list(range(len(y_axes))))
+    product = matmul(reshape(rows, [row_count, size]), reshape(columns, [size, column_count]))
     return reshape(product, [*outer[0], *outer[1]])
 
 

@@ -21,10 +21,10 @@ from pylayer.ops import (
     random,
     shape,
 )
-from pylayer.ops.arguments import as_ints, require, spread
+from pylayer.ops.arguments import accept_separate_ints, as_ints, require
 from pylayer.ops.inplace import copy_, detach_, fill_, fills_with, in_place, set_, set_items, zero_
 from pylayer.ops.shape import astype, cast, strides
-from pylayer.release import defined, release_names, shared_names
+from pylayer.release import engine_objects, release_names, shared_names
 from pylayer.tape.autograd import backward_from
 from pylayer.tape.hooks import register_hook, retain_grads
 from pylayer.tape.op import composed
@@ -65,9 +65,9 @@ def _new(make: Callable[..., Tensor]) -> Callable[..., Tensor]:
         requires_grad: bool = False,
         **unread: Any,
     ) -> Tensor:
-        made = make(as_ints(size), *args, x.dtype if dtype is None else dtype)
-        made.stop_gradient = not requires_grad
-        return made
+        tensor = make(as_ints(size), *args, x.dtype if dtype is None else dtype)
+        tensor.stop_gradient = not requires_grad
+        return tensor
 
     return composed(f"new_{make.__name__}", new)
 
@@ -135,7 +135,7 @@ def cuda(x: Tensor, device_id: int | None = None, blocking: bool = True) -> Tens
 
 def to(
     x: Tensor,
-    *given: Any,
+    *args: Any,
     device: Any = None,
     dtype: Any = None,
     other: Any = None,
@@ -146,18 +146,18 @@ def to(
     """Cast to a dtype, or that of another Tensor; itself if none is given; a `device` must be the
     current one.
     """
-    for one in (device, other, dtype, *given):
-        if isinstance(one, Tensor):
-            x = x if one.dtype is x.dtype else cast(x, one.dtype)
-        elif isinstance(one, Place) or str(one).partition(":")[0] in ("cpu", "gpu"):
-            check_place(one)
-        elif one is not None and not isinstance(one, bool):  # whether to wait, or to copy
-            x = cast(x, one)
+    for argument in (device, other, dtype, *args):
+        if isinstance(argument, Tensor):
+            x = x if argument.dtype is x.dtype else cast(x, argument.dtype)
+        elif isinstance(argument, Place) or str(argument).partition(":")[0] in ("cpu", "gpu"):
+            check_place(argument)
+        elif argument is not None and not isinstance(argument, bool):  # whether to wait, or to copy
+            x = cast(x, argument)
     return x
 
 
 # --------------------------------------------------------------------- operators and forms in place
-FUNCTIONS = defined("ops")
+FUNCTIONS = engine_objects("ops")
 """The functions of all families, by name; one that the release has as a method of Tensor is one."""
 
 CHANGES = {
@@ -250,7 +250,7 @@ def integer_operator(function: Callable[..., Any]) -> Callable[..., Any]:
     return operator
 
 
-def exchanged(function: Callable[..., Any]) -> Callable[..., Any]:
+def reflect(function: Callable[..., Any]) -> Callable[..., Any]:
     """The reflected operation: ``other ∘ x``, given ``x ∘ other``."""
     return lambda x, other: function(other, x)
 
@@ -269,7 +269,7 @@ def equality(row: OpDef, otherwise: bool) -> Callable[..., Any]:
     return operator
 
 
-def clip_kept(x: Tensor, min: Any = None, max: Any = None) -> Tensor:
+def clip_in_dtype(x: Tensor, min: Any = None, max: Any = None) -> Tensor:
     """`clip`; integers stay integers, also with float bounds."""
     return astype(elementwise.clip(x, min, max), x.dtype)
 
@@ -283,7 +283,7 @@ def where_in_place(condition: Tensor, x: Any = None, y: Any = None) -> Tensor:
 
 OWN_FORMS: dict[str, Callable[..., Any]] = {
     "apply_": apply_,
-    "clip_": in_place(clip_kept, "clip_"),
+    "clip_": in_place(clip_in_dtype, "clip_"),
     "copy_": copy_,
     "detach_": detach_,
     "fill_": fill_,
@@ -345,7 +345,7 @@ ATTRIBUTES: dict[str, Any] = {
     "strides": property(strides),
     "get_strides": strides,
     "stride": lambda x, dim=None: strides(x) if dim is None else strides(x)[dim],
-    "repeat": spread(shape.tile),
+    "repeat": accept_separate_ints(shape.tile),
     "split_with_sizes": lambda x, split_sizes, dim=0: joining.split(x, split_sizes, dim),
     "is_cuda": property(lambda x: x.place.is_gpu_place()),
     "is_same": lambda x, other: x is other,  # of Values in static mode
@@ -386,11 +386,11 @@ def attach() -> None:
             reflected = beside_number(row, reflected)
         setattr(Tensor, f"__{name}__", forward)
         if name not in COMPARISONS:
-            setattr(Tensor, f"__r{name}__", forward_operator(exchanged(reflected)))
+            setattr(Tensor, f"__r{name}__", forward_operator(reflect(reflected)))
     for name, function in OF_INTEGERS.items():
         takes_numbers = name.endswith("shift")  # as in Paddle, on the right
         setattr(Tensor, f"__{name}__", integer_operator(function) if takes_numbers else function)
-        setattr(Tensor, f"__r{name}__", integer_operator(exchanged(function)))
+        setattr(Tensor, f"__r{name}__", integer_operator(reflect(function)))
     functions = {name: f for name, f in FUNCTIONS.items() if not name.endswith("_")}
     methods = functions | FORMS_IN_PLACE
     for name in methods.keys() & set(shared_names("paddle.Tensor")) - vars(Tensor).keys():

@@ -68,12 +68,12 @@ def _matrix_norm(x: Tensor, p: Any, axes: list[int], keepdim: bool) -> Tensor:
     one_of("norm(): the norm p of a matrix", p, "fro", "nuc", 1, -1, 2, -2, math.inf, -math.inf)
     if p in (2, -2, "nuc"):
         values = svdvals(moveaxis(x, [rows, columns], [-2, -1]))
-        found = reduction.sum(values, -1) if p == "nuc" else _extreme(p)(values, -1)
-        return unsqueeze(found, sorted((rows, columns))) if keepdim else found
+        result = reduction.sum(values, -1) if p == "nuc" else _extreme(p)(values, -1)
+        return unsqueeze(result, sorted((rows, columns))) if keepdim else result
     summed, compared = (rows, columns) if p in (1, -1) else (columns, rows)
     sums = reduction.sum(absolute(x), summed, None, True)
-    found = _extreme(p)(sums, compared, True)
-    return found if keepdim else squeeze(found, axes)
+    result = _extreme(p)(sums, compared, True)
+    return result if keepdim else squeeze(result, axes)
 
 
 def vector_norm(
@@ -115,6 +115,6 @@ def pinv(x: Tensor, rcond: Any = 1e-15, hermitian: bool = False) -> Tensor:
     """The pseudo-inverse: singular values up to `rcond` times the largest count as 0."""
     u, s, vh = svd(x)
     limit = reduction.max(s, -1, True) * rcond
-    kept = s > limit
-    inverse = where_(kept, 1.0 / where_(kept, s, 1.0), 0.0)
+    is_large = s > limit
+    inverse = where_(is_large, 1.0 / where_(is_large, s, 1.0), 0.0)
     return matmul(matrix_transpose(vh).conj() * unsqueeze(inverse, -2), matrix_transpose(u).conj())

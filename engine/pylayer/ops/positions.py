@@ -16,11 +16,11 @@ from pylayer.ops.arguments import (
     as_int,
     as_ints,
     check_tensor,
+    drop_axes,
     normal_axis,
     one_of,
     require,
     vector_shape,
-    without,
 )
 from pylayer.ops.creation import full, full_like, ones_like, zeros
 from pylayer.ops.indexing import (
@@ -48,7 +48,7 @@ from pylayer.tensor.dtype import bool_
 from pylayer.tensor.tensor import Tensor
 
 
-def _at(x: Tensor, index: Any, axis: Any) -> tuple[Any, ...]:
+def _index_at(x: Tensor, index: Any, axis: Any) -> tuple[Any, ...]:
     """The index of the slices `index` along `axis`."""
     return (*(slice(None),) * normal_axis(axis, x.ndim), index)
 
@@ -68,7 +68,7 @@ def index_select(x: Tensor, index: Any, axis: Any = None) -> Tensor:
     index, axis = (axis, index) if isinstance(index, int) else (index, axis or 0)
     text = "index_select() missing 1 required argument: 'index'"
     require(index is not None, text, error=TypeError)
-    return getitem(x, _at(x, _as_column("index_select", index), axis))
+    return getitem(x, _index_at(x, _as_column("index_select", index), axis))
 
 
 def _as_column(name: str, index: Any) -> Tensor:
@@ -85,10 +85,10 @@ def gather(x: Tensor, index: Any, axis: Any = 0) -> Tensor:
     """
     if isinstance(index, int):
         return take_along_axis(x, axis, index, broadcast=False)
-    at: Any = (
+    indices: Any = (
         index if isinstance(index, Tensor) and index.ndim == 0 else _as_column("gather", index)
     )
-    return getitem(x, _at(x, at, axis or 0))
+    return getitem(x, _index_at(x, indices, axis or 0))
 
 
 gather_nd = composed("gather_nd", lambda x, index: getitem(x, _columns(index)))
@@ -109,12 +109,12 @@ def take(x: Tensor, index: Tensor, mode: str = "raise") -> Tensor:
     is_integer = index.dtype.name in ("int32", "int64")
     require(is_integer, "take(): `index` must be int32 or int64", index, error=TypeError)
     one_of("take(): `mode`", mode, "raise", "wrap", "clip")
-    at: Array = index.array
+    indices: Array = index.array
     if mode == "wrap":
-        at = at % x.size
+        indices = indices % x.size
     elif mode == "clip":
-        at = at.clip(0, x.size - 1)
-    return getitem(reshape(x, [-1]), at)
+        indices = indices.clip(0, x.size - 1)
+    return getitem(reshape(x, [-1]), indices)
 
 
 def masked_select(x: Tensor, mask: Tensor) -> Tensor:
@@ -136,19 +136,21 @@ def repeat_interleave(x: Tensor, repeats: int | Tensor, axis: int | None = None)
 
 @op()
 def positions(
-    xp: ModuleType, indices: Array, shape: Sequence[int], at: int, broadcast: bool
+    xp: ModuleType, indices: Array, shape: Sequence[int], axis: int, broadcast: bool
 ) -> list[Array]:
-    """One index per axis: `indices` along `at`, each element's own position along the others."""
+    """One index per axis: `indices` along `axis`, each element's own position along the others."""
     if broadcast:
-        others = [*shape[:at], 1, *shape[at + 1 :]]
-        indices = xp.broadcast_to(indices, broadcast_shape(others, indices.shape))
+        other_shape = [*shape[:axis], 1, *shape[axis + 1 :]]
+        indices = xp.broadcast_to(indices, broadcast_shape(other_shape, indices.shape))
     ndim = len(shape)
-    found = [xp.arange(n).reshape(vector_shape(k, ndim)) for k, n in enumerate(indices.shape)]
-    found[at] = indices
-    return found
+    index = [xp.arange(n).reshape(vector_shape(k, ndim)) for k, n in enumerate(indices.shape)]
+    index[axis] = indices
+    return index
 
 
-def _along(name: str, x: Tensor, indices: Tensor, axis: int, broadcast: bool) -> tuple[Any, ...]:
+def _index_along(
+    name: str, x: Tensor, indices: Tensor, axis: int, broadcast: bool
+) -> tuple[Any, ...]:
     """The index of `indices` along `axis` and each element's own position along the others."""
     text = f"{name}(): needs the same number of dimensions of both"
     require(indices.ndim == x.ndim, text, indices, x)
@@ -159,7 +161,7 @@ def take_along_axis(arr: Tensor, indices: Tensor, axis: int, broadcast: bool = T
     """The elements whose position along `axis` is in `indices`, which is broadcast to the other
     axes of `arr`.
     """
-    return getitem(arr, _along("take_along_axis", arr, indices, axis, broadcast))
+    return getitem(arr, _index_along("take_along_axis", arr, indices, axis, broadcast))
 
 
 take_along_dim = take_along_axis
@@ -179,10 +181,10 @@ def _put_share(
     g: Any, F: Any, arr: Any, index: Any, values: Any, out: Any, kind: str, include_self: bool
 ) -> Any:
     """The gradient of `arr`: 0 at a place that was written to without it."""
-    kept = g if include_self else F.setitem(g, index, 0)
+    gradient = g if include_self else F.setitem(g, index, 0)
     if kind == "multiply":
-        return kept * F.put_reduced(arr * 0 + 1, index, values, kind, include_self)
-    return kept * F.cast(arr == out, g.dtype)
+        return gradient * F.put_reduced(arr * 0 + 1, index, values, kind, include_self)
+    return gradient * F.cast(arr == out, g.dtype)
 
 
 def _put_values(g: Any, F: Any, index: Any, values: Any, out: Any, kind: str) -> Any:
@@ -199,16 +201,16 @@ def put_reduced(
     xp: ModuleType, arr: Array, index: Any, values: Array, kind: str, include_self: bool
 ) -> Array:
     """A copy of `arr` with the product or an extreme of `values` at the places `index`."""
-    out, reduce = arr.flatten(), getattr(xp, kind)
+    result, reduce = arr.flatten(), getattr(xp, kind)
     places = places_of(xp, arr.shape, parsed(xp, arr.shape, index))
     values, places = xp.broadcast_to(values, places.shape).ravel(), places.ravel()
     if not include_self:
-        out[places] = 1 if kind == "multiply" else values
+        result[places] = 1 if kind == "multiply" else values
     turn = turns(xp, places)
     for k in range(places.size and turn.max().item() + 1):
-        now = turn == k
-        out[places[now]] = reduce(out[places[now]], values[now])
-    return out.reshape(arr.shape)
+        is_now = turn == k
+        result[places[is_now]] = reduce(result[places[is_now]], values[is_now])
+    return result.reshape(arr.shape)
 
 
 def put_along_axis(
@@ -225,7 +227,7 @@ def put_along_axis(
     """
     one_of("put_along_axis(): `reduce`", reduce, "assign", "add", "mean", *_EXTREMES)
     _same_dtype("put_along_axis", arr, values)
-    index = _along("put_along_axis", arr, indices, axis, broadcast)
+    index = _index_along("put_along_axis", arr, indices, axis, broadcast)
     values = values if isinstance(values, Tensor) else full_like(arr[index], values)
     if reduce == "assign":
         return setitem(arr, index, values)
@@ -301,7 +303,7 @@ def index_add(x: Tensor, index: Any, axis: Any, value: Tensor, alpha: float = 1)
     check_tensor("index_add", "index", 1, index)
     require(index.ndim == 1, "index_add(): the index must be a 1-D Tensor", index)
     _same_dtype("index_add", x, value)
-    return add_at(x, _at(x, index, axis), value if alpha == 1 else value * alpha)
+    return add_at(x, _index_at(x, index, axis), value if alpha == 1 else value * alpha)
 
 
 def index_put(
@@ -318,7 +320,7 @@ def index_fill(x: Tensor, index: Tensor, axis: int, value: Any) -> Tensor:
     """
     fits = isinstance(index, Tensor) and index.ndim > 0
     require(fits, "index_fill(): index must be Tensor of one axis or more")
-    filled: Tensor = setitem(x, _at(x, index, axis), value)
+    filled: Tensor = setitem(x, _index_at(x, index, axis), value)
     return filled
 
 
@@ -333,11 +335,11 @@ def select_scatter(x: Tensor, values: Tensor, axis: int, index: int) -> Tensor:
     """A copy of `x` with `values` as slice `index` along `axis`; a RuntimeError if they are of
     another shape.
     """
-    at = normal_axis(axis, x.ndim)
-    fits = list(values.shape) == without(x.shape, [at])
+    axis = normal_axis(axis, x.ndim)
+    fits = list(values.shape) == drop_axes(x.shape, [axis])
     text = "select_scatter(): expected values to have the shape of a slice"
     require(fits, text, x, values, error=RuntimeError)
-    return setitem(x, _at(x, index, at), values)
+    return setitem(x, _index_at(x, index, axis), values)
 
 
 slice_scatter = composed(
@@ -377,7 +379,7 @@ def _diagonal_written(
 ) -> Any:
     """Zeros with `g` on the diagonal."""
     ndim = len(x_shape)
-    order = [*without(range(ndim), [axis1, axis2]), axis1, axis2]
+    order = [*drop_axes(range(ndim), [axis1, axis2]), axis1, axis2]
     moved = [x_shape[k] for k in order]
     placed = F.scatter_sum(g, moved, _diagonal(offset, *moved[-2:]))
     return F.transpose(placed, sorted(range(ndim), key=order.__getitem__))
@@ -460,7 +462,7 @@ diagonal_scatter = composed(
 
 
 # --------------------------------------------------------------------- segments: `paddle.geometric`
-def _pooled(kind: str, x: Tensor, rows: Tensor, count: int) -> Tensor:
+def _pool_rows(kind: str, x: Tensor, rows: Tensor, count: int) -> Tensor:
     """The sum, mean or extreme of the rows of `x` with the same number in `rows`; zeros where there
     are none.
     """
@@ -471,8 +473,8 @@ def _pooled(kind: str, x: Tensor, rows: Tensor, count: int) -> Tensor:
     counts = reshape(counts, [-1, *[1] * (x.ndim - 1)])
     if kind == "mean":
         return add_at(nothing, rows, x) / where_(counts == 0, counts + 1, counts)
-    found = put_reduced(nothing, rows, x, {"min": "minimum", "max": "maximum"}[kind], False)
-    return where_(counts == 0, nothing, found)
+    extremes = put_reduced(nothing, rows, x, {"min": "minimum", "max": "maximum"}[kind], False)
+    return where_(counts == 0, nothing, extremes)
 
 
 def _segment(kind: str) -> Callable[..., Tensor]:
@@ -481,7 +483,7 @@ def _segment(kind: str) -> Callable[..., Tensor]:
 
     def segment(data: Tensor, segment_ids: Tensor) -> Tensor:
         count = as_int(segment_ids.array[-1]) + 1 if segment_ids.size else 0
-        return _pooled(kind, data, segment_ids, count)
+        return _pool_rows(kind, data, segment_ids, count)
 
     return composed(f"segment_{kind}", segment)
 
@@ -499,15 +501,17 @@ def _message(kind: str, a: Tensor, b: Tensor) -> Tensor:
         a.shape[0] == b.shape[0],
         f"a message for each edge takes as many of both, not {a.shape[0]}, {b.shape[0]}",
     )
-    return _MESSAGES[kind](*(reshape(part, [-1, 1]) if part.ndim == 1 else part for part in (a, b)))
+    return _MESSAGES[kind](
+        *(reshape(values, [-1, 1]) if values.ndim == 1 else values for values in (a, b))
+    )
 
 
-def _received(
+def _reduce_messages(
     messages: Tensor, dst_index: Tensor, reduce_op: str, out_size: Any, rows: int
 ) -> Tensor:
     one_of("`reduce_op`", reduce_op, "sum", "mean", "min", "max")
     count = rows if out_size is None or as_int(out_size) <= 0 else as_int(out_size)
-    return _pooled(reduce_op, messages, dst_index, count)
+    return _pool_rows(reduce_op, messages, dst_index, count)
 
 
 # Along the edges of a graph, the rows `src_index` of x brought to the rows `dst_index` and reduced
@@ -515,14 +519,20 @@ def _received(
 # rows combined with those of the edges, y, by add, sub, mul or div.
 send_u_recv = composed(
     "send_u_recv",
-    lambda x, src_index, dst_index, reduce_op="sum", out_size=None: _received(
+    lambda x, src_index, dst_index, reduce_op="sum", out_size=None: _reduce_messages(
         getitem(x, src_index), dst_index, reduce_op, out_size, x.shape[0]
     ),
 )
 send_ue_recv = composed(
     "send_ue_recv",
-    lambda x, y, src_index, dst_index, message_op="add", reduce_op="sum", out_size=None: _received(
-        _message(message_op, getitem(x, src_index), y), dst_index, reduce_op, out_size, x.shape[0]
+    lambda x, y, src_index, dst_index, message_op="add", reduce_op="sum", out_size=None: (
+        _reduce_messages(
+            _message(message_op, getitem(x, src_index), y),
+            dst_index,
+            reduce_op,
+            out_size,
+            x.shape[0],
+        )
     ),
 )
 

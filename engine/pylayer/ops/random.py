@@ -56,18 +56,17 @@ class Generator:
         self.source = copy.deepcopy(state.source)
 
 
-of_process = Generator()
-of_process.seed()
-current: ContextVar[Generator] = ContextVar("generator", default=of_process)
+process_generator = Generator()
+process_generator.seed()
+current: ContextVar[Generator] = ContextVar("generator", default=process_generator)
 """The generator of a process, with a first seed from the operating system, or of a rank of a
 world."""
 generator = current.get
 
 
-def drawn(how: str, *args: Any, of: Generator | None = None) -> Array:
-    """An array on the current device with numbers drawn by the method `how` of NumPy's
-    generator."""
-    return default_module().asarray(getattr((of or generator()).source, how)(*args))
+def draw(method: str, *args: Any, rng: Generator | None = None) -> Array:
+    """An array on the current device with numbers drawn by a `method` of NumPy's generator."""
+    return default_module().asarray(getattr((rng or generator()).source, method)(*args))
 
 
 get_rng_state = composed("get_rng_state", lambda device=None: [generator().get_state()], "list")
@@ -98,7 +97,7 @@ def uniform(
     shape: Ints, dtype: DTypeLike = None, min: float = 0.0, max: float = 1.0, seed: int = 0
 ) -> Tensor:
     """Uniform numbers in [min, max); a `seed` other than 0 applies only to this call."""
-    values = drawn("random", sizes_of(shape), of=Generator(seed) if seed else None)
+    values = draw("random", sizes_of(shape), rng=Generator(seed) if seed else None)
     # A 0-d sum is a scalar.
     return Tensor(default_module().asarray(min + (max - min) * values, _float(dtype)))
 
@@ -109,7 +108,7 @@ rand = draws(composed("rand", lambda shape, dtype=None: uniform(shape, dtype)))
 @draws
 def randn(shape: Ints, dtype: DTypeLike = None) -> Tensor:
     """Normally distributed, mean 0, variance 1."""
-    return Tensor(drawn("standard_normal", sizes_of(shape)).astype(_float(dtype)))
+    return Tensor(draw("standard_normal", sizes_of(shape)).astype(_float(dtype)))
 
 
 standard_normal = composed("standard_normal", lambda shape, dtype=None: randn(shape, dtype))
@@ -120,11 +119,11 @@ def normal(mean: Any = 0.0, std: Any = 1.0, shape: Ints | None = None) -> Tensor
     """Normally distributed; of the shape of Tensors `mean` and `std`, in which it is
     differentiable, or of `shape`.
     """
-    given = [t for t in (mean, std) if isinstance(t, Tensor)]
-    if not given:
+    tensors = [t for t in (mean, std) if isinstance(t, Tensor)]
+    if not tensors:
         return randn([1] if shape is None else shape) * std + mean  # type: ignore[no-any-return]
-    sizes: list[int] = functools.reduce(broadcast_shape, (list(t.shape) for t in given))
-    return randn(sizes, given[0].dtype) * std + mean  # type: ignore[no-any-return]
+    sizes: list[int] = functools.reduce(broadcast_shape, (list(t.shape) for t in tensors))
+    return randn(sizes, tensors[0].dtype) * std + mean  # type: ignore[no-any-return]
 
 
 @draws
@@ -138,7 +137,7 @@ def randint(
         f"randint(): low must be less than high, but received low = {low}, high = {high}",
     )
     wanted = as_dtype("int64" if dtype is None else dtype).numpy
-    return Tensor(drawn("integers", low, high, sizes_of(shape)).astype(wanted))
+    return Tensor(draw("integers", low, high, sizes_of(shape)).astype(wanted))
 
 
 randint_like = composed(
@@ -150,7 +149,7 @@ randint_like = composed(
 @draws
 def randperm(n: int, dtype: DTypeLike = "int64") -> Tensor:
     """The integers from 0 to n - 1 in random order."""
-    order = default_module().argsort(drawn("random", n))
+    order = default_module().argsort(draw("random", n))
     return Tensor(order.astype(as_dtype(dtype).numpy))
 
 
@@ -163,7 +162,7 @@ def bernoulli(x: Tensor, p: float | None = None) -> Tensor:
     outside = p is None and bool(((array > 1) | (array < 0)).any())
     text = "bernoulli(): the probabilities should be from 0 to 1"
     require(not outside, text, error=IndexError)
-    ones = drawn("random", x.shape) < (array if p is None else p)
+    ones = draw("random", x.shape) < (array if p is None else p)
     return Tensor(XP[type(array)].asarray(ones, array.dtype))
 
 
@@ -175,21 +174,21 @@ def _normal_fill(x: Tensor, mean: Any = 0.0, std: Any = 1.0) -> Any:
         ValueError: a complex mean whose parts differ.
     """
     if not x.dtype.is_complex:
-        return mean + std * drawn("standard_normal", x.shape)
+        return mean + std * draw("standard_normal", x.shape)
     if isinstance(mean, complex):
         text = "The mean of complex gaussian distribution should be a complex number"
         text = f"{text} with real part equal imaginary part"
         require(mean.real == mean.imag, f"{text}, but got {mean.real} != {mean.imag}")
         mean = mean.real
-    parts = [mean + std / math.sqrt(2) * drawn("standard_normal", x.shape) for _ in range(2)]
+    parts = [mean + std / math.sqrt(2) * draw("standard_normal", x.shape) for _ in range(2)]
     return parts[0] + 1j * parts[1]
 
 
 FILLS: dict[str, Callable[..., Any]] = {
-    "bernoulli": lambda x, p=0.5: drawn("random", x.shape) < unwrap(p),
-    "exponential": lambda x, lam=1.0: drawn("standard_exponential", x.shape) / lam,
+    "bernoulli": lambda x, p=0.5: draw("random", x.shape) < unwrap(p),
+    "exponential": lambda x, lam=1.0: draw("standard_exponential", x.shape) / lam,
     "random": lambda x, from_=0, to=None: (
-        from_ + XP[type(x.array)].floor(drawn("random", x.shape) * ((to or 1 << 24) - from_))
+        from_ + XP[type(x.array)].floor(draw("random", x.shape) * ((to or 1 << 24) - from_))
     ),
     "normal": _normal_fill,
     "uniform": lambda x, min=0.0, max=1.0, seed=0: uniform(x.shape, x.dtype, min, max, seed),
@@ -215,10 +214,10 @@ def multinomial(x: Tensor, num_samples: int = 1, replacement: bool = False) -> T
         fits, f"multinomial(): too few positive weights to draw {num_samples} without replacement"
     )
     if replacement:
-        shares = drawn("random", (*weights.shape[:-1], num_samples, 1))
+        shares = draw("random", (*weights.shape[:-1], num_samples, 1))
         draws = shares * weights.sum(-1)[..., None, None]
         chosen = (xp.cumsum(weights, -1)[..., None, :] <= draws).sum(-1)
     else:  # Gumbel's trick: the largest of log weight plus noise are a draw without replacement
-        noise = drawn("standard_exponential", weights.shape) / xp.where(weights > 0, weights, 1)
+        noise = draw("standard_exponential", weights.shape) / xp.where(weights > 0, weights, 1)
         chosen = xp.argsort(xp.where(weights > 0, noise, xp.inf), -1)[..., :num_samples]
     return Tensor(chosen.astype("int64"))

@@ -14,11 +14,11 @@ import numpy as np
 
 from pylayer.ops.arguments import (
     axes_of,
-    kept,
+    drop_axes,
+    kept_shape,
     normal_axis,
     require,
     vector_shape,
-    without,
 )
 from pylayer.ops.creation import arange
 from pylayer.ops.elementwise import (
@@ -35,7 +35,7 @@ from pylayer.ops.indexing import along, where_
 from pylayer.ops.joining import concat
 from pylayer.ops.positions import take_along_axis
 from pylayer.ops.shape import astype, cast, clone, flat_or_along, reshape, transpose
-from pylayer.ops.sorting import index_dtype, of_graph
+from pylayer.ops.sorting import index_dtype, mark_as_dependent
 from pylayer.tape.op import Operation, composed, op
 from pylayer.tensor.array import Array
 from pylayer.tensor.dtype import as_dtype
@@ -43,13 +43,13 @@ from pylayer.tensor.invalid import as_floating
 from pylayer.tensor.tensor import Tensor
 
 
-def _spread(g: Any, F: Any, x_shape: Sequence[int], axis: Any) -> Any:
+def _spread_cotangent(g: Any, F: Any, x_shape: Sequence[int], axis: Any) -> Any:
     """The cotangent of a reduction, of the input's shape."""
-    return F.broadcast_view(F.reshape(g, kept(x_shape, axis)), list(x_shape))
+    return F.broadcast_view(F.reshape(g, kept_shape(x_shape, axis)), list(x_shape))
 
 
 def _sum_vjp(g: Any, F: Any, x_shape: tuple[int, ...], x_dtype: Any, axis: Any, dtype: Any) -> Any:
-    gradient = _spread(g, F, x_shape, axis)
+    gradient = _spread_cotangent(g, F, x_shape, axis)
     return gradient if dtype is None else F.cast(gradient, x_dtype)
 
 
@@ -68,7 +68,8 @@ def sum(
 
 @op(
     x=lambda g, F, x_shape, axis: (
-        _spread(g, F, x_shape, axis) / math.prod([x_shape[k] for k in axes_of(axis, len(x_shape))])
+        _spread_cotangent(g, F, x_shape, axis)
+        / math.prod([x_shape[k] for k in axes_of(axis, len(x_shape))])
     )
 )
 def mean_(xp: ModuleType, x: Array, axis: Any = None, keepdim: bool = False) -> Array:
@@ -91,8 +92,8 @@ mean = composed(
 
 def _at_extreme(g: Any, F: Any, x: Any, out: Any, axis: Any) -> Any:
     """The cotangent, shared evenly by the elements that reach the extreme."""
-    there = F.cast(x == F.reshape(out, kept(x.shape, axis)), g.dtype)
-    return _spread(g, F, x.shape, axis) * there / F.sum(there, axis, None, True)
+    is_extreme = F.cast(x == F.reshape(out, kept_shape(x.shape, axis)), g.dtype)
+    return _spread_cotangent(g, F, x.shape, axis) * is_extreme / F.sum(is_extreme, axis, None, True)
 
 
 def _reduction(name: str, **vjps: Any) -> Operation:
@@ -112,7 +113,7 @@ amax, amin = max, min  # both share the gradient of equal elements in Paddle 3.3
 @op(
     floating=True,
     x=lambda g, F, x, out, axis: (
-        _spread(g, F, x.shape, axis) * F.exp(x - _spread(out, F, x.shape, axis))
+        _spread_cotangent(g, F, x.shape, axis) * F.exp(x - _spread_cotangent(out, F, x.shape, axis))
     ),
 )
 def logsumexp(xp: ModuleType, x: Array, axis: Any = None, keepdim: bool = False) -> Array:
@@ -125,7 +126,7 @@ def logsumexp(xp: ModuleType, x: Array, axis: Any = None, keepdim: bool = False)
     largest = xp.max(x, axis=axes, keepdims=True)
     largest = xp.where(xp.isfinite(largest), largest, xp.zeros_like(largest))
     result = xp.log(xp.sum(xp.exp(x - largest), axis=axes, keepdims=True)) + largest
-    return result if keepdim else result.reshape(without(x.shape, axes))
+    return result if keepdim else result.reshape(drop_axes(x.shape, axes))
 
 
 def _reversed_cumsum(g: Any, F: Any, x_shape: tuple[int, ...], x_dtype: Any, axis: Any) -> Any:
@@ -147,7 +148,9 @@ def cumsum(xp: ModuleType, x: Array, axis: Any = None, dtype: Any = None) -> Arr
 
 @op(
     floating=True,
-    x=lambda g, F, x, out, axis: _spread(g / F.where(out == 0, 1, out), F, x.shape, axis) * x,
+    x=lambda g, F, x, out, axis: (
+        _spread_cotangent(g / F.where(out == 0, 1, out), F, x.shape, axis) * x
+    ),
 )
 def norm_(xp: ModuleType, x: Array, axis: Any, keepdim: bool) -> Array:
     """The 2-norm over `axis`; its subgradient at 0 is 0, which the square root of a sum would make
@@ -160,14 +163,14 @@ def norm_(xp: ModuleType, x: Array, axis: Any, keepdim: bool) -> Array:
 def at_the_end(x: Tensor, axis: Any) -> Tensor:
     """`x` with the reduced axes moved to the end and made one."""
     axes = axes_of(axis, x.ndim)
-    shape = [*without(x.shape, axes), math.prod(x.shape[k] for k in axes)]
-    return reshape(transpose(x, [*without(range(x.ndim), axes), *axes]), shape)
+    shape = [*drop_axes(x.shape, axes), math.prod(x.shape[k] for k in axes)]
+    return reshape(transpose(x, [*drop_axes(range(x.ndim), axes), *axes]), shape)
 
 
 def prod(x: Tensor, axis: Any = None, keepdim: bool = False, dtype: Any = None) -> Tensor:
     """The product over `axis`: halves times halves, so that zeros do no harm to any derivative."""
     x = x if dtype is None else cast(x, dtype)
-    shape = kept(x.shape, axis) if keepdim else without(x.shape, axes_of(axis, x.ndim))
+    shape = kept_shape(x.shape, axis) if keepdim else drop_axes(x.shape, axes_of(axis, x.ndim))
     flat = at_the_end(x, axis)
     if not flat.shape[-1]:  # not just ones: a gradient flows, of no elements
         return reshape(sum(flat, -1, x.dtype, False), shape) + 1
@@ -177,16 +180,16 @@ def prod(x: Tensor, axis: Any = None, keepdim: bool = False, dtype: Any = None) 
     return reshape(flat, shape)
 
 
-def _running(combine: Callable[[Tensor, Tensor], Tensor], x: Tensor, at: int) -> Tensor:
+def _running(combine: Callable[[Tensor, Tensor], Tensor], x: Tensor, axis: int) -> Tensor:
     """Each element along an axis combined with all before it, by doubling strides: to any order of
     derivatives.
     """
-    if x.shape[at] < 2:
+    if x.shape[axis] < 2:
         return clone(x)
     stride = 1
-    while stride < x.shape[at]:
-        earlier, later = along(x, at, slice(None, -stride)), along(x, at, slice(stride, None))
-        x = concat([along(x, at, slice(stride)), combine(later, earlier)], at)
+    while stride < x.shape[axis]:
+        earlier, later = along(x, axis, slice(None, -stride)), along(x, axis, slice(stride, None))
+        x = concat([along(x, axis, slice(stride)), combine(later, earlier)], axis)
         stride *= 2
     return x
 
@@ -216,7 +219,7 @@ std = composed(
 
 count_nonzero = composed(
     "count_nonzero",
-    lambda x, axis=None, keepdim=False: of_graph(x, sum(x != 0, axis, None, keepdim)),
+    lambda x, axis=None, keepdim=False: mark_as_dependent(x, sum(x != 0, axis, None, keepdim)),
 )
 
 
@@ -227,13 +230,13 @@ def _extreme(
     """The running extremes along an axis and their positions; of equal ones the last, and from the
     first NaN on NaN.
     """
-    x, at = flat_or_along(x, axis)
+    x, axis = flat_or_along(x, axis)
     values = x.detach()
     missing = values != values
-    reached = (values == _running(pick, values, at)) | (missing & (cumsum(missing, at) == 1))
-    places = reshape(arange(x.shape[at]), vector_shape(at, x.ndim))
-    found = astype(_running(maximum, where_(reached, places, 0), at), index_dtype(dtype))
-    return take_along_axis(x, found, at), found
+    reached = (values == _running(pick, values, axis)) | (missing & (cumsum(missing, axis) == 1))
+    places = reshape(arange(x.shape[axis]), vector_shape(axis, x.ndim))
+    positions = astype(_running(maximum, where_(reached, places, 0), axis), index_dtype(dtype))
+    return take_along_axis(x, positions, axis), positions
 
 
 cummax = composed(
@@ -261,33 +264,33 @@ def diff(
 ) -> Tensor:
     """Differences of neighbours along `axis`, taken `n` times; for bools, whether they differ."""
     require(n > 0, f"The n should be greater than or equal to 1, but got {n}")
-    at = normal_axis(axis, x.ndim)
+    axis = normal_axis(axis, x.ndim)
     parts = [t for t in (prepend, x, append) if t is not None]
-    x = concat(parts, at) if len(parts) > 1 else x
-    for _ in range(builtins.min(n, x.shape[at])):  # beyond, nothing is left
-        earlier, later = _neighbours(x, at)
+    x = concat(parts, axis) if len(parts) > 1 else x
+    for _ in range(builtins.min(n, x.shape[axis])):  # beyond, nothing is left
+        earlier, later = _neighbours(x, axis)
         x = later != earlier if x.dtype.name == "bool" else later - earlier
     return x
 
 
-def _neighbours(x: Tensor, at: int) -> tuple[Tensor, Tensor]:
+def _neighbours(x: Tensor, axis: int) -> tuple[Tensor, Tensor]:
     """All elements along an axis except the last, and all except the first."""
-    return along(x, at, slice(None, -1)), along(x, at, slice(1, None))
+    return along(x, axis, slice(None, -1)), along(x, axis, slice(1, None))
 
 
 def _slabs(y: Tensor, x: Tensor | None, dx: float | None, axis: int) -> tuple[Tensor, int]:
     """The areas between neighbours along `axis`."""
     require(x is None or dx is None, "Not permitted to specify both x and dx input args")
     require(y.dtype.rank > 1, "trapezoid(): needs floating-point numbers", y, error=TypeError)
-    at = normal_axis(axis, y.ndim)
-    earlier, later = _neighbours(y, at)
+    y_axis = normal_axis(axis, y.ndim)
+    earlier, later = _neighbours(y, y_axis)
     if x is None:
-        return (later + earlier) * (1.0 if dx is None else dx) / 2.0, at
+        return (later + earlier) * (1.0 if dx is None else dx) / 2.0, y_axis
     check_same_dtype("trapezoid", (y, x))
     steps = diff(x, axis=axis if x.ndim > 1 else 0)
     if x.ndim == 1:
-        steps = reshape(steps, vector_shape(at, y.ndim))
-    return (later + earlier) * steps / 2.0, at
+        steps = reshape(steps, vector_shape(y_axis, y.ndim))
+    return (later + earlier) * steps / 2.0, y_axis
 
 
 # The integral of y by straight lines between the points x, or points dx apart, 1 unless given; and

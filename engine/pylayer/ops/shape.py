@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from pylayer.ops.arguments import Ints, as_ints, normal_axis, require, spread
+from pylayer.ops.arguments import Ints, accept_separate_ints, as_ints, normal_axis, require
 from pylayer.tape.op import Operation, composed, op, unary
 from pylayer.tape.vjp import OPS
 from pylayer.tensor.array import XP, Array, owner
@@ -58,7 +58,7 @@ def reshape_(xp: ModuleType, x: Array, shape: Ints) -> Array:
     return x.reshape(sizes)
 
 
-@spread
+@accept_separate_ints
 def reshape(x: Tensor, shape: Ints, name: str | None = None) -> Tensor:
     """Reshape like `reshape_`, sharing memory; return `x` itself if it has the shape already. A
     TypeError if a size is not an integer.
@@ -104,7 +104,7 @@ def broadcast_view(xp: ModuleType, x: Array, shape: Sequence[int]) -> Array:
     return xp.broadcast_to(x, tuple(shape))
 
 
-@spread
+@accept_separate_ints
 @op(x=lambda g: g)
 def broadcast_to(xp: ModuleType, x: Array, shape: Ints) -> Array:
     """`x` repeated along new leading axes and axes of size 1; -1 keeps a size. A copy, so that it
@@ -112,8 +112,8 @@ def broadcast_to(xp: ModuleType, x: Array, shape: Ints) -> Array:
     """
     sizes = as_ints(shape)
     extra = len(sizes) - x.ndim
-    kept = [x.shape[k - extra] if n == -1 and k >= extra else n for k, n in enumerate(sizes)]
-    return xp.broadcast_to(x, tuple(kept)).copy()
+    target = [x.shape[k - extra] if n == -1 and k >= extra else n for k, n in enumerate(sizes)]
+    return xp.broadcast_to(x, tuple(target)).copy()
 
 
 # A recorded gradient is handed to users, who may write to it.
@@ -189,20 +189,20 @@ def flatten(x: Tensor, start_axis: int = 0, stop_axis: int = -1) -> Tensor:
 
 def unflatten(x: Tensor, axis: int, shape: Ints) -> Tensor:
     """One axis made several."""
-    at = normal_axis(axis, x.ndim)
-    return reshape(x, [*x.shape[:at], *as_ints(shape), *x.shape[at + 1 :]])
+    axis = normal_axis(axis, x.ndim)
+    return reshape(x, [*x.shape[:axis], *as_ints(shape), *x.shape[axis + 1 :]])
 
 
 def moveaxis(x: Tensor, source: Ints, destination: Ints) -> Tensor:
     """The axes `source` moved to `destination`, as many (else an AssertionError), the others in
     their order.
     """
-    given = [normal_axis(k, x.ndim) for k in as_ints(source)]
-    wanted = [normal_axis(k, x.ndim) for k in as_ints(destination)]
+    sources = [normal_axis(k, x.ndim) for k in as_ints(source)]
+    destinations = [normal_axis(k, x.ndim) for k in as_ints(destination)]
     text = "'source' must have the same number of axes as 'destination'"
-    require(len(given) == len(wanted), text, error=AssertionError)
-    order = [k for k in range(x.ndim) if k not in given]
-    for place, axis in sorted(zip(wanted, given, strict=True)):
+    require(len(sources) == len(destinations), text, error=AssertionError)
+    order = [k for k in range(x.ndim) if k not in sources]
+    for place, axis in sorted(zip(destinations, sources, strict=True)):
         order.insert(place, axis)
     return transpose_(x, order)
 
@@ -218,14 +218,14 @@ clone = unary("clone", lambda g: g, lambda xp: lambda x: x.copy())
 
 def strides(x: Tensor) -> list[int]:
     """The steps in memory along the axes, in elements."""
-    array, apart = x.array, x.array.strides
+    array, byte_strides = x.array, x.array.strides
     if not array.size:
         return list(array.shape)  # as in Paddle
     if array.base is None and array.flags.c_contiguous:
         return _dense_strides(array.shape)
     steps: list[int] = []
     reach = 1  # of the axes that follow
-    for size, stride in zip(reversed(array.shape), reversed(apart), strict=True):
+    for size, stride in zip(reversed(array.shape), reversed(byte_strides), strict=True):
         step = stride // array.dtype.itemsize
         steps.append(step or reach if size == 1 else step)  # NumPy gives such an axis any stride
         reach = size * steps[-1]
@@ -241,9 +241,9 @@ def densely(array: Array) -> Array:
     """A view of as many elements as an array has, from its first one on without gaps."""
     if not array.size:
         return array
-    apart = [step * array.dtype.itemsize for step in _dense_strides(array.shape)]
+    byte_strides = [step * array.dtype.itemsize for step in _dense_strides(array.shape)]
     view = XP[type(array)].lib.stride_tricks.as_strided
-    return view(array, array.shape, apart)
+    return view(array, array.shape, byte_strides)
 
 
 def is_contiguous(x: Tensor) -> bool:
@@ -260,7 +260,7 @@ def contiguous(x: Tensor) -> Tensor:
     return x
 
 
-@op(x=lambda g, F, x_shape, repeat_times: _untiled(g, F, x_shape, as_ints(repeat_times)))
+@op(x=lambda g, F, x_shape, repeat_times: _sum_repeats(g, F, x_shape, as_ints(repeat_times)))
 def tile(xp: ModuleType, x: Array, repeat_times: Ints) -> Array:
     """`x` repeated along each axis; the shorter of shape and `repeat_times` is led by ones."""
     return xp.tile(x, tuple(as_ints(repeat_times)))
@@ -271,11 +271,11 @@ def flat_or_along(x: Tensor, axis: int | None) -> tuple[Tensor, int]:
     return (reshape(x, [-1]), 0) if axis is None else (x, normal_axis(axis, x.ndim))
 
 
-def _untiled(g: Any, F: Any, shape: Sequence[int], times: Sequence[int]) -> Any:
+def _sum_repeats(g: Any, F: Any, shape: Sequence[int], times: Sequence[int]) -> Any:
     times = [1] * (len(shape) - len(times)) + list(times)
     sizes = [n // r if r else 0 for n, r in zip(g.shape, times, strict=True)]
-    apart = [n for pair in zip(times, sizes, strict=True) for n in pair]
-    return F.sum(F.reshape(g, apart), [*range(0, len(apart), 2)]) if apart else g
+    split_shape = [n for pair in zip(times, sizes, strict=True) for n in pair]
+    return F.sum(F.reshape(g, split_shape), [*range(0, len(split_shape), 2)]) if split_shape else g
 
 
 @op(x=lambda g, F, axis: F.flip(g, axis))
@@ -311,7 +311,7 @@ tril, triu = _triangle("tril"), _triangle("triu")
 
 
 # --------------------------------------------------------------------------- views by strides
-def _strided(
+def _view_by_strides(
     xp: ModuleType, x: Array, shape: Sequence[int], stride: Sequence[int], offset: int
 ) -> Array:
     """The view of contiguous memory by `shape` and `stride`, both in elements."""
@@ -337,7 +337,7 @@ def _strided_vjp(
 ) -> Any:
     """Zeros with each element of `g` added where `as_strided` took it from."""
     size = math.prod(x_shape)
-    places = _strided(
+    places = _view_by_strides(
         np, np.arange(size), as_ints(shape), as_ints(stride), first_element(offset, g.dtype)
     ).reshape(-1)
     return F.reshape(F.scatter_sum(F.reshape(g, [-1]), [size], places.tolist()), list(x_shape))
@@ -350,6 +350,6 @@ def as_strided(
     """The elements of a contiguous Tensor at `offset`, in bytes, plus multiples of `stride`, in
     elements; a view.
     """
-    return _strided(
+    return _view_by_strides(
         xp, xp.ascontiguousarray(x), as_ints(shape), as_ints(stride), first_element(offset, x.dtype)
     )

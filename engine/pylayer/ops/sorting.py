@@ -25,14 +25,15 @@ def _no_gradient(g: Any, F: Any, x_shape: Any, x_dtype: Any) -> Any:
 
 
 @op(x=_no_gradient)
-def flag_where_found(xp: ModuleType, x: Array, found: Array) -> Array:
-    """`found`."""
-    return found
+def flag_where_found(xp: ModuleType, x: Array, result: Array) -> Array:
+    """`result`."""
+    return result
 
 
-def of_graph(x: Tensor, found: Tensor) -> Tensor:
-    """Mark `found` as needing a gradient if `x` does, as in Paddle, although that gradient is 0."""
-    return found if x._stop_gradient else flag_where_found(x, found)
+def mark_as_dependent(x: Tensor, result: Tensor) -> Tensor:
+    """Mark `result` as needing a gradient if `x` does, as in Paddle, although that gradient
+    is 0."""
+    return result if x._stop_gradient else flag_where_found(x, result)
 
 
 # --------------------------------------------------------------------------- positions
@@ -83,7 +84,9 @@ def argsort_(xp: ModuleType, x: Array, axis: int, descending: bool) -> Array:
 
 argsort = composed(
     "argsort",
-    lambda x, axis=-1, descending=False, stable=False: of_graph(x, argsort_(x, axis, descending)),
+    lambda x, axis=-1, descending=False, stable=False: mark_as_dependent(
+        x, argsort_(x, axis, descending)
+    ),
 )
 
 
@@ -111,21 +114,21 @@ def topk(
     if not x.ndim and int(k) > 0:
         x, axis = reshape(x, [1]), normal_axis(axis or 0, 1)
         return TopK(*(squeeze(t, 0) for t in topk(x, 1, axis)))
-    at = normal_axis(-1 if axis is None else axis, x.ndim)
-    text = f"topk(): k must be from 1 to {x.shape[at]}, the size of axis {at}, not {k}"
-    require(1 <= int(k) <= x.shape[at], text)
-    order = argsort_(x, at, largest)
-    indices = clone(along(order, at, slice(int(k))))
-    return TopK(take_along_axis(x, indices, at), of_graph(x, indices))
+    axis = normal_axis(-1 if axis is None else axis, x.ndim)
+    text = f"topk(): k must be from 1 to {x.shape[axis]}, the size of axis {axis}, not {k}"
+    require(1 <= int(k) <= x.shape[axis], text)
+    order = argsort_(x, axis, largest)
+    indices = clone(along(order, axis, slice(int(k))))
+    return TopK(take_along_axis(x, indices, axis), mark_as_dependent(x, indices))
 
 
 def kthvalue(x: Tensor, k: int, axis: int | None = None, keepdim: bool = False) -> TopK:
     """The `k`-th smallest element along `axis`, the last unless given, and its position."""
     if not x.ndim and k == 1:
         return topk(x, 1, axis)
-    at = normal_axis(-1 if axis is None else axis, x.ndim)
-    last = [along(t, at, slice(k - 1, k)) for t in topk(x, k, at, largest=False)]
-    return TopK(*(last if keepdim else [squeeze(t, at) for t in last]))
+    axis = normal_axis(-1 if axis is None else axis, x.ndim)
+    last = [along(t, axis, slice(k - 1, k)) for t in topk(x, k, axis, largest=False)]
+    return TopK(*(last if keepdim else [squeeze(t, axis) for t in last]))
 
 
 def median(x: Tensor, axis: int | None = None, keepdim: bool = False, mode: str = "avg") -> Any:
@@ -139,23 +142,23 @@ def median(x: Tensor, axis: int | None = None, keepdim: bool = False, mode: str 
         return reshape(value, [1] * x.ndim if keepdim else [])
     if not x.ndim:
         normal_axis(axis, 1)
-        found = median(reshape(x, [1]), 0, False, mode)
-        return found if mode == "avg" else tuple(found)
-    at = normal_axis(axis, x.ndim)
-    size = x.shape[at]
-    lower = kthvalue(x, (size + 1) // 2, at, True)
+        result = median(reshape(x, [1]), 0, False, mode)
+        return result if mode == "avg" else tuple(result)
+    axis = normal_axis(axis, x.ndim)
+    size = x.shape[axis]
+    lower = kthvalue(x, (size + 1) // 2, axis, True)
     if x.dtype.rank > 1:  # the first NaN of a row is its median
-        first = argmax(cast(isnan(x), "int64"), at, True)
-        lost = isnan(take_along_axis(x, first, at))
+        first = argmax(cast(isnan(x), "int64"), axis, True)
+        lost = isnan(take_along_axis(x, first, axis))
         lower = TopK(where_(lost, math.nan, lower.values), where_(lost, first, lower.indices))
     if mode == "min":
-        return tuple(lower if keepdim else [squeeze(t, at) for t in lower])
+        return tuple(lower if keepdim else [squeeze(t, axis) for t in lower])
     middle = lower.values
     if size % 2 == 0:
-        middle = (middle + kthvalue(x, size // 2 + 1, at, True).values) / 2
+        middle = (middle + kthvalue(x, size // 2 + 1, axis, True).values) / 2
     if middle.dtype.name != "float64":
         middle = cast(middle, "float32")
-    return middle if keepdim else squeeze(middle, at)
+    return middle if keepdim else squeeze(middle, axis)
 
 
 @op(inputs=("sorted_sequence", "values"))
@@ -175,8 +178,8 @@ def searchsorted(
     text = "all axes of the sorted rows and of the values but the last must be the same"
     require(sorted_sequence.shape[:-1] == values.shape[:-1], text)
     rows = (array.reshape(-1, array.shape[-1]) for array in (sorted_sequence, values))
-    found = [xp.searchsorted(row, wanted, side=side) for row, wanted in zip(*rows, strict=True)]
-    return xp.stack(found).reshape(values.shape).astype(dtype)
+    positions = [xp.searchsorted(row, wanted, side=side) for row, wanted in zip(*rows, strict=True)]
+    return xp.stack(positions).reshape(values.shape).astype(dtype)
 
 
 def bucketize(
@@ -201,12 +204,12 @@ def unique(
     counts, as Tensors of `dtype`.
     """
     xp = XP[type(x.array)]
-    asked = (return_index, return_inverse, return_counts)
+    requested = (return_index, return_inverse, return_counts)
     watchers.get().observer.left(x, "unique()")
-    found = xp.unique(x.array, *asked, axis=axis)
-    if not any(asked):
-        return Tensor(found)
-    return (Tensor(found[0]), *(cast(Tensor(extra.reshape(-1)), dtype) for extra in found[1:]))
+    results = xp.unique(x.array, *requested, axis=axis)
+    if not any(requested):
+        return Tensor(results)
+    return (Tensor(results[0]), *(cast(Tensor(extra.reshape(-1)), dtype) for extra in results[1:]))
 
 
 @op(inputs=("x", "test_x"))

@@ -48,25 +48,25 @@ def _polygamma(xp: ModuleType, x: Array, n: int) -> Array:
         return xp.where(x > 0, sign * math.inf, math.nan)
     reflected = x <= 0
     pole = reflected & (x == xp.floor(x))
-    at = xp.where(reflected, 1 - x, x) if n == 0 else xp.where(pole | (x < _LEAST), math.nan, x)
+    z = xp.where(reflected, 1 - x, x) if n == 0 else xp.where(pole | (x < _LEAST), math.nan, x)
     total = xp.zeros_like(x)
-    while bool((near := at < _FAR).any().item()):
+    while bool((near := z < _FAR).any().item()):
         total = total + xp.where(
-            near, sign * math.factorial(n) / xp.where(near, at, 1.0) ** (n + 1), 0.0
+            near, sign * math.factorial(n) / xp.where(near, z, 1.0) ** (n + 1), 0.0
         )
-        at = xp.where(near, at + 1, at)
+        z = xp.where(near, z + 1, z)
     if n:
-        series = math.factorial(n - 1) / at**n + math.factorial(n) / (2 * at ** (n + 1))
+        series = math.factorial(n - 1) / z**n + math.factorial(n) / (2 * z ** (n + 1))
         for k, b in enumerate(_BERNOULLI, 1):
-            series = series + b * math.factorial(2 * k + n - 1) / math.factorial(2 * k) / at ** (
+            series = series + b * math.factorial(2 * k + n - 1) / math.factorial(2 * k) / z ** (
                 2 * k + n
             )
         return total + sign * series
-    found = total + xp.log(at) - 0.5 / at
+    psi = total + xp.log(z) - 0.5 / z
     for k, b in enumerate(_BERNOULLI, 1):
-        found = found - b / (2 * k * at ** (2 * k))
-    mirrored = found - math.pi / xp.tan(math.pi * xp.where(reflected & ~pole, x, 0.5))
-    return xp.where(pole, math.nan, xp.where(reflected, mirrored, found))
+        psi = psi - b / (2 * k * z ** (2 * k))
+    mirrored = psi - math.pi / xp.tan(math.pi * xp.where(reflected & ~pole, x, 0.5))
+    return xp.where(pole, math.nan, xp.where(reflected, mirrored, psi))
 
 
 @op(floating=True, x=lambda g, F, x, n: g * F.polygamma(x, n + 1))
@@ -204,13 +204,13 @@ def _bessel(xp: ModuleType, x: Array, order: int, scaled: bool = True) -> Array:
     for k in range(1, 80):
         term = term * quarter / (k * (k + order))
         total = total + term
-    part, series = xp.ones_like(x), xp.ones_like(x)
+    far_term, series = xp.ones_like(x), xp.ones_like(x)
     for k in range(1, 30):
-        part = part * -(4 * order * order - (2 * k - 1) ** 2) / (8 * k * far)
-        series = series + part
-    found = xp.where(large, series / xp.sqrt(2 * math.pi * far), total * xp.exp(-near))
-    found = xp.sign(x) * found if order else found
-    return found if scaled else found * xp.exp(size)
+        far_term = far_term * -(4 * order * order - (2 * k - 1) ** 2) / (8 * k * far)
+        series = series + far_term
+    result = xp.where(large, series / xp.sqrt(2 * math.pi * far), total * xp.exp(-near))
+    result = xp.sign(x) * result if order else result
+    return result if scaled else result * xp.exp(size)
 
 
 i0 = unary("i0", lambda g, F, x: g * F.i1(x), _wide(_bessel, 0, False), floating=True)
@@ -249,8 +249,10 @@ def _i1e_over_vjp(g: Any, F: Any, x: Any) -> Any:
     either side.
     """
     zero, wide = x == 0, F.cast(x, float64)
-    out = F.i1e_over(wide)
-    slope = F.where(zero, 0, (F.i0e(wide) - F.abs(wide) * out - 2 * out) / F.where(zero, 1, wide))
+    ratio = F.i1e_over(wide)
+    slope = F.where(
+        zero, 0, (F.i0e(wide) - F.abs(wide) * ratio - 2 * ratio) / F.where(zero, 1, wide)
+    )
     return g * F.cast(slope, x.dtype)
 
 

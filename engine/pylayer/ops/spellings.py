@@ -122,8 +122,8 @@ def place_of_name(function: Callable[..., Any]) -> int | None:
     The name has no effect. Paddle's layers pass it by position.
     """
     rooms = ("pylayer.ops.", "pylayer.nn.")
-    ours = isinstance(function, FunctionType) and function.__module__.startswith(rooms)
-    if not ours or hasattr(function, "op"):
+    is_engines = isinstance(function, FunctionType) and function.__module__.startswith(rooms)
+    if not is_engines or hasattr(function, "op"):
         return None
     code = inspect.unwrap(function).__code__
     if "name" in code.co_varnames[: code.co_argcount]:
@@ -132,7 +132,7 @@ def place_of_name(function: Callable[..., Any]) -> int | None:
 
 
 @functools.cache
-def respelled(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+def accept_spellings(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """A function that accepts alternative names for its arguments, and a ``name``; a TypeError if
     an argument is given under both names.
     """
@@ -168,7 +168,7 @@ def attach() -> None:
     none."""
     for name, method in list(vars(Tensor).items()):
         if isinstance(method, FunctionType) and not name.startswith("__"):
-            setattr(Tensor, name, respelled(name, method))
+            setattr(Tensor, name, accept_spellings(name, method))
     for alias, name in ALIASES.items():
         if hasattr(Tensor, name):
             setattr(Tensor, alias, getattr(Tensor, name))

@@ -6,7 +6,7 @@ import math
 from types import ModuleType
 from typing import Any
 
-from pylayer.ops.arguments import kept, normal_axis, one_of, require
+from pylayer.ops.arguments import kept_shape, normal_axis, one_of, require
 from pylayer.ops.creation import full_like, ones, to_tensor
 from pylayer.ops.elementwise import clip, divide, isnan, lerp, logical_not, sqrt
 from pylayer.ops.indexing import where_
@@ -37,18 +37,18 @@ def nanmean(x: Tensor, axis: Any = None, keepdim: bool = False) -> Tensor:
 
 
 # --------------------------------------------------------------------------- quantiles
-def _between(ordered: Tensor, at: Tensor, interpolation: str) -> Tensor:
+def _interpolate(ordered: Tensor, place: Tensor, interpolation: str) -> Tensor:
     """Interpolate at a position between two elements along the last axis."""
-    low, high = at.floor(), at.ceil()
+    low, high = place.floor(), place.ceil()
 
     def element(position: Tensor) -> Tensor:
         return take_along_axis(ordered, astype(position, "int64"), -1)
 
     if interpolation in ("lower", "higher", "nearest"):
-        return element({"lower": low, "higher": high, "nearest": at.round()}[interpolation])
+        return element({"lower": low, "higher": high, "nearest": place.round()}[interpolation])
     if interpolation == "midpoint":
         return (element(low) + element(high)) / 2
-    return lerp(element(low), element(high), at - low)
+    return lerp(element(low), element(high), place - low)
 
 
 INTERPOLATIONS = ("linear", "lower", "higher", "nearest", "midpoint")
@@ -59,9 +59,9 @@ def _quantile(
 ) -> Tensor:
     """The `q`-quantiles over `axis`, several along a new first axis; a TypeError for integers."""
     one_of("quantile(): `interpolation`", interpolation, *INTERPOLATIONS)
-    given = q.tolist() if isinstance(q, Tensor) else q
-    several = isinstance(given, (list, tuple))
-    shares = list(given) if several else [given]
+    q = q.tolist() if isinstance(q, Tensor) else q
+    several = isinstance(q, (list, tuple))
+    shares = list(q) if several else [q]
     require(bool(shares), "q should not be empty")
     require(all(0 <= share <= 1 for share in shares), "q should be in range [0, 1]")
     require(x.dtype.rank > 1, "quantile(): needs floating-point numbers", x, error=TypeError)
@@ -71,13 +71,13 @@ def _quantile(
     missing = total(astype(isnan(flat), "int64"), -1, None, True)
     valid = count - missing if ignore_nan else full_like(missing, count)
     undefined = valid == 0 if ignore_nan else missing > 0
-    shape = kept(tuple(x.shape), axis) if keepdim else flat.shape[:-1]
-    out = []
+    shape = kept_shape(tuple(x.shape), axis) if keepdim else flat.shape[:-1]
+    quantiles = []
     for share in shares:
         position = clip(astype(valid - 1, x.dtype) * share, 0.0, float(max(count - 1, 0)))
-        value = where_(undefined, math.nan, _between(ordered, position, interpolation))
-        out.append(reshape(value, shape))
-    return stack(out, 0) if several else out[0]
+        value = where_(undefined, math.nan, _interpolate(ordered, position, interpolation))
+        quantiles.append(reshape(value, shape))
+    return stack(quantiles, 0) if several else quantiles[0]
 
 
 quantile = composed(
@@ -101,9 +101,9 @@ def nanmedian(x: Tensor, axis: Any = None, keepdim: bool = False, mode: str = "a
     one_of("nanmedian(): `mode`", mode, "avg", "min")
     if mode == "avg" or not isinstance(axis, int):
         return _quantile(x, 0.5, axis, keepdim, "midpoint" if mode == "avg" else "lower", True)
-    found = _quantile(x, 0.5, axis, True, "lower", True)
-    place = where_(isnan(found), -1, argmax(astype(x == found, "int64"), axis, True))
-    return (found, place) if keepdim else (squeeze(found, axis), squeeze(place, axis))
+    medians = _quantile(x, 0.5, axis, True, "lower", True)
+    place = where_(isnan(medians), -1, argmax(astype(x == medians, "int64"), axis, True))
+    return (medians, place) if keepdim else (squeeze(medians, axis), squeeze(place, axis))
 
 
 # --------------------------------------------------------------------------- the most frequent
@@ -121,12 +121,12 @@ def mode_positions(xp: ModuleType, x: Array) -> Array:
 
 def mode(x: Tensor, axis: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
     """The most frequent element along `axis` (of several, the smallest) and its last position."""
-    at = normal_axis(axis, x.ndim or 1)
+    axis = normal_axis(axis, x.ndim or 1)
     if not x.ndim:
         return x + 0, to_tensor(0)
-    found = moveaxis(mode_positions(moveaxis(x, at, -1)), -1, at)
-    value = take_along_axis(x, found, at)
-    return (value, found) if keepdim else (squeeze(value, at), squeeze(found, at))
+    positions = moveaxis(mode_positions(moveaxis(x, axis, -1)), -1, axis)
+    value = take_along_axis(x, positions, axis)
+    return (value, positions) if keepdim else (squeeze(value, axis), squeeze(positions, axis))
 
 
 # --------------------------------------------------------------------------- covariance
@@ -156,11 +156,11 @@ def cov(
 
 def corrcoef(x: Tensor, rowvar: bool = True) -> Tensor:
     """The coefficients of correlation of variables, one per row (or column)."""
-    found = cov(x, rowvar)
-    if not found.ndim:
-        return found / found
-    deviation = sqrt(diagonal(found))
-    return clip(found / unsqueeze(deviation, 1) / unsqueeze(deviation, 0), -1.0, 1.0)
+    covariances = cov(x, rowvar)
+    if not covariances.ndim:
+        return covariances / covariances
+    deviation = sqrt(diagonal(covariances))
+    return clip(covariances / unsqueeze(deviation, 1) / unsqueeze(deviation, 0), -1.0, 1.0)
 
 
 # --------------------------------------------------------------------------- counts

@@ -9,7 +9,7 @@ from typing import Any
 from pylayer.ops.arguments import require
 from pylayer.ops.creation import to_tensor
 from pylayer.optimizer.regularizer import L2Decay
-from pylayer.static.backward import minimized
+from pylayer.static.backward import record_minimize
 from pylayer.tape.symbol import Symbol, recording
 from pylayer.tape.versions import mark_changed
 from pylayer.tensor.array import Array
@@ -57,10 +57,10 @@ class Optimizer:
         check_supported(grad_clip)
         text = "'grad_clip' should be an instance of GradientClipBase's derived class"
         require(grad_clip is None, text, error=TypeError)
-        given = list(parameters or ())
+        entries = list(parameters or ())
         self._groups: dict[int, Mapping[str, Any]] = {}
         self._parameters: list[Tensor] = []
-        for group in given if given and isinstance(given[0], dict) else [{"params": given}]:
+        for group in entries if entries and isinstance(entries[0], dict) else [{"params": entries}]:
             for parameter in group["params"]:
                 self._parameters.append(parameter)
                 self._groups[id(parameter)] = group
@@ -90,7 +90,7 @@ class Optimizer:
         """Change the parameter's array in place, by its gradient, of the same dtype."""
         raise NotImplementedError(f"{type(self).__name__} must override update().")
 
-    def decayed(self, parameter: Tensor, gradient: Array) -> Array:
+    def add_weight_decay(self, parameter: Tensor, gradient: Array) -> Array:
         """The gradient including weight decay."""
         decay = getattr(parameter, "regularizer", None)
         if decay is None:
@@ -117,7 +117,9 @@ class Optimizer:
             factor *= getattr(parameter, "optimize_attr", {}).get("learning_rate", 1.0)
             state = self._states[id(parameter)]
             array = gradient.array.astype(parameter.array.dtype, copy=False)
-            self.update(parameter, self.decayed(parameter, array), self.get_lr() * factor, state)
+            self.update(
+                parameter, self.add_weight_decay(parameter, array), self.get_lr() * factor, state
+            )
             mark_changed(parameter.array)
 
     def minimize(
@@ -136,7 +138,7 @@ class Optimizer:
             Paddle's pair: an empty list, and the parameters that have a gradient, each with it.
         """
         if isinstance(loss, Symbol):
-            return minimized(loss, self, list(parameters or self._parameters) or None)
+            return record_minimize(loss, self, list(parameters or self._parameters) or None)
         self.step()
         trained = [p for p in self._parameters if p.grad is not None and not p.stop_gradient]
         return [], [(p, p.grad) for p in trained]

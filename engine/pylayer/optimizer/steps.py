@@ -52,8 +52,8 @@ class Momentum(Optimizer):
         super().__init__(learning_rate, parameters, weight_decay, grad_clip, name)
         self._momentum, self._use_nesterov, self._rescale = momentum, use_nesterov, rescale_grad
 
-    def decayed(self, parameter: Tensor, gradient: Array) -> Array:
-        return super().decayed(parameter, gradient * self._rescale)
+    def add_weight_decay(self, parameter: Tensor, gradient: Array) -> Array:
+        return super().add_weight_decay(parameter, gradient * self._rescale)
 
     def update(self, parameter: Tensor, gradient: Array, rate: float, state: State) -> None:
         velocity = self._momentum * state.get("velocity", 0.0) + gradient

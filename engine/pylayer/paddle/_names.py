@@ -14,8 +14,16 @@ from types import ModuleType
 from typing import Any
 
 from pylayer.ops.methods import FORMS_IN_PLACE
-from pylayer.ops.spellings import ALIASES, respelled
-from pylayer.release import FACADE, StandIn, defined, paddles, release_names, shared_names, stand_in
+from pylayer.ops.spellings import ALIASES, accept_spellings
+from pylayer.release import (
+    FACADE,
+    StandIn,
+    engine_objects,
+    paddles,
+    release_names,
+    shared_names,
+    stand_in,
+)
 
 MODULES = {
     "": (
@@ -189,10 +197,10 @@ class Facade(ModuleType):
 @functools.cache
 def names_in(source: str) -> dict[str, Any]:
     """Names that a module or package of the engine offers to the facade."""
-    return {**defined(source), **(FORMS_IN_PLACE if source == "ops" else {})}
+    return {**engine_objects(source), **(FORMS_IN_PLACE if source == "ops" else {})}
 
 
-def own_name(name: str) -> str:
+def engine_name(name: str) -> str:
     """The engine's name of something: the release has functions under other names, and classes in
     PyTorch's spelling.
     """
@@ -201,24 +209,27 @@ def own_name(name: str) -> str:
     return ALIASES.get(name, name)
 
 
-def named(owner: str, sources: Iterable[str]) -> dict[str, Any]:
+def module_objects(owner: str, sources: Iterable[str]) -> dict[str, Any]:
     """The names of a module of the facade, and what they are, from a row of its table.
 
     Functions take Paddle's other words for their arguments, too.
     """
-    found: dict[str, Any] = {}
+    objects: dict[str, Any] = {}
     wanted = shared_names(owner)
     for source in sources:
         renamed, _, place = source.rpartition("=")
         module, _, names = place.partition(":")
         if names:
-            there = vars(import_module(f"pylayer.{module}")) | names_in(module)
-            new = {renamed or name: there[name] for name in names.split(",")}
+            available = vars(import_module(f"pylayer.{module}")) | names_in(module)
+            new = {renamed or name: available[name] for name in names.split(",")}
         else:
-            there = names_in(module)
-            new = {n: there[own_name(n)] for n in wanted if own_name(n) in there}
-        found = {**{name: respelled(name, value) for name, value in new.items()}, **found}
-    return found
+            available = names_in(module)
+            new = {n: available[engine_name(n)] for n in wanted if engine_name(n) in available}
+        objects = {
+            **{name: accept_spellings(name, value) for name, value in new.items()},
+            **objects,
+        }
+    return objects
 
 
 def fill() -> None:
@@ -238,7 +249,7 @@ def fill() -> None:
         else:
             module = sys.modules[name]
             module.__class__ = Facade
-        vars(module).update(named(paddles(name), sources.split()))
+        vars(module).update(module_objects(paddles(name), sources.split()))
     for path, place in ALSO.items():
         owner, _, last = path.rpartition(".")
         setattr(

@@ -8,11 +8,16 @@ from typing import Any
 
 from pylayer.ops.creation import full_like
 from pylayer.static.current_program import default_main_program
-from pylayer.static.program import Operator, expanded
-from pylayer.static.recorder import ProgramRecorder, assigned, check_static, current_block_for
+from pylayer.static.program import Operator, expand_operators
+from pylayer.static.recorder import (
+    ProgramRecorder,
+    assign_variable,
+    check_static,
+    current_block_for,
+)
 from pylayer.static.sizes import may_be_equal
 from pylayer.static.update import Update
-from pylayer.static.variable import Variable, current, described
+from pylayer.static.variable import Variable, current, describe
 from pylayer.tape.grad_mode import grad_mode
 from pylayer.tape.symbol import Parameter
 from pylayer.tape.vjp import OPS
@@ -46,26 +51,29 @@ def gradients(
     targets, inputs, target_gradients = current(targets), current(inputs), current(target_gradients)
     ends, wanted = _as_list(targets, "targets"), _as_list(inputs, "inputs")
     unset = [None] * len(ends)
-    given = _as_list(unset if target_gradients is None else target_gradients, "target_gradients")
-    if len(given) != len(ends):
+    cotangents = _as_list(
+        unset if target_gradients is None else target_gradients, "target_gradients"
+    )
+    if len(cotangents) != len(ends):
         raise ValueError(
-            f"gradients: {len(ends)} targets need as many target_gradients, but got {len(given)}."
+            f"gradients: {len(ends)} targets need as many target_gradients, but got "
+            f"{len(cotangents)}."
         )
-    for end, cotangent in zip(ends, given, strict=True):
+    for end, cotangent in zip(ends, cotangents, strict=True):
         if cotangent is not None and not may_be_equal(cotangent.array.shape, end.array.shape):
             raise ValueError(
                 "gradients: a target gradient must have the shape of its target: "
-                f"{described(cotangent)} is for {described(end)}."
+                f"{describe(cotangent)} is for {describe(end)}."
             )
-    current_block_for([*ends, *wanted, *given])
+    current_block_for([*ends, *wanted, *cotangents])
     seeds = [
         (end, cotangent)
-        for end, cotangent in zip(ends, given, strict=True)
+        for end, cotangent in zip(ends, cotangents, strict=True)
         if not end._stop_gradient
     ]
-    barred = {_by_name(value) for value in no_grad_set or ()}
-    found = pull_back(_operators_so_far(), seeds, wanted, barred)
-    return [_named_gradient(tensor, found.get(tensor)) for tensor in wanted]
+    no_grad_targets = {_by_name(value) for value in no_grad_set or ()}
+    totals = pull_back(_operators_so_far(), seeds, wanted, no_grad_targets)
+    return [_named_gradient(tensor, totals.get(tensor)) for tensor in wanted]
 
 
 def append_backward(
@@ -103,13 +111,14 @@ def append_backward(
     return list(zip(parameters, gradients([loss], parameters, None, no_grad_set), strict=True))
 
 
-def _as_list(value: Any, what: str) -> list[Any]:
+def _as_list(value: Any, argument: str) -> list[Any]:
     items = list(value) if isinstance(value, (list, tuple)) else [value]
-    allowed = (Tensor, type(None)) if what == "target_gradients" else Tensor
+    allowed = (Tensor, type(None)) if argument == "target_gradients" else Tensor
     for item in items:
         if not isinstance(item, allowed):
             raise TypeError(
-                f"The {what} of gradients must be Variables, but received {type(item).__name__}."
+                f"The {argument} of gradients must be Variables, but received "
+                f"{type(item).__name__}."
             )
     return items
 
@@ -122,7 +131,7 @@ def _by_name(value: Any) -> Tensor:
 
 def _operators_so_far() -> list[Operator]:
     """The operators that run before the next appended one, outer blocks first."""
-    blocks = dict.fromkeys(default_main_program().current.around())
+    blocks = dict.fromkeys(default_main_program().current.visible_blocks())
     return [op for block in reversed(blocks) for op in block.ops]
 
 
@@ -135,63 +144,67 @@ def pull_back(
     operators: Iterable[Operator],
     seeds: Sequence[tuple[Tensor, Tensor | None]],
     wanted: Sequence[Tensor],
-    barred: Collection[Tensor] = (),
+    no_grad_targets: Collection[Tensor] = (),
 ) -> dict[Tensor, Tensor]:
     """Record the cotangents of `wanted`, given those of the `seeds` (ones for None), through
     `operators`."""
     reach = {t for t in wanted if not t._stop_gradient}
     through: list[tuple[Operator, list[int]]] = []
-    for op in expanded(operators):
+    for op in expand_operators(operators):
         positions = [k for k, t in enumerate(op.inputs) if t in reach]
         if positions:
             through.append((op, positions))
-            reach.update(out for out in op.outputs if not out._stop_gradient and out not in barred)
+            reach.update(
+                output
+                for output in op.outputs
+                if not output._stop_gradient and output not in no_grad_targets
+            )
     sums = Sums({cotangent for _, cotangent in seeds if cotangent is not None})
     for target, cotangent in seeds:
         if target in reach:
             sums.add(target, filled_like(target, 1.0) if cotangent is None else cotangent)
     for op, positions in reversed(through):
-        cotangents = [sums.total(out) for out in op.outputs]
+        cotangents = [sums.total(output) for output in op.outputs]
         if any(cotangent is not None for cotangent in cotangents):
-            gradients = op.differentiated(cotangents, positions)
+            gradients = op.differentiate(cotangents, positions)
             for k, gradient in zip(positions, gradients, strict=True):
-                if op.inputs[k] not in barred:
+                if op.inputs[k] not in no_grad_targets:
                     sums.add(op.inputs[k], gradient)
     totals = {t: sums.total(t) for t in wanted if t in reach}
     return {t: total for t, total in totals.items() if total is not None}
 
 
 class Sums:
-    """The cotangents of Tensors, each summed as its parts arrive; the complete one is named
+    """The cotangents of Tensors, each summed as its terms arrive; the complete one is named
     ``X@GRAD``.
 
     Args:
-        given: the cotangents that keep their names, being others'.
+        seeds: the cotangents that keep their names, being others'.
     """
 
-    def __init__(self, given: set[Tensor]) -> None:
-        self.given = given
+    def __init__(self, seeds: set[Tensor]) -> None:
+        self.seeds = seeds
         self.sums: dict[Tensor, Tensor] = {}
         self.added: set[Tensor] = set()
 
-    def add(self, tensor: Any, part: Any) -> None:
-        """Add one part."""
+    def add(self, tensor: Any, cotangent: Any) -> None:
+        """Add a term."""
         if tensor not in self.sums:
-            self.sums[tensor] = part
+            self.sums[tensor] = cotangent
             return
-        parts = (self.sums[tensor], part)
-        for one in parts:
+        terms = (self.sums[tensor], cotangent)
+        for term in terms:
             if (
-                isinstance(one, Variable)
-                and one.name.startswith(f"{tensor.name}@GRAD")
-                and one not in self.given
+                isinstance(term, Variable)
+                and term.name.startswith(f"{tensor.name}@GRAD")
+                and term not in self.seeds
             ):
-                one.block.program.rename(one, f"{tensor.name}@PART")
-        self.sums[tensor] = OPS["add"].function(*parts)
+                term.block.program.rename(term, f"{tensor.name}@PART")
+        self.sums[tensor] = OPS["add"].function(*terms)
         self.added.add(tensor)
 
     def total(self, tensor: Tensor) -> Tensor | None:
-        """Return the sum, or None without parts."""
+        """Return the sum, or None without terms."""
         total = self.sums.get(tensor)
         if tensor in self.added and isinstance(total, Variable):
             total.block.program.rename(total, f"{tensor.name}@GRAD")
@@ -213,10 +226,10 @@ def _named_gradient(tensor: Tensor, gradient: Tensor | None) -> Variable | None:
         and gradient.name.startswith(name)
     ):
         return gradient
-    return assigned(gradient, name)
+    return assign_variable(gradient, name)
 
 
-def minimized(
+def record_minimize(
     loss: Any, optimizer: Any, parameters: Sequence[Any] | None
 ) -> tuple[list[Operator], list[Any]]:
     """Record the gradients of `loss` and the optimizer's step; what ``optimizer.minimize(loss)``

@@ -9,10 +9,10 @@ from pylayer.ops.creation import to_tensor
 from pylayer.static.backward import filled_like, pull_back
 from pylayer.static.current_program import default_main_program
 from pylayer.static.operators import Assign
-from pylayer.static.program import Block, Operator, expanded
+from pylayer.static.program import Block, Operator, expand_operators
 from pylayer.static.recorder import current_block_for, in_dynamic_mode
 from pylayer.static.sizes import UnknownSize
-from pylayer.static.structure import leaves, rebuilt
+from pylayer.static.structure import leaves, rebuild
 from pylayer.static.variable import Shape, Variable
 from pylayer.tape.grad_mode import grad_mode
 from pylayer.tensor.nested import mapped
@@ -34,46 +34,50 @@ class Conditional(Operator):
 
     def close(self) -> None:
         """Collect the inputs, once the blocks are complete."""
-        ops = [op for block in self.branches for op in expanded(run_in(block))]
-        made = {out for op in ops for out in op.outputs}
+        ops = [op for block in self.branches for op in expand_operators(run_in(block))]
+        produced = {output for op in ops for output in op.outputs}
         used = dict.fromkeys(t for op in ops for t in op.inputs if t is not None)
-        self.inputs = [t for t in used if t not in made]
+        self.inputs = [t for t in used if t not in produced]
 
     def tensors(self) -> list[Tensor]:
         return [self.condition, *super().tensors()]
 
-    def shown(self) -> str:
+    def show_arguments(self) -> str:
         return self.condition.name
 
     def compute(self, run: Any) -> Sequence[Any]:
         condition = run.values[self.condition].reshape(-1)[0].item()
         run.run(self.branches[0 if condition else 1].ops)
-        return [run.values[out] for out in self.outputs]
+        return [run.values[output] for output in self.outputs]
 
     def blocks(self) -> list[tuple[str, Block]]:
         return list(zip(("true", "false"), self.branches, strict=True))
 
-    def differentiated(
+    def differentiate(
         self, cotangents: Sequence[Tensor | None], wanted: Sequence[int]
     ) -> Sequence[Tensor]:
         """Record a conditional on the same condition whose blocks are the gradients of this one's
         blocks."""
-        around = default_main_program().current
+        enclosing = default_main_program().current
         sources: list[Any] = [self.inputs[k] for k in wanted]
-        seeds = [(out, c) for out, c in zip(self.outputs, cotangents, strict=True) if c is not None]
-        made = Conditional(self.condition, [])
-        made.outputs = [around.gradient_of(source) for source in sources]
+        seeds = [
+            (output, c) for output, c in zip(self.outputs, cotangents, strict=True) if c is not None
+        ]
+        conditional = Conditional(self.condition, [])
+        conditional.outputs = [enclosing.gradient_of(source) for source in sources]
         for branch in self.branches:
-            block = Block(around.program, around, branch=True, sees=[branch])
-            with block.recorded():
-                found = pull_back(run_in(branch), seeds, sources)
-                for source, out in zip(sources, made.outputs, strict=True):
-                    gradient = found[source] if source in found else filled_like(source, 0.0)
-                    block.append(Assign(gradient, out))
-            made.branches.append(block)
-        made.close()
-        around.append(made)
-        return made.outputs
+            block = Block(enclosing.program, enclosing, branch=True, sees=[branch])
+            with block.as_current():
+                gradients = pull_back(run_in(branch), seeds, sources)
+                for source, output in zip(sources, conditional.outputs, strict=True):
+                    gradient = (
+                        gradients[source] if source in gradients else filled_like(source, 0.0)
+                    )
+                    block.append(Assign(gradient, output))
+            conditional.branches.append(block)
+        conditional.close()
+        enclosing.append(conditional)
+        return conditional.outputs
 
 
 def run_in(branch: Block) -> list[Operator]:
@@ -116,25 +120,29 @@ def cond(
     if in_dynamic_mode() or not isinstance(pred, Variable):
         return functions[not bool(pred)]()
     if pred.dtype.name != "bool":
-        raise TypeError(f"The pred of cond must be a bool, but it is {pred.described()}.")
-    around = current_block_for(pred)
-    made, returned = Conditional(pred, []), []
+        raise TypeError(f"The pred of cond must be a bool, but it is {pred.describe()}.")
+    enclosing = current_block_for(pred)
+    conditional, returned = Conditional(pred, []), []
     for function in functions:
-        block = Block(around.program, around, branch=True)
-        made.branches.append(block)
-        with block.recorded():
+        block = Block(enclosing.program, enclosing, branch=True)
+        conditional.branches.append(block)
+        with block.as_current():
             returned.append(function())
-    results = _merged(made, around, name or f"cond_{around.program.version}", returned)
-    made.close()
-    around.append(made)
-    return rebuilt(returned[0], results)
+    results = _merge_results(
+        conditional, enclosing, name or f"cond_{enclosing.program.version}", returned
+    )
+    conditional.close()
+    enclosing.append(conditional)
+    return rebuild(returned[0], results)
 
 
 def nothing() -> None:
     """Replaces the function of an omitted branch."""
 
 
-def _merged(op: Conditional, around: Block, stem: str, returned: Sequence[Any]) -> list[Any]:
+def _merge_results(
+    op: Conditional, enclosing: Block, stem: str, returned: Sequence[Any]
+) -> list[Any]:
     """The outputs, one per pair of the branches' results."""
     first, second = leaves(returned[0]), leaves(returned[1])
     if _structure_of(returned[0]) != _structure_of(returned[1]):
@@ -149,19 +157,21 @@ def _merged(op: Conditional, around: Block, stem: str, returned: Sequence[Any]) 
             results.append(None)
             continue
         sides = [_as_tensor(block, value) for block, value in zip(op.branches, pair, strict=True)]
-        one, other = sides
-        if one.dtype is not other.dtype or one.ndim != other.ndim:
+        true_side, false_side = sides
+        if true_side.dtype is not false_side.dtype or true_side.ndim != false_side.ndim:
             raise ValueError(
                 f"true_fn and false_fn of the cond at {op.where} must return values of the same "
-                f"dtype and number of dimensions, but value {k} is {one.dtype.name} {one.shape} "
-                f"and {other.dtype.name} {other.shape}."
+                f"dtype and number of dimensions, but value {k} is {true_side.dtype.name} "
+                f"{true_side.shape} and {false_side.dtype.name} {false_side.shape}."
             )
         stop = not grad_mode.get() or all(side._stop_gradient for side in sides)
-        out = around.variable(f"{stem}.out_{k}", _common_shape(one, other), one.array.dtype, stop)
+        output = enclosing.variable(
+            f"{stem}.out_{k}", _common_shape(true_side, false_side), true_side.array.dtype, stop
+        )
         for block, side in zip(op.branches, sides, strict=True):
-            block.append(Assign(side, out))
-        op.outputs.append(out)
-        results.append(out)
+            block.append(Assign(side, output))
+        op.outputs.append(output)
+        results.append(output)
     return results
 
 
@@ -177,13 +187,13 @@ def _as_tensor(block: Block, value: Any) -> Tensor:
         raise ValueError(
             f"a function of cond must return Variables or numbers, but got {type(value).__name__}."
         )
-    with block.recorded():
+    with block.as_current():
         return to_tensor(value)
 
 
-def _common_shape(one: Tensor, other: Tensor) -> Shape:
+def _common_shape(first: Tensor, second: Tensor) -> Shape:
     """The shape on which both branches agree, with a new unknown size where they differ."""
-    pairs = zip(one.array.shape, other.array.shape, strict=True)
+    pairs = zip(first.array.shape, second.array.shape, strict=True)
     return tuple(
         m if m is n or (m == n and isinstance(m, int)) else UnknownSize() for m, n in pairs
     )

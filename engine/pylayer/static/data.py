@@ -52,10 +52,10 @@ def data(name: str, shape: Sequence[int | None], dtype: Any = None, lod_level: i
     sizes = [UnknownSize() if n in (None, -1) else n for n in shape]
     program = default_main_program()
     wanted = as_dtype("float32" if dtype is None else dtype)
-    made = program.global_block().variable(name, tuple(sizes), wanted.numpy, True)
-    made.is_data, made.fed_as = True, name
+    variable = program.global_block().variable(name, tuple(sizes), wanted.numpy, True)
+    variable.is_data, variable.fed_as = True, name
     program.version += 1
-    return made
+    return variable
 
 
 def create_parameter(
@@ -69,7 +69,7 @@ def create_parameter(
     """A parameter with its first values set at once; the startup program draws them again."""
     parameter = new_parameter(shape, dtype, name, attr, is_bias, default_initializer)
     program = default_main_program()
-    program.made.append(parameter)
+    program.created_parameters.append(parameter)
 
     def values() -> Tensor:
         return new_parameter(shape, dtype, name, attr, is_bias, default_initializer)

@@ -75,7 +75,7 @@ class Executor:
         if not isinstance(feed, (Mapping, type(None))):
             raise TypeError(f"feed requires dict as its Parameter. But you passed in {type(feed)}.")
         fetches = [
-            fetched(program, k, item)
+            resolve_fetch(program, k, item)
             for k, item in enumerate(leaves([] if fetch_list is None else fetch_list))
         ]
         device = _device.set(_device.get() if self.place is None else self.place.name)
@@ -93,7 +93,7 @@ class Executor:
         """Do nothing: no resource is held open."""
 
 
-def fetched(program: Program, index: int, item: Any) -> Tensor:
+def resolve_fetch(program: Program, index: int, item: Any) -> Tensor:
     """Resolve an item of a fetch list.
 
     Raises:
@@ -109,12 +109,12 @@ def fetched(program: Program, index: int, item: Any) -> Tensor:
     if isinstance(item, Variable):
         if item.block.program is not program:
             raise ValueError(
-                f"fetch_list[{index}] is not of the program that is run: {item.described()}."
+                f"fetch_list[{index}] is not of the program that is run: {item.describe()}."
             )
         if not item.block.is_certain_to_run():
             raise ValueError(
                 f"fetch_list[{index}] was made in a branch of cond, which may not run: "
-                f"{item.described()}. Return it from the branch."
+                f"{item.describe()}. Return it from the branch."
             )
     return item
 
@@ -126,14 +126,14 @@ def run(program: Program, feed: Mapping[str, Any], fetches: list[Tensor]) -> lis
     for used in {*fetches, *(used for op in ops for used in uses(op))}:
         if isinstance(used, Variable):
             if used.is_data:
-                interpreter.values[used] = xp.asarray(fed(used, feed))
+                interpreter.values[used] = xp.asarray(fed_array(used, feed))
         elif isinstance(used, Tensor):
             interpreter.values[used] = xp.asarray(used.array)
     interpreter.run_program(ops, set(fetches))
     return [interpreter.values[tensor] for tensor in fetches]
 
 
-def fed(variable: Variable, feed: Mapping[str, Any]) -> Any:
+def fed_array(variable: Variable, feed: Mapping[str, Any]) -> Any:
     """The array that is fed for `variable`.
 
     Raises:
@@ -141,10 +141,8 @@ def fed(variable: Variable, feed: Mapping[str, Any]) -> Any:
         ValueError: its dtype or shape is another (key phrase: observed rule 70).
     """
     if variable.fed_as not in feed:
-        given = ", ".join(map(repr, feed)) or "nothing"
-        raise KeyError(
-            f"{variable.fed_as}: the feed lacks {variable.described()}; it holds {given}"
-        )
+        names = ", ".join(map(repr, feed)) or "nothing"
+        raise KeyError(f"{variable.fed_as}: the feed lacks {variable.describe()}; it holds {names}")
     value, spec = feed[variable.fed_as], variable._spec
     value = getattr(value, "array", value)  # of a Tensor
     array = value if hasattr(value, "dtype") else np.asarray(value, dtype=spec.dtype)
@@ -152,11 +150,11 @@ def fed(variable: Variable, feed: Mapping[str, Any]) -> Any:
         raise ValueError(
             f"(InvalidArgument) feed {variable.fed_as!r}: The type of data we are trying to "
             f"retrieve ({variable.dtype.name}) does not match the type of data ({array.dtype}) "
-            f"currently contained in the container: {variable.described()}. Cast it with astype()."
+            f"currently contained in the container: {variable.describe()}. Cast it with astype()."
         )
     if not may_be_equal(array.shape, spec.shape):
         raise ValueError(
             f"(InvalidArgument) feed {variable.fed_as!r}: the shape {list(array.shape)} does not "
-            f"fit: {variable.described()}."
+            f"fit: {variable.describe()}."
         )
     return array

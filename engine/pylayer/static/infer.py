@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pylayer.static.sizes import SymbolicSize, UnknownSize
-from pylayer.static.values import resolved, tensors_in
+from pylayer.static.values import substitute, tensors_in
 from pylayer.static.variable import Shape, Variable
 from pylayer.tape.op import compute
 from pylayer.tape.symbol import named, recording
@@ -88,7 +88,7 @@ class Trial(NamedTuple):
         if tensor.constant is not None:
             return tensor.constant
         spec = tensor._spec
-        shape = resolved(spec.shape, self.array, self.number)
+        shape = substitute(spec.shape, self.array, self.number)
         row = VALUES[self.values](np.arange(*shape[-1:] or (1,))).astype(spec.dtype)
         return np.broadcast_to(row if shape else row[0], shape)
 
@@ -105,13 +105,13 @@ def infer_operation(op: OpDef, arguments: Sequence[Any]) -> tuple[type | None, l
     kind: list[type | None] = []
 
     def run(trial: Trial) -> list[Array]:
-        raw = [resolved(value, trial.array, trial.number) for value in arguments]
-        out = compute(op, kernel, raw)
-        several = isinstance(out, (tuple, list))
-        kind[:] = [type(out) if several else None]
-        return [np.asarray(o) for o in (out if several else [out])]
+        raw = [substitute(value, trial.array, trial.number) for value in arguments]
+        result = compute(op, kernel, raw)
+        several = isinstance(result, (tuple, list))
+        kind[:] = [type(result) if several else None]
+        return [np.asarray(o) for o in (result if several else [result])]
 
-    specs = inferred(run, arguments)
+    specs = infer_specs(run, arguments)
     return kind[0], specs
 
 
@@ -130,18 +130,20 @@ def infer_call(
 
         token = recording.set(None)
         try:
-            found = [resolved(value, tensor, trial.number) for value in (list(args), dict(kwargs))]
-            made.append(function(*found[0], **found[1]))
-            return [to_numpy(made[-1].array)]
+            substituted = [
+                substitute(value, tensor, trial.number) for value in (list(args), dict(kwargs))
+            ]
+            tensors.append(function(*substituted[0], **substituted[1]))
+            return [to_numpy(tensors[-1].array)]
         finally:
             recording.reset(token)
 
-    made: list[Tensor] = []
-    (spec,) = inferred(run, (args, kwargs))
-    return spec, made[-1]._stop_gradient
+    tensors: list[Tensor] = []
+    (spec,) = infer_specs(run, (args, kwargs))
+    return spec, tensors[-1]._stop_gradient
 
 
-def inferred(run: Callable[[Trial], list[Array]], arguments: Any) -> list[OutputSpec]:
+def infer_specs(run: Callable[[Trial], list[Array]], arguments: Any) -> list[OutputSpec]:
     """The specs of what `run` gives, from several trials."""
     tensors = tensors_in(arguments)
     values = [n for t in tensors for n in t.array.shape] + list(leaves_in(arguments))
@@ -152,15 +154,15 @@ def inferred(run: Callable[[Trial], list[Array]], arguments: Any) -> list[Output
         try:
             trial, results = attempt(run, trials(list(unknown), known))
         except REFUSALS as error:
-            raise explained(error, arguments) from None
-        others = [] if constant else [(trial, results), *further(run, trial, arguments)]
-    if any(len(other) != len(results) for _, other in others):
-        raise undecided("the number of results", arguments)
+            raise explain_error(error, arguments) from None
+        trial_results = [] if constant else [(trial, results), *further(run, trial, arguments)]
+    if any(len(other) != len(results) for _, other in trial_results):
+        raise undecided_error("the number of results", arguments)
     specs = []
     for k, array in enumerate(results):
-        shapes = [(tried.numbers, other[k].shape) for tried, other in others]
+        shapes = [(tried.numbers, other[k].shape) for tried, other in trial_results]
         if any(len(shape) != array.ndim for _, shape in shapes):
-            raise undecided("the number of dimensions of the result", arguments)
+            raise undecided_error("the number of dimensions of the result", arguments)
         value = array.copy() if constant and array.size <= LARGEST_CONSTANT else None
         shape = array.shape if constant else common_shape(shapes, trial, unknown)
         specs.append(OutputSpec(shape, array.dtype, value))
@@ -181,7 +183,7 @@ def attempt(
     raise errors[0]
 
 
-def explained(error: Exception, arguments: Any) -> Exception:
+def explain_error(error: Exception, arguments: Any) -> Exception:
     """Add the Variables involved, and where they were made, to an error; remove the sizes of trials
     from it.
     """
@@ -219,10 +221,10 @@ def slice_bounds(value: Any) -> Iterable[int]:
     return [n for n in (value.start, value.stop) if type(n) is int] if is_slice else []
 
 
-def undecided(what: str, arguments: Any) -> ValueError:
+def undecided_error(subject: str, arguments: Any) -> ValueError:
     """The error for a value that is needed while a program is built but is not known yet."""
     return ValueError(
-        f"{what} depends on a size or value that is known only while the program runs. Give the "
+        f"{subject} depends on a size or value that is known only while the program runs. Give the "
         f"size in static.data{named(arguments)}."
     )
 
@@ -234,11 +236,13 @@ def common_shape(
     fixed = {trial.numbers[key] for key in trial.fixed}  # fits, but something else might too
     shape: list[int | SymbolicSize] = []
     for axis, first in enumerate(shapes[0][1]):
-        found = [(numbers, result[axis]) for numbers, result in shapes]
-        if all(n == first for _, n in found) and first not in fixed:
+        trial_sizes = [(numbers, result[axis]) for numbers, result in shapes]
+        if all(n == first for _, n in trial_sizes) and first not in fixed:
             shape.append(int(first))
             continue
-        same = [key for key in trial.numbers if all(numbers[key] == n for numbers, n in found)]
+        same = [
+            key for key in trial.numbers if all(numbers[key] == n for numbers, n in trial_sizes)
+        ]
         shape.append(sizes[same[0]] if same and trial.distinct and not fixed else UnknownSize())
     return tuple(shape)
 

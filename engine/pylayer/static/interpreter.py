@@ -8,7 +8,7 @@ from typing import Any
 
 from pylayer.static.program import Operator
 from pylayer.static.sizes import UnknownSize
-from pylayer.static.values import resolved
+from pylayer.static.values import substitute
 from pylayer.tensor.array import Array, as_array
 from pylayer.tensor.tensor import Tensor
 
@@ -37,8 +37,8 @@ class Interpreter:
                 outputs = op.compute(self)
             except Exception as error:
                 if not op.blocks():
-                    text = f"in {op.type}({op.shown()}) of the program, recorded at {op.where}"
-                    error.add_note(text)
+                    call = f"{op.type}({op.show_arguments()})"
+                    error.add_note(f"in {call} of the program, recorded at {op.where}")
                 raise
             for tensor, array in zip(op.outputs, outputs, strict=True):
                 self.values[tensor] = as_array(array, self.array_type)
@@ -66,9 +66,9 @@ class Interpreter:
 
     def arrays_in(self, value: Any) -> Any:
         """`value` with arrays in place of Tensors and Variables, and numbers in place of sizes."""
-        return resolved(value, self.values.__getitem__, self.size)
+        return substitute(value, self.values.__getitem__, self.size)
 
     def tensors_in(self, value: Any) -> Any:
         """`value` with Tensors of dynamic mode in place of Variables, and numbers in place of
         sizes."""
-        return resolved(value, self.as_tensor, self.size)
+        return substitute(value, self.as_tensor, self.size)

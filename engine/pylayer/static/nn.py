@@ -47,15 +47,15 @@ def fc(
             raise TypeError(
                 f"The input x of fc should be a Variable, but received {type(tensor).__name__}."
             )
-        kept = num_flatten_dims if num_flatten_dims >= 0 else tensor.ndim + num_flatten_dims
-        rest = tensor._spec.shape[kept:]
+        first_axis = num_flatten_dims if num_flatten_dims >= 0 else tensor.ndim + num_flatten_dims
+        rest = tensor._spec.shape[first_axis:]
         if not all(isinstance(n, int) for n in rest):
             raise ValueError(
-                f"fc: the sizes of the axes from {kept} on must be known, but x is "
-                f"{tensor.described()}."
+                f"fc: the sizes of the axes from {first_axis} on must be known, but x is "
+                f"{tensor.describe()}."
             )
         width = math.prod(rest)  # type: ignore[arg-type]
-        flat = tensor if len(rest) == 1 else reshape(tensor, [*tensor.shape[:kept], width])
+        flat = tensor if len(rest) == 1 else reshape(tensor, [*tensor.shape[:first_axis], width])
         weight = create_parameter([width, size], tensor.dtype, f"{stem}.w_{k}", weight_attr)
         product = flat @ weight
         total = product if total is None else total + product

@@ -21,8 +21,8 @@ class Call(Operator):
     """A call of an operation of the table."""
 
     def __init__(self, op: Op, arguments: list[Any], several: bool) -> None:
-        given = op.inputs_in(arguments) if op.differentiable else []
-        super().__init__([t if isinstance(t, Tensor) else None for t in given])
+        inputs = op.inputs_in(arguments) if op.differentiable else []
+        super().__init__([t if isinstance(t, Tensor) else None for t in inputs])
         self.op = op
         self.arguments = arguments
         self.several = several
@@ -36,7 +36,7 @@ class Call(Operator):
     def tensors(self) -> list[Tensor]:
         return tensors_in(self.arguments)
 
-    def shown(self) -> str:
+    def show_arguments(self) -> str:
         return ", ".join(
             show(value) if k == 0 else f"{name}={show(value)}"
             for k, (name, value) in enumerate(zip(self.op.arguments, self.arguments, strict=True))
@@ -48,23 +48,23 @@ class Call(Operator):
         outputs = [as_array(o, run.array_type) for o in (result if self.several else [result])]
         if self.wanted:
             parents = [k if k in self.wanted else None for k in range(len(self.inputs))]
-            out = outputs if self.several else outputs[0]
-            run.values[self] = self.op.recorded(parents, arguments, out)
+            value = outputs if self.several else outputs[0]
+            run.values[self] = self.op.recorded(parents, arguments, value)
         return outputs
 
     def on_tensors(self, inputs: Sequence[Tensor], run: Any, create_graph: bool) -> list[Tensor]:
         """The outputs for `inputs`, recorded as in dynamic mode, so that their gradients can be
         taken."""
-        arguments, given = run.tensors_in(self.arguments), iter(inputs)
+        arguments, remaining = run.tensors_in(self.arguments), iter(inputs)
         numbers = zip(self.op.inputs_in(arguments), self.inputs, strict=True)
-        placed = [number if tensor is None else next(given) for number, tensor in numbers]
-        out = self.op.apply(*self.op.with_inputs(arguments, placed))
-        return list(out) if self.several else [out]
+        placed = [number if tensor is None else next(remaining) for number, tensor in numbers]
+        result = self.op.apply(*self.op.with_inputs(arguments, placed))
+        return list(result) if self.several else [result]
 
-    def differentiated(
+    def differentiate(
         self, cotangents: Sequence[Tensor | None], wanted: Sequence[int]
     ) -> Sequence[Tensor]:
-        return Gradient.recorded(self, cotangents, wanted)
+        return Gradient.record(self, cotangents, wanted)
 
 
 class Gradient(Operator):
@@ -72,42 +72,44 @@ class Gradient(Operator):
     out to be."""
 
     def __init__(
-        self, of: Call | Gradient, cotangents: Sequence[Tensor | None], wanted: Sequence[int]
+        self, primal: Call | Gradient, cotangents: Sequence[Tensor | None], wanted: Sequence[int]
     ) -> None:
-        super().__init__([*of.inputs, *cotangents])
-        self.of = of
+        super().__init__([*primal.inputs, *cotangents])
+        self.primal = primal
         self.cotangents = list(cotangents)
         self.wanted = list(wanted)
-        if isinstance(of, Call):
-            of.wanted.update(wanted)
-        self.type = f"{of.type}_grad"
+        if isinstance(primal, Call):
+            primal.wanted.update(wanted)
+        self.type = f"{primal.type}_grad"
 
     @classmethod
-    def recorded(
-        cls, of: Call | Gradient, cotangents: Sequence[Tensor | None], wanted: Sequence[int]
+    def record(
+        cls, primal: Call | Gradient, cotangents: Sequence[Tensor | None], wanted: Sequence[int]
     ) -> Sequence[Tensor]:
-        """Record the gradients of the inputs of `of` at the positions `wanted`."""
+        """Record the gradients of the inputs of `primal` at the positions `wanted`."""
         block = default_main_program().current
-        made = cls(of, cotangents, wanted)
-        made.outputs = [block.gradient_of(of.inputs[k]) for k in wanted]
-        block.append(made)
-        return made.outputs
+        operator = cls(primal, cotangents, wanted)
+        operator.outputs = [block.gradient_of(primal.inputs[k]) for k in wanted]
+        block.append(operator)
+        return operator.outputs
 
     def tensors(self) -> list[Tensor]:
-        return [*self.of.tensors(), *(t for t in self.cotangents if t is not None)]
+        return [*self.primal.tensors(), *(t for t in self.cotangents if t is not None)]
 
-    def shown(self) -> str:
-        return ", ".join([self.of.shown(), *(f"grad={show(t)}" for t in self.cotangents)])
+    def show_arguments(self) -> str:
+        return ", ".join(
+            [self.primal.show_arguments(), *(f"grad={show(t)}" for t in self.cotangents)]
+        )
 
     def reads(self) -> Sequence[Any]:
-        given = [t for t in self.cotangents if t is not None]
-        return [self.of, *given] if isinstance(self.of, Call) else self.tensors()
+        cotangents = [t for t in self.cotangents if t is not None]
+        return [self.primal, *cotangents] if isinstance(self.primal, Call) else self.tensors()
 
     def compute(self, run: Any) -> Sequence[Any]:
-        if isinstance(self.of, Call):
+        if isinstance(self.primal, Call):
             cotangents = [None if t is None else run.values[t] for t in self.cotangents]
-            given = cotangents if self.of.several else cotangents[0]
-            gradients = dict(run.values[self.of].pullback(given, False, Gradients()))
+            seed = cotangents if self.primal.several else cotangents[0]
+            gradients = dict(run.values[self.primal].pullback(seed, False, Gradients()))
             return [gradients[k] for k in self.wanted]
         inputs = [
             Tensor(run.values[t], None, not t.dtype.is_differentiable)
@@ -119,26 +121,30 @@ class Gradient(Operator):
 
     def on_tensors(self, inputs: Sequence[Tensor], run: Any, create_graph: bool) -> list[Tensor]:
         """Return the gradients for `inputs`, as in dynamic mode; recorded with `create_graph`."""
-        given = iter(inputs)
-        sources = [None if t is None else next(given) for t in self.of.inputs]
-        own = [source for source in sources if source is not None]
-        outputs = zip(self.of.on_tensors(own, run, True), self.cotangents, strict=True)
-        pairs = [(out, next(given)) for out, cotangent in outputs if cotangent is not None]
-        live = [(out, cotangent) for out, cotangent in pairs if not out.stop_gradient]
+        remaining = iter(inputs)
+        sources = [None if t is None else next(remaining) for t in self.primal.inputs]
+        primal_inputs = [source for source in sources if source is not None]
+        outputs = zip(
+            self.primal.on_tensors(primal_inputs, run, True), self.cotangents, strict=True
+        )
+        pairs = [
+            (output, next(remaining)) for output, cotangent in outputs if cotangent is not None
+        ]
+        live = [(output, cotangent) for output, cotangent in pairs if not output.stop_gradient]
         wanted = [source for k in self.wanted if (source := sources[k]) is not None]
-        found = gradients_of(
-            [out for out, _ in live],
+        gradients = gradients_of(
+            [output for output, _ in live],
             wanted,
             [cotangent for _, cotangent in live],
             create_graph,
             allow_unused=True,
         )
-        return [t * 0 if g is None else g for t, g in zip(wanted, found, strict=True)]
+        return [t * 0 if g is None else g for t, g in zip(wanted, gradients, strict=True)]
 
-    def differentiated(
+    def differentiate(
         self, cotangents: Sequence[Tensor | None], wanted: Sequence[int]
     ) -> Sequence[Tensor]:
-        return Gradient.recorded(self, cotangents, wanted)
+        return Gradient.record(self, cotangents, wanted)
 
 
 class FunctionCall(Operator):
@@ -159,7 +165,7 @@ class FunctionCall(Operator):
     def tensors(self) -> list[Tensor]:
         return tensors_in((self.args, self.kwargs))
 
-    def shown(self) -> str:
+    def show_arguments(self) -> str:
         return ", ".join(
             [
                 *map(show, self.args),
@@ -177,9 +183,9 @@ class Assign(Operator):
 
     type = "assign"
 
-    def __init__(self, source: Tensor, out: Variable, like: Tensor | None = None) -> None:
+    def __init__(self, source: Tensor, output: Variable, like: Tensor | None = None) -> None:
         super().__init__([source])
-        self.outputs = [out]
+        self.outputs = [output]
         self.like = like
 
     def compute(self, run: Any) -> Sequence[Any]:
@@ -194,7 +200,7 @@ class Assign(Operator):
     def tensors(self) -> list[Tensor]:
         return [t for t in (*self.inputs, self.like) if t is not None]
 
-    def differentiated(
+    def differentiate(
         self, cotangents: Sequence[Tensor | None], wanted: Sequence[int]
     ) -> Sequence[Tensor]:
         return [t for t in cotangents if t is not None]
@@ -205,13 +211,13 @@ class Detach(Assign):
 
     type = "detach"
 
-    def __init__(self, source: Tensor, out: Variable) -> None:
-        super().__init__(source, out)
+    def __init__(self, source: Tensor, output: Variable) -> None:
+        super().__init__(source, output)
         self.source = source
         self.inputs = []
 
     def tensors(self) -> list[Tensor]:
         return [self.source]
 
-    def shown(self) -> str:
+    def show_arguments(self) -> str:
         return show(self.source)

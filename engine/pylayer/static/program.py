@@ -45,12 +45,12 @@ class Operator:
         """The blocks that it runs, each with its role."""
         return []
 
-    def expanded(self) -> Iterator[Operator]:
+    def expand(self) -> Iterator[Operator]:
         """The operators that a gradient goes through in its place: itself, unless it is only a list
         of others."""
         yield self
 
-    def differentiated(
+    def differentiate(
         self, cotangents: Sequence[Tensor | None], wanted: Sequence[int]
     ) -> Sequence[Tensor]:
         """Record the computation of the gradients of the inputs at the positions `wanted`; returns
@@ -68,16 +68,16 @@ class Operator:
         """
         for _, block in self.blocks():
             run.run(block.ops)
-        return [run.values[out] for out in self.outputs]
+        return [run.values[output] for output in self.outputs]
 
-    def shown(self) -> str:
+    def show_arguments(self) -> str:
         """The arguments as a printed program shows them."""
         return ", ".join(show(t) for t in self.inputs)
 
     def lines(self, indent: str) -> Iterator[str]:
         """The operator's line in a printed program, followed by those of its blocks."""
-        outs = ", ".join(out.typed() for out in self.outputs)
-        head = f"{indent}{outs}{' = ' if outs else ''}{self.type}({self.shown()})"
+        outputs = ", ".join(output.declaration() for output in self.outputs)
+        head = f"{indent}{outputs}{' = ' if outputs else ''}{self.type}({self.show_arguments()})"
         inner = self.blocks()
         if not inner:
             yield head
@@ -90,9 +90,9 @@ class Operator:
         yield f"{indent}}}"
 
 
-def expanded(ops: Iterable[Operator]) -> Iterator[Operator]:
+def expand_operators(ops: Iterable[Operator]) -> Iterator[Operator]:
     """The operators that a gradient goes through in the place of these."""
-    return itertools.chain.from_iterable(op.expanded() for op in ops)
+    return itertools.chain.from_iterable(op.expand() for op in ops)
 
 
 class Block:
@@ -124,29 +124,29 @@ class Block:
         self.ops.append(op)
         self.program.version += 1
 
-    def around(self) -> Iterator[Block]:
+    def visible_blocks(self) -> Iterator[Block]:
         """The block, its enclosing blocks, and other blocks that it may read."""
         block: Block | None = self
         while block is not None:
             yield block
-            for seen in block.sees:
-                yield from seen.around()
+            for other in block.sees:
+                yield from other.visible_blocks()
             block = block.parent
 
-    def is_certain_to_run(self, within: Collection[Block] = ()) -> bool:
+    def is_certain_to_run(self, visible: Collection[Block] = ()) -> bool:
         """Whether neither it nor a block around it is a branch, those left out that are among
-        `within`."""
-        runs = not self.branch or self in within
-        return runs and (self.parent is None or self.parent.is_certain_to_run(within))
+        `visible`."""
+        runs = not self.branch or self in visible
+        return runs and (self.parent is None or self.parent.is_certain_to_run(visible))
 
     def variable(self, name: str, shape: Shape, dtype: Any, stop_gradient: bool) -> Variable:
         """A new Variable with a name like `name`; unknown sizes that have no Variable yet are this
         one's."""
-        made = Variable(self, self.program.unique(name), shape, dtype, stop_gradient)
-        for axis, size in enumerate(made._spec.shape):
+        variable = Variable(self, self.program.unique(name), shape, dtype, stop_gradient)
+        for axis, size in enumerate(variable._spec.shape):
             if isinstance(size, UnknownSize) and size.variable is None:
-                size.variable, size.axis = made, axis
-        return made
+                size.variable, size.axis = variable, axis
+        return variable
 
     def gradient_of(self, source: Any, stop_gradient: bool = False) -> Variable:
         """A new Variable for the gradient of a Tensor."""
@@ -154,7 +154,7 @@ class Block:
         return self.variable(f"{source.name}@GRAD", tuple(spec.shape), spec.dtype, stop_gradient)
 
     @contextmanager
-    def recorded(self) -> Iterator[Block]:
+    def as_current(self) -> Iterator[Block]:
         """Append operations to this block within the ``with`` block."""
         before = self.program.current
         self.program.current = self
@@ -198,8 +198,8 @@ class Program:
         self.variables: dict[str, Variable] = {}
         self.version = 0
         """A number that grows with every operator."""
-        self._taken: dict[str, int] = {}
-        self.made: list[Tensor] = []
+        self._name_counts: dict[str, int] = {}
+        self.created_parameters: list[Tensor] = []
         """The parameters created for the program, used or not."""
         self.current = Block(self)
 
@@ -225,8 +225,8 @@ class Program:
         if name not in self.variables:
             return name
         while True:
-            self._taken[name] = self._taken.get(name, 0) + 1
-            candidate = f"{name}_{self._taken[name]}"
+            self._name_counts[name] = self._name_counts.get(name, 0) + 1
+            candidate = f"{name}_{self._name_counts[name]}"
             if candidate not in self.variables:
                 return candidate
 
@@ -255,7 +255,7 @@ class Program:
     def tensor(self, name: str) -> Tensor:
         """The captured Tensor or the Variable called `name`. Raises ValueError where there is
         none."""
-        named = [t for t in self.captured() if t.name == name]
+        named = [t for t in self.captured_tensors() if t.name == name]
         return named[0] if named else self.variable(name)
 
     def list_vars(self) -> Iterator[Variable]:
@@ -266,20 +266,26 @@ class Program:
         """The operators of all blocks."""
         return itertools.chain.from_iterable(block.ops for block in self.blocks)
 
-    def captured(self) -> list[Tensor]:
+    def captured_tensors(self) -> list[Tensor]:
         """The Tensors with values that operators use: parameters and constants."""
-        found = (t for op in self.operators() for t in op.tensors() if not isinstance(t, Variable))
-        return list(dict.fromkeys(found))
+        tensors = (
+            t for op in self.operators() for t in op.tensors() if not isinstance(t, Variable)
+        )
+        return list(dict.fromkeys(tensors))
 
     def all_parameters(self) -> list[Tensor]:
         """The parameters that operators use."""
-        return [t for t in self.captured() if isinstance(t, Parameter)]
+        return [t for t in self.captured_tensors() if isinstance(t, Parameter)]
 
     def persistables(self) -> list[Tensor]:
         """Values that outlive a run: parameters, and Tensors and Variables that were made
         persistable; the last one first."""
-        found = [t for t in (*self.made, *self.captured(), *self.list_vars()) if t.persistable]
-        return list(dict.fromkeys(found))[::-1]
+        tensors = [
+            t
+            for t in (*self.created_parameters, *self.captured_tensors(), *self.list_vars())
+            if t.persistable
+        ]
+        return list(dict.fromkeys(tensors))[::-1]
 
     def to_string(self, throw_on_error: bool = False, with_details: bool = False) -> str:
         """The text that ``print`` shows."""
@@ -288,11 +294,11 @@ class Program:
     def __str__(self) -> str:
         lines = [f"Program {self.number}: {self.num_blocks} blocks {{"]
         lines += [
-            f"  {variable.typed()} = data()"
+            f"  {variable.declaration()} = data()"
             for variable in self.variables.values()
             if variable.is_data
         ]
-        for tensor in self.captured():
+        for tensor in self.captured_tensors():
             kind = "parameter()" if isinstance(tensor, Parameter) else "constant()"
             lines.append(f"  {tensor.name} : {tensor.dtype.name}{list(tensor.shape)} = {kind}")
         return "\n".join([*lines, *self.global_block().lines("  "), "}"])

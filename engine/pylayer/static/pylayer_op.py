@@ -15,9 +15,9 @@ from pylayer.static.operators import Assign
 from pylayer.static.program import Block, Operator
 from pylayer.static.recorder import current_block_for, in_dynamic_mode
 from pylayer.static.sizes import may_be_equal
-from pylayer.static.structure import leaves, rebuilt
+from pylayer.static.structure import leaves, rebuild
 from pylayer.static.values import tensors_in
-from pylayer.static.variable import described
+from pylayer.static.variable import describe
 from pylayer.tensor.tensor import Tensor
 from pylayer.watch import layer_observers
 
@@ -39,7 +39,7 @@ class PyLayerCall(Operator):
     def blocks(self) -> list[tuple[str, Block]]:
         return [("forward", self.forward)]
 
-    def differentiated(
+    def differentiate(
         self, cotangents: Sequence[Tensor | None], wanted: Sequence[int]
     ) -> Sequence[Tensor]:
         """Trace `backward_fn`.
@@ -52,31 +52,33 @@ class PyLayerCall(Operator):
         """
         assert self.backward_fn is not None
         program = default_main_program()
-        given = [
-            filled_like(out, 0.0) if cotangent is None else cotangent
-            for out, cotangent in zip(self.outputs, cotangents, strict=True)
+        full_cotangents = [
+            filled_like(output, 0.0) if cotangent is None else cotangent
+            for output, cotangent in zip(self.outputs, cotangents, strict=True)
         ]
-        around = program.current
-        block = Block(program, around, sees=[self.forward])
+        enclosing = program.current
+        block = Block(program, enclosing, sees=[self.forward])
         for observer in layer_observers:
             observer.pulled_back(self.backward_fn)
-        with block.recorded():
+        with block.as_current():
             try:
-                returned = self.backward_fn(*given)
+                returned = self.backward_fn(*full_cotangents)
             except Exception as error:
                 error.add_note(f"in backward_fn of the static_pylayer at {self.where}")
                 raise
-            gradients = self.checked(returned, wanted)
-            made = PyLayerGradient(self, given, block)
-            stop = not needs_gradient([*given, *(t for op in block.ops for t in op.inputs)])
+            gradients = self.check_gradients(returned, wanted)
+            gradient_op = PyLayerGradient(self, full_cotangents, block)
+            stop = not needs_gradient(
+                [*full_cotangents, *(t for op in block.ops for t in op.inputs)]
+            )
             for k in wanted:
-                out = around.gradient_of(self.inputs[k], stop)
-                block.append(Assign(gradients[k], out, like=self.inputs[k]))
-                made.outputs.append(out)
-        around.append(made)
-        return made.outputs
+                output = enclosing.gradient_of(self.inputs[k], stop)
+                block.append(Assign(gradients[k], output, like=self.inputs[k]))
+                gradient_op.outputs.append(output)
+        enclosing.append(gradient_op)
+        return gradient_op.outputs
 
-    def checked(self, returned: Any, wanted: Sequence[int]) -> list[Any]:
+    def check_gradients(self, returned: Any, wanted: Sequence[int]) -> list[Any]:
         """Return `backward_fn`'s gradients, one per input; key phrases: observed rules 61, 62 and
         64."""
         gradients = leaves(returned)
@@ -92,7 +94,7 @@ class PyLayerCall(Operator):
             assert source is not None
             if gradient is None and k not in wanted:
                 continue
-            about = described(source)
+            about = describe(source)
             if not isinstance(gradient, Tensor):
                 raise ValueError(
                     f"backward_fn of the {place} returned "
@@ -119,17 +121,17 @@ class PyLayerGradient(Operator):
 
     type = "pylayer_grad"
 
-    def __init__(self, of: PyLayerCall, cotangents: list[Tensor], backward: Block) -> None:
+    def __init__(self, primal: PyLayerCall, cotangents: list[Tensor], backward: Block) -> None:
         super().__init__(list(cotangents))
-        self.of = of
+        self.primal = primal
         self.backward = backward
 
     def blocks(self) -> list[tuple[str, Block]]:
         return [("backward", self.backward)]
 
-    def expanded(self) -> Iterator[Operator]:
+    def expand(self) -> Iterator[Operator]:
         for op in self.backward.ops:
-            yield from op.expanded()
+            yield from op.expand()
 
 
 eager: ContextVar[bool] = ContextVar("eager", default=False)
@@ -147,7 +149,7 @@ def running_eagerly() -> Iterator[None]:
         eager.reset(token)
 
 
-def computed(
+def call_as_layer(
     forward_fn: Callable[..., Any], inputs: Sequence[Any], backward_fn: Callable[..., Any] | None
 ) -> Any:
     """Results of a PyLayer of both functions, nested as `forward_fn` returned them."""
@@ -155,9 +157,9 @@ def computed(
 
     class OfFunctions(PyLayer):
         @staticmethod
-        def forward(ctx: Any, *given: Any) -> Any:
+        def forward(ctx: Any, *values: Any) -> Any:
             nonlocal returned
-            returned = forward_fn(*rebuilt(list(inputs), given))
+            returned = forward_fn(*rebuild(list(inputs), values))
             return tuple(leaves(returned))
 
         @staticmethod
@@ -165,8 +167,8 @@ def computed(
             assert backward_fn is not None
             return tuple(leaves(backward_fn(*cotangents)))
 
-    found = OfFunctions.apply(*leaves(list(inputs)))
-    return rebuilt(returned, found if isinstance(found, (list, tuple)) else [found])
+    outputs = OfFunctions.apply(*leaves(list(inputs)))
+    return rebuild(returned, outputs if isinstance(outputs, (list, tuple)) else [outputs])
 
 
 def check_arguments(forward_fn: Any, inputs: Any, backward_fn: Any) -> None:
@@ -210,7 +212,7 @@ def static_pylayer(
             `backward_fn`; the number of gradients is not that of inputs.
     """
     if in_dynamic_mode() and eager.get():
-        return computed(forward_fn, inputs, backward_fn)
+        return call_as_layer(forward_fn, inputs, backward_fn)
     if in_dynamic_mode():  # key phrase: observed rule 55
         raise AssertionError(
             "please use PyLayer instead of static_pylayer in dygraph mode. Call "
@@ -218,20 +220,20 @@ def static_pylayer(
         )
     check_arguments(forward_fn, inputs, backward_fn)
     tensors = tensors_in(inputs)
-    around = current_block_for(tensors)
+    enclosing = current_block_for(tensors)
     flowing = [t for t in tensors if not t._stop_gradient]
     if backward_fn is None and flowing:  # key phrase: observed rule 58
         tensor = flowing[0]
         raise ValueError(
             "``stop_gradient`` attr of all inputs to ``forward_fn`` are expected to be True, when "
             f"``backward_fn == None``, but {tensor.name}.stop_gradient got False "
-            f"({described(tensor)}). Give a backward_fn, or set it to True."
+            f"({describe(tensor)}). Give a backward_fn, or set it to True."
         )
-    block = Block(around.program, around)
+    block = Block(enclosing.program, enclosing)
     call = PyLayerCall(tensors, block, backward_fn)
     for observer in layer_observers if backward_fn is not None else ():
         observer.applied(backward_fn, None)
-    with block.recorded():
+    with block.as_current():
         try:
             returned = forward_fn(*inputs)
         except Exception as error:
@@ -239,12 +241,12 @@ def static_pylayer(
             raise
         stop = not needs_gradient(tensors)
         outs = leaves(returned)
-        stem = f"pylayer_{around.program.version}.out"
+        stem = f"pylayer_{enclosing.program.version}.out"
         for k, result in enumerate(outs):
             if isinstance(result, Tensor):
                 spec = result.array
-                outs[k] = around.variable(f"{stem}_{k}", tuple(spec.shape), spec.dtype, stop)
+                outs[k] = enclosing.variable(f"{stem}_{k}", tuple(spec.shape), spec.dtype, stop)
                 block.append(Assign(result, outs[k]))
                 call.outputs.append(outs[k])
-    around.append(call)
-    return rebuilt(returned, outs)
+    enclosing.append(call)
+    return rebuild(returned, outs)

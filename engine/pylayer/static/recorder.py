@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pylayer.static.current_program import default_main_program
-from pylayer.static.infer import OutputSpec, explained, infer_call, infer_operation
+from pylayer.static.infer import OutputSpec, explain_error, infer_call, infer_operation
 from pylayer.static.operators import Assign, Call, Detach, FunctionCall
 from pylayer.static.program import Block, Operator
 from pylayer.static.values import tensors_in
@@ -32,16 +32,16 @@ class ProgramRecorder:
         try:
             _, values, _ = op.checked(arguments)
         except (ValueError, TypeError) as error:
-            raise explained(error, arguments) from None
+            raise explain_error(error, arguments) from None
         kind, specs = infer_operation(op, values)
         call = Call(op, values, kind is not None)
         needed = grad_mode.get() and not all(t._stop_gradient for t in tensors_in(values))
-        outs = record(block, call, op.name, specs, stop_gradient=not needed)
+        outputs = record(block, call, op.name, specs, stop_gradient=not needed)
         # The gradient of a number that no gradient flows through may be requested, as in Paddle.
         if not op.differentiable:
-            for out in outs:
-                out._stop_gradient |= out.dtype.name == "bool"
-        return outs[0] if kind is None else kind(outs)
+            for output in outputs:
+                output._stop_gradient |= output.dtype.name == "bool"
+        return outputs[0] if kind is None else kind(outputs)
 
     def call(
         self,
@@ -64,12 +64,12 @@ class ProgramRecorder:
             stop_gradient=stop_gradient,
         )[0]
 
-    def detached(self, value: Any) -> Variable:
+    def detach(self, value: Any) -> Variable:
         """A Variable of the value of another, with stop_gradient True, through which no gradient
         flows."""
-        return assigned(current(value), kind=Detach)
+        return assign_variable(current(value), kind=Detach)
 
-    def replaced(self, old: Any, new: Variable) -> Variable:
+    def replace(self, old: Any, new: Variable) -> Variable:
         """Let `new` replace the Variable `old` from now on.
 
         Raises:
@@ -81,7 +81,7 @@ class ProgramRecorder:
             raise UnsupportedError(
                 "paddle.Tensor.__setitem__ of a Variable from outside, in a branch of static mode"
             )
-        old.replaced = new
+        old.replacement = new
         return new
 
 
@@ -97,16 +97,18 @@ def record(
     return op.outputs
 
 
-def assigned(value: Tensor, name: str | None = None, kind: type[Assign] = Assign) -> Variable:
+def assign_variable(
+    value: Tensor, name: str | None = None, kind: type[Assign] = Assign
+) -> Variable:
     """A new Variable of the current block with the value of another, or of a Tensor."""
     block = current_block_for(value)
     spec = value.array
     stem = name or f"{kind.type}_{block.program.version}.tmp_0"
-    out = block.variable(
+    output = block.variable(
         stem, tuple(spec.shape), spec.dtype, value._stop_gradient or kind is Detach
     )
-    block.append(kind(value, out))
-    return out
+    block.append(kind(value, output))
+    return output
 
 
 def current_block_for(value: Any) -> Block:
@@ -133,12 +135,12 @@ def check_visible(variable: Variable, block: Block) -> None:
     """Check that `variable` has a value when `block` runs."""
     if variable.block.program is not block.program:
         raise ValueError(
-            f"{variable.described()} belongs to another Program than the one that operations are "
+            f"{variable.describe()} belongs to another Program than the one that operations are "
             "appended to. Use it under the program_guard of its own Program."
         )
-    if not variable.block.is_certain_to_run(list(block.around())):
+    if not variable.block.is_certain_to_run(list(block.visible_blocks())):
         raise ValueError(
-            f"{variable.described()} was made in a branch of cond and cannot be used outside, "
+            f"{variable.describe()} was made in a branch of cond and cannot be used outside, "
             "where the branch may not have run. Return it from the branch."
         )
 
@@ -159,14 +161,14 @@ def in_dynamic_mode() -> bool:
     return recording.get() is None
 
 
-def check_static(what: str) -> None:
+def check_static(path: str) -> None:
     """Check that the mode is static. Raises AssertionError if it is dynamic.
 
     Raises:
         AssertionError: it is dynamic.
     """
     if in_dynamic_mode():
-        name = what.rpartition(".")[2]
+        name = path.rpartition(".")[2]
         raise AssertionError(
             f"'{name}()' is only supported in static graph mode. Call paddle.enable_static() first."
         )

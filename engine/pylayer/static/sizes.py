@@ -44,7 +44,7 @@ class SymbolicSize(Symbol):
     def unavailable(self, *_: Any) -> Any:
         """Raise, because the value is not known yet."""
         raise ValueError(
-            f"{self.described()} is known only while the program runs, but its value is needed to "
+            f"{self.describe()} is known only while the program runs, but its value is needed to "
             "build it. Give the size in static.data, or use an operation that takes -1."
         )
 
@@ -73,10 +73,10 @@ class UnknownSize(SymbolicSize):
     def unknowns(self) -> Iterator[UnknownSize]:
         yield self
 
-    def described(self) -> str:
+    def describe(self) -> str:
         if self.variable is None:
             return "a size"
-        return f"the size of axis {self.axis} of {self.variable.described()}"
+        return f"the size of axis {self.axis} of {self.variable.describe()}"
 
 
 class ComputedSize(SymbolicSize):
@@ -97,17 +97,15 @@ class ComputedSize(SymbolicSize):
             if isinstance(operand, SymbolicSize):
                 yield from operand.unknowns()
 
-    def described(self) -> str:
-        return (
-            f"a number computed from {' and '.join(size.described() for size in self.unknowns())}"
-        )
+    def describe(self) -> str:
+        return f"a number computed from {' and '.join(size.describe() for size in self.unknowns())}"
 
 
-def may_be_equal(one: Sequence[Any], other: Sequence[Any]) -> bool:
+def may_be_equal(first: Sequence[Any], second: Sequence[Any]) -> bool:
     """Whether two shapes may be the same: a size known only in the run fits any other."""
-    return len(one) == len(other) and all(
+    return len(first) == len(second) and all(
         m == n or isinstance(m, SymbolicSize) or isinstance(n, SymbolicSize)
-        for m, n in zip(one, other, strict=True)
+        for m, n in zip(first, second, strict=True)
     )
 
 

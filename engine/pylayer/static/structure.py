@@ -24,7 +24,7 @@ def leaves(value: Any) -> list[Any]:
     return [value]
 
 
-def rebuilt(value: Any, new_leaves: Sequence[Any]) -> Any:
+def rebuild(value: Any, new_leaves: Sequence[Any]) -> Any:
     """The structure of `value` with other leaves."""
     new = iter(new_leaves)
     return mapped(value, lambda _: next(new))

@@ -23,7 +23,7 @@ class Update(Operator):
     def tensors(self) -> list[Tensor]:
         return [t for pair in self.pairs for t in pair]
 
-    def shown(self) -> str:
+    def show_arguments(self) -> str:
         return ", ".join(f"{p.name}, grad={g.name}" for p, g in self.pairs)
 
     def compute(self, run: Any) -> Sequence[Any]:
@@ -46,7 +46,7 @@ class Initialize(Operator):
         self.parameter = parameter
         self.values = values
 
-    def shown(self) -> str:
+    def show_arguments(self) -> str:
         return self.parameter.name
 
     def compute(self, run: Any) -> Sequence[Any]:

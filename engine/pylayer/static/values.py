@@ -13,16 +13,16 @@ from pylayer.tensor.tensor import Tensor
 
 def tensors_in(value: Any) -> list[Tensor]:
     """The Tensors in a value, also inside containers; of a size those that it is read off."""
-    found: list[Tensor] = []
+    tensors: list[Tensor] = []
     for leaf in leaves_in(value):
         if isinstance(leaf, Tensor):
-            found.append(leaf)
+            tensors.append(leaf)
         elif isinstance(leaf, SymbolicSize):
-            found.extend(u.variable for u in leaf.unknowns() if u.variable is not None)
-    return found
+            tensors.extend(u.variable for u in leaf.unknowns() if u.variable is not None)
+    return tensors
 
 
-def resolved(value: Any, tensor: Callable[[Tensor], Any], size: Callable[..., int]) -> Any:
+def substitute(value: Any, tensor: Callable[[Tensor], Any], size: Callable[..., int]) -> Any:
     """`value` with every Tensor and every unknown size in it replaced by the results of the
     functions."""
 

@@ -49,7 +49,7 @@ class Spec:
         if self.variable.constant is not None:
             return self.variable.constant
         raise RuntimeError(
-            f"{self.variable.described()} has a value only while its program runs. Fetch it: "
+            f"{self.variable.describe()} has a value only while its program runs. Fetch it: "
             f"Executor.run(program, feed=…, fetch_list=[{self.variable.name!r}])."
         )
 
@@ -57,7 +57,7 @@ class Spec:
         if self.variable.constant is not None:
             return getattr(self.variable.constant, name)
         raise AttributeError(
-            f"{self.variable.described()} has a shape and a dtype, but no {name} before its "
+            f"{self.variable.describe()} has a shape and a dtype, but no {name} before its "
             "program runs: what was called needs values, and cannot be part of a program."
         )
 
@@ -78,7 +78,7 @@ class Variable(Tensor, Symbol):
     constant: np.ndarray[Any, Any] | None = None
     """Its values, if they are known while the program is built: they are the same in every run."""
 
-    replaced: Variable | None = None
+    replacement: Variable | None = None
     """Replace it from now on in the program that is built: its values, some of them set
     (``x[0] = y``)."""
 
@@ -103,7 +103,7 @@ class Variable(Tensor, Symbol):
         """
         if recording.get() is None:
             raise RuntimeError(
-                f"{self.described()} belongs to a static program, but the mode is dynamic. Call "
+                f"{self.describe()} belongs to a static program, but the mode is dynamic. Call "
                 f"paddle.enable_static() before using it, or fetch its value with Executor.run."
             )
         return self._spec
@@ -133,7 +133,7 @@ class Variable(Tensor, Symbol):
         """Whether it is fed, rather than computed."""
         return self.is_data
 
-    def described(self) -> str:
+    def describe(self) -> str:
         """Its name, shape and dtype, and where the user's program made it."""
         shape = ", ".join(map(str, self._spec.shape))
         return (
@@ -151,9 +151,9 @@ class Variable(Tensor, Symbol):
     def detach(self) -> Tensor:
         """A Variable of the same values, with stop_gradient True."""
         recorder = recording.get()
-        return self.array if recorder is None else recorder.detached(self)  # type: ignore[no-any-return]
+        return self.array if recorder is None else recorder.detach(self)  # type: ignore[no-any-return]
 
-    def typed(self) -> str:
+    def declaration(self) -> str:
         """Its name, dtype, shape and, if so, that gradients stop there, as a printed program shows
         them."""
         shape = ", ".join(map(str, self._spec.shape))
@@ -169,7 +169,7 @@ class Variable(Tensor, Symbol):
             RuntimeError: always.
         """
         raise RuntimeError(
-            f"{self.described()}: a program's gradients are Variables too. Ask for them with "
+            f"{self.describe()}: a program's gradients are Variables too. Ask for them with "
             f"paddle.static.gradients or paddle.static.append_backward."
         )
 
@@ -179,22 +179,22 @@ class Variable(Tensor, Symbol):
         if self.constant is not None:
             return super().__bool__()
         raise RuntimeError(
-            f"{self.described()} cannot decide an if or while of Python: it has a value only while "
+            f"{self.describe()} cannot decide an if or while of Python: it has a value only while "
             "its program runs. Use paddle.static.nn.cond."
         )
 
     def current(self) -> Variable:
         """The Variable that replaces it now."""
-        return self if self.replaced is None else self.replaced.current()
+        return self if self.replacement is None else self.replacement.current()
 
     def __deepcopy__(self, memo: Any) -> NoReturn:
-        raise RuntimeError(f"{self.described()} cannot be copied; use paddle.assign.")
+        raise RuntimeError(f"{self.describe()} cannot be copied; use paddle.assign.")
 
 
-def described(tensor: Tensor) -> str:
+def describe(tensor: Tensor) -> str:
     """Describe a Variable, or a Tensor that a program uses, for messages."""
     if isinstance(tensor, Variable):
-        return tensor.described()
+        return tensor.describe()
     return f"{tensor.name}, a Tensor of shape {tensor.shape}"
 
 

@@ -38,18 +38,18 @@ def register_hook(tensor: Tensor, hook: Callable[[Tensor], Tensor | None]) -> Ho
     def run(cotangent: Cotangent) -> Cotangent:
         recorded = isinstance(cotangent, Tensor)
         # A hook may change it in place.
-        given = cotangent if recorded else Tensor(duplicate(cotangent), None, False)
+        gradient = cotangent if recorded else Tensor(duplicate(cotangent), None, False)
         with grad_mode_set(True):
-            result = hook(given)
+            result = hook(gradient)
         if result is None:
-            result = given
+            result = gradient
         if not isinstance(result, Tensor):
             raise TypeError(
                 f"A gradient hook must return a Tensor or None, but got {type(result).__name__}."
             )
-        if result.dtype is not given.dtype:
+        if result.dtype is not gradient.dtype:
             raise RuntimeError(
-                f"(InvalidArgument) The dtypes of the gradient before ({given.dtype.name}) and "
+                f"(InvalidArgument) The dtypes of the gradient before ({gradient.dtype.name}) and "
                 f"after ({result.dtype.name}) a hook are not consistent. Cast what it returns with "
                 "astype()."
             )
@@ -71,9 +71,9 @@ def retain_grads(tensor: Tensor) -> None:
     this = weakref.ref(tensor)
 
     def keep(gradient: Tensor) -> None:
-        kept = this()
-        if kept is not None:
-            kept._grad = Tensor(duplicate(gradient.array), None, False)
+        target = this()
+        if target is not None:
+            target._grad = Tensor(duplicate(gradient.array), None, False)
 
     register_hook(tensor, keep)
 

@@ -26,7 +26,7 @@ class Symbol:
 
     __slots__ = ()
 
-    def described(self) -> str:
+    def describe(self) -> str:
         """Describe it for messages: its name and kind, and where the user's program made it."""
         raise NotImplementedError
 
@@ -51,10 +51,10 @@ class Recorder(Protocol):
             repeatable: it gives the same each time.
         """
 
-    def detached(self, value: Any) -> Any:
+    def detach(self, value: Any) -> Any:
         """A Variable of the value of another, with stop_gradient True."""
 
-    def replaced(self, old: Any, new: Any) -> Any:
+    def replace(self, old: Any, new: Any) -> Any:
         """Let one Variable replace another from now on."""
 
 
@@ -85,7 +85,7 @@ class Parameter(Tensor):
     def detach(self) -> Tensor:
         """Return the Tensor without its graph; in static mode a Variable."""
         recorder = recording.get()
-        return super().detach() if recorder is None else recorder.detached(self)
+        return super().detach() if recorder is None else recorder.detach(self)
 
     def __repr__(self) -> str:
         return "Parameter containing:\n" + super().__repr__()
@@ -103,8 +103,8 @@ def is_of_a_program(value: Any) -> bool:
 
 def named(value: Any) -> str:
     """The symbols in a value, described for the end of a message; empty if there are none."""
-    found = list(dict.fromkeys(symbol.described() for symbol in symbols_in(value)))
-    return f" ({'; '.join(found)})" if found else ""
+    descriptions = list(dict.fromkeys(symbol.describe() for symbol in symbols_in(value)))
+    return f" ({'; '.join(descriptions)})" if descriptions else ""
 
 
 def creates(function: F, repeatable: bool = True, like: bool = False) -> F:
@@ -127,16 +127,16 @@ def creates(function: F, repeatable: bool = True, like: bool = False) -> F:
             check_place(device)
         recorder = recording.get()
         if recorder is None:
-            made = function(*args, **kwargs)
+            tensor = function(*args, **kwargs)
             if requires_grad:
-                made.stop_gradient = False
-            return made
-        made = recorder.call(function, args, kwargs, repeatable)
+                tensor.stop_gradient = False
+            return tensor
+        tensor = recorder.call(function, args, kwargs, repeatable)
         if like:
-            made._stop_gradient = (
+            tensor._stop_gradient = (
                 args[0] if args else kwargs["x"]
             )._stop_gradient or not grad_mode.get()
-        return made
+        return tensor
 
     return call  # type: ignore[return-value]
 

@@ -30,8 +30,8 @@ class ByArrayType(dict[type, Any]):
         self.make = make
 
     def __missing__(self, array_type: type) -> Any:
-        made = self[array_type] = self.make(array_type)
-        return made
+        value = self[array_type] = self.make(array_type)
+        return value
 
 
 _quiet = copy_context()

@@ -90,10 +90,10 @@ def common_dtype(name: str, shaped: set[DType], zero_d: set[DType]) -> DType:
         )
     highest = max((d.rank for d in shaped), default=-1)
     counting = shaped | {d for d in zero_d if d.rank > highest or complexes}
-    found = {d for d in counting if d.is_differentiable} or counting
-    if found >= {float16, bfloat16}:  # neither holds the other
-        found = found - {float16, bfloat16} | {float32}
-    return BY_NUMPY[np.dtype(functools.reduce(np.promote_types, (d.numpy for d in found)))]
+    candidates = {d for d in counting if d.is_differentiable} or counting
+    if candidates >= {float16, bfloat16}:  # neither holds the other
+        candidates = candidates - {float16, bfloat16} | {float32}
+    return BY_NUMPY[np.dtype(functools.reduce(np.promote_types, (d.numpy for d in candidates)))]
 
 
 for _dtype in DTYPES:  # ``DataType.FLOAT32``
@@ -160,14 +160,14 @@ class finfo:  # noqa: N801 - Paddle's name
                 f"finfo(): the dtype must be floating or complex, but is {wanted.name}."
             )
         limits: Any = ml_dtypes.finfo  # untyped
-        found = limits(np.zeros((), wanted.numpy).real.dtype)
-        self.min, self.max = float(found.min), float(found.max)
-        self.eps, self.tiny = float(found.eps), float(found.tiny)
+        info = limits(np.zeros((), wanted.numpy).real.dtype)
+        self.min, self.max = float(info.min), float(info.max)
+        self.eps, self.tiny = float(info.eps), float(info.tiny)
         self.resolution, self.smallest_normal = (
-            float(found.resolution),
-            float(found.smallest_normal),
+            float(info.resolution),
+            float(info.smallest_normal),
         )
-        self.bits, self.dtype = int(found.bits), found.dtype.name
+        self.bits, self.dtype = int(info.bits), info.dtype.name
 
     def __repr__(self) -> str:
         return (
@@ -184,11 +184,11 @@ class iinfo:  # noqa: N801 - Paddle's name
         wanted = as_dtype(dtype)
         if wanted.rank != 1:
             raise ValueError(f"iinfo(): the dtype must be an integer one, but is {wanted.name}.")
-        found = np.iinfo(wanted.numpy)
+        info = np.iinfo(wanted.numpy)
         self.min, self.max, self.bits, self.dtype = (
-            int(found.min),
-            int(found.max),
-            found.bits,
+            int(info.min),
+            int(info.max),
+            info.bits,
             wanted.name,
         )
 

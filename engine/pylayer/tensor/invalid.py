@@ -21,19 +21,19 @@ class UnsupportedError(NotImplementedError):
     """Features that Paddle has and the engine lacks, where the name alone does not show it.
 
     Args:
-        what: the name, and when; for the verdict.
+        feature: the name, and when; for the verdict.
         advice: what to do instead, a sentence.
     """
 
-    def __init__(self, what: str, advice: str = "") -> None:
-        super().__init__(f"{what} is not part of the bundled engine. {advice}".rstrip())
-        self.what = what
+    def __init__(self, feature: str, advice: str = "") -> None:
+        super().__init__(f"{feature} is not part of the bundled engine. {advice}".rstrip())
+        self.feature = feature
 
 
 class Unsupported:
     """A placeholder for a name that the engine lacks."""
 
-    def unsupported(self, *_: Any, **__: Any) -> NoReturn:
+    def refuse(self, *_: Any, **__: Any) -> NoReturn:
         """Raise UnsupportedError with the name."""
         raise NotImplementedError
 
@@ -45,7 +45,7 @@ def check_supported(value: Any) -> None:
         UnsupportedError: it does.
     """
     if isinstance(value, Unsupported):
-        value.unsupported()
+        value.refuse()
 
 
 def no_tensor(name: str, argument: str, position: int, value: Any) -> ValueError:
@@ -149,9 +149,9 @@ def repeated(tensors: Sequence[Tensor]) -> list[Tensor]:
 
 
 def checked_cotangents(
-    name: str, own: str, outputs: Sequence[Tensor], value: Any
+    name: str, argument: str, outputs: Sequence[Tensor], value: Any
 ) -> list[Tensor | None]:
-    """One cotangent or None per output, of the argument `own`; none at all for None and an empty
+    """One cotangent or None per output, of `argument`; none at all for None and an empty
     list.
 
     Raises AssertionError if they are not as many, or one is neither a Tensor nor None.
@@ -161,19 +161,20 @@ def checked_cotangents(
         isinstance(c, (Tensor, type(None))) for c in cotangents
     ):
         raise AssertionError(
-            f"{own} must be None, a Tensor or a list containing None or Tensors, but got {value!r}."
+            f"{argument} must be None, a Tensor or a list containing None or Tensors, but got "
+            f"{value!r}."
         )
     if cotangents and len(cotangents) != len(outputs):
         raise AssertionError(
-            f"The length of {own} must be equal to {name}: {len(outputs)} outputs, but "
+            f"The length of {argument} must be equal to {name}: {len(outputs)} outputs, but "
             f"{len(cotangents)} cotangents."
         )
     return list(cotangents) or [None] * len(outputs)
 
 
-def wrong_shape(output: Tensor, given: Tensor) -> AssertionError:
+def wrong_shape(output: Tensor, cotangent: Tensor) -> AssertionError:
     """The error for a cotangent that does not fit."""
     return AssertionError(
-        f"Tensor shape not match, Tensor of grad_tensor [ {given.name} ] with shape "
-        f"{list(given.shape)} mismatch Tensor [ {output.name} ] with shape {list(output.shape)}"
+        f"Tensor shape not match, Tensor of grad_tensor [ {cotangent.name} ] with shape "
+        f"{list(cotangent.shape)} mismatch Tensor [ {output.name} ] with shape {list(output.shape)}"
     )

@@ -34,8 +34,8 @@ class Size(list[int]):
         return Size(super().__mul__(count))
 
     def __getitem__(self, index: Any) -> Any:
-        found = super().__getitem__(index)
-        return Size(found) if isinstance(index, slice) else found
+        item = super().__getitem__(index)
+        return Size(item) if isinstance(index, slice) else item
 
     def numel(self) -> int:
         """The number of elements."""
@@ -49,9 +49,9 @@ class TensorSize(int):
     shape: Size
 
     def __new__(cls, shape: tuple[int, ...]) -> TensorSize:
-        made = super().__new__(cls, math.prod(shape))
-        made.shape = Size(shape)
-        return made
+        size = super().__new__(cls, math.prod(shape))
+        size.shape = Size(shape)
+        return size
 
     def __call__(self, dim: int | None = None) -> Any:
         return self.shape if dim is None else self.shape[dim]

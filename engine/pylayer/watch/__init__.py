@@ -97,17 +97,17 @@ layer_observers: list[LayerObserver] = []
 
 
 @contextmanager
-def watched(observer: Observer) -> Iterator[list[SavedValue]]:
+def observe(observer: Observer) -> Iterator[list[SavedValue]]:
     """Use `observer` in the ``with`` block, in this thread. If everything is recorded, Tensors that
     were changed in place are restored afterwards: their memory was not written.
     """
-    places: list[SavedValue] = []
-    token = watchers.set(watchers.get()._replace(observer=observer, moved=places))
+    saved_values: list[SavedValue] = []
+    token = watchers.set(watchers.get()._replace(observer=observer, moved=saved_values))
     try:
-        yield places
+        yield saved_values
     finally:
         watchers.reset(token)
-        for tensor, array, node, stop_gradient in reversed(places):
+        for tensor, array, node, stop_gradient in reversed(saved_values):
             tensor.array, tensor.node, tensor._stop_gradient = array, node, stop_gradient
 
 
@@ -119,15 +119,15 @@ def recording_all() -> bool:
 def takes_place(tensor: Tensor, array: Array, node: Any, stop_gradient: bool) -> bool:
     """While everything is recorded, let `tensor` have another value from here on; its memory, which
     others may have saved, stays unchanged. Return whether it does."""
-    watching = watchers.get()
-    if watching.observer.records:
-        watching.moved.append((tensor, tensor.array, tensor.node, tensor._stop_gradient))
+    current = watchers.get()
+    if current.observer.records:
+        current.moved.append((tensor, tensor.array, tensor.node, tensor._stop_gradient))
         tensor.array, tensor.node, tensor._stop_gradient = array, node, stop_gradient
-    return watching.observer.records
+    return current.observer.records
 
 
-def from_numpy_hook(value: Any, whole: bool = False) -> Any:
+def from_numpy_hook(value: Any, with_lists: bool = False) -> Any:
     """The Tensor that a value of recorded NumPy code stands for, or lists of such values if
-    `whole`; tuples with Tensors in place of such values; anything else unchanged."""
+    `with_lists`; tuples with Tensors in place of such values; anything else unchanged."""
     session = watchers.get().numpy
-    return value if session is None else session.from_numpy_hook(value, whole)
+    return value if session is None else session.from_numpy_hook(value, with_lists)

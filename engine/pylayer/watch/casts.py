@@ -38,12 +38,12 @@ def casts_left_out(noted: set[str]) -> Iterator[None]:
         casts.left_out = before
 
 
-def leaves_out(own: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
+def leaves_out(dtype: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
     """Whether a cast from one dtype to another is to be left out here and now: if it is to fewer
     bytes."""
     noted = casts.left_out
-    kinds = {"c"} if own.kind == "c" else {"f", "V"}  # V: bfloat16
-    if noted is None or not {own.kind, wanted.kind} <= kinds or wanted.itemsize >= own.itemsize:
+    kinds = {"c"} if dtype.kind == "c" else {"f", "V"}  # V: bfloat16
+    if noted is None or not {dtype.kind, wanted.kind} <= kinds or wanted.itemsize >= dtype.itemsize:
         return False
     noted.add(wanted.name)
     return True

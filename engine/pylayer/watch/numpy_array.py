@@ -52,9 +52,9 @@ class Session:
         self.is_used = False
         """Whether a Tensor was handed to NumPy code."""
 
-    def leak(self, tensor: Tensor, what: str) -> None:
-        """Report that `what` took the values of `tensor` out of the recording."""
-        self.watch.left(tensor, what)
+    def leak(self, tensor: Tensor, how: str) -> None:
+        """Report that `how` took the values of `tensor` out of the recording."""
+        self.watch.left(tensor, how)
 
     def to_numpy_hook(self, tensor: Tensor) -> Any:
         """An array that stands for a copy of the Tensor's values."""
@@ -64,11 +64,11 @@ class Session:
         copy.array = tensor.array if recording_all() else tensor.array.copy()
         return fresh(copy, np.array(tensor.array), self)
 
-    def from_numpy_hook(self, value: Any, whole: bool) -> Any:
+    def from_numpy_hook(self, value: Any, with_lists: bool) -> Any:
         """See `pylayer.watch.from_numpy_hook`."""
         if not holds_recorded(value):
             return value
-        return mapped(gathered(value) if whole else value, self.tensor_of)
+        return mapped(stack_recorded(value) if with_lists else value, self.tensor_of)
 
     def tensor_of(self, value: Any) -> Any:
         """The Tensor that a recorded array stands for; anything else unchanged."""
@@ -78,7 +78,7 @@ class Session:
         return Tensor(value._tensor().array) if cut else as_it_is(value._tensor())
 
 
-def session_here() -> Session | None:
+def current_session() -> Session | None:
     """The session in force in this thread."""
     session: Session | None = watchers.get().numpy
     return session if session and session.thread == threading.get_ident() else None
@@ -104,29 +104,29 @@ def holds_recorded(value: Any) -> bool:
     return RecordedArray in map(type, leaves_in(value))
 
 
-def replaced(value: Any, by: Callable[[RecordedArray], Any]) -> Any:
+def replace_recorded(value: Any, function: Callable[[RecordedArray], Any]) -> Any:
     """`value` with each recorded array in it replaced."""
-    return mapped(value, lambda leaf: by(leaf) if type(leaf) is RecordedArray else leaf)
+    return mapped(value, lambda leaf: function(leaf) if type(leaf) is RecordedArray else leaf)
 
 
 def plain(value: Any) -> Any:
     """`value` with NumPy's own arrays in place of recorded ones."""
-    return replaced(value, lambda array: array._memory)
+    return replace_recorded(value, lambda array: array._memory)
 
 
-def gathered(value: Any) -> Any:
+def stack_recorded(value: Any) -> Any:
     """A list of arrays and numbers as an array, if recorded ones are among them; anything else
     unchanged."""
-    listed = isinstance(value, (list, tuple)) and holds_recorded(value)
-    return np.stack([gathered(v) for v in value]) if listed else value
+    is_list = isinstance(value, (list, tuple)) and holds_recorded(value)
+    return np.stack([stack_recorded(v) for v in value]) if is_list else value
 
 
 def is_usual_index(parts: Sequence[Any]) -> bool:
     """Whether the parts of an index are ints, None, ``...``, and slices of such."""
-    for part in parts:
-        kind = type(part)
+    for item in parts:
+        kind = type(item)
         if kind is slice:
-            if not {int, NoneType}.issuperset(map(type, (part.start, part.stop, part.step))):
+            if not {int, NoneType}.issuperset(map(type, (item.start, item.stop, item.step))):
                 return False
         elif kind not in BASIC:
             return False
@@ -203,7 +203,7 @@ class Buffer:
         self.version = 0
         self.numbers: Plain | None = None
 
-    def numbered(self) -> Plain:
+    def element_numbers(self) -> Plain:
         """The number of each element, in the order of the memory."""
         if self.numbers is None:
             laid_out = np.empty_like(self.memory, dtype=np.intp)
@@ -225,7 +225,7 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
     """See the file. Its `_memory` is NumPy's own array, or number: what NumPy gives for one
     element."""
 
-    __slots__ = ("__weakref__", "_buffer", "_memory", "_seen", "_version")
+    __slots__ = ("__weakref__", "_buffer", "_cached", "_memory", "_version")
     __array_priority__ = 1000.0
     __array_ufunc__: Any
     __array_function__: Any
@@ -235,81 +235,84 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
     def __init__(self, buffer: Buffer, memory: Any) -> None:
         self._buffer = buffer
         self._memory = memory
-        self._seen: Tensor | None = None
+        self._cached: Tensor | None = None
         self._version = -1
 
     # ----------------------------------------------------------------- reading and writing
-    def _here(self) -> Session | None:
+    def _current_session(self) -> Session | None:
         """The session in force here, to which this belongs. A use by another thread is reported."""
-        buffer, here = self._buffer, session_here()
-        if buffer.session is here:
-            return here
+        buffer, current = self._buffer, current_session()
+        if buffer.session is current:
+            return current
         if buffer.session.open:
             if buffer.tensor is not None:
                 buffer.session.leak(buffer.tensor, "another thread")
-        elif here is not None:  # kept from an earlier call: a constant of this one
-            buffer.tensor, buffer.session, self._seen = None, here, None
-        return here
+        elif current is not None:  # kept from an earlier call: a constant of this one
+            buffer.tensor, buffer.session, self._cached = None, current, None
+        return current
 
     def _positions(self) -> Any:
         """The numbers of its elements in the buffer."""
-        base, mine = self._buffer.memory, self._memory
-        if not mine.size:
-            return np.zeros(mine.shape, np.intp)
-        numbers, step = self._buffer.numbered(), base.itemsize
-        first = 0 if mine is base else (address(mine) - address(base)) // step * numbers.itemsize
+        base, memory = self._buffer.memory, self._memory
+        if not memory.size:
+            return np.zeros(memory.shape, np.intp)
+        numbers, step = self._buffer.element_numbers(), base.itemsize
+        first = (
+            0 if memory is base else (address(memory) - address(base)) // step * numbers.itemsize
+        )
         return np.ndarray(
-            mine.shape,
+            memory.shape,
             np.intp,
             numbers,
             first,
-            [n // step * numbers.itemsize for n in mine.strides],
+            [n // step * numbers.itemsize for n in memory.strides],
         )
 
-    def _part(self) -> Any:
+    def _component(self) -> Any:
         """The function that gives its values of those in the buffer, if these are complex and it is
         a part of them."""
-        base, mine = self._buffer.memory, self._memory
-        if mine.dtype == base.dtype:
+        base, memory = self._buffer.memory, self._memory
+        if memory.dtype == base.dtype:
             return None
-        return imag if (address(mine) - address(base)) % base.itemsize else real
+        return imag if (address(memory) - address(base)) % base.itemsize else real
 
     def _tensor(self) -> Tensor:
         """Its present values."""
         buffer = self._buffer
         if buffer.tensor is None:
             return Tensor(np.array(self._memory))
-        if self._seen is None or self._version != buffer.version:
-            whole = self._memory is buffer.memory
-            self._seen = buffer.tensor if whole else self._at(self._positions())
+        if self._cached is None or self._version != buffer.version:
+            is_whole = self._memory is buffer.memory
+            self._cached = buffer.tensor if is_whole else self._values_at(self._positions())
             self._version = buffer.version
-        return self._seen
+        return self._cached
 
-    def _at(self, where: Any) -> Tensor:
+    def _values_at(self, where: Any) -> Tensor:
         """The values at positions of the buffer."""
-        found, part = (
+        values, component = (
             getitem(reshape(self._buffer.values(), [-1]), np.array(where, order="C")),
-            self._part(),
+            self._component(),
         )
-        return found if part is None else part(found)
+        return values if component is None else component(values)
 
-    def _moved(self, where: Any) -> Tensor:
+    def _rearrange(self, where: Any) -> Tensor:
         """Its values at these positions, by a single operation of the engine if there is one."""
-        mine, now = self._positions(), self._tensor()
-        if np.size(where) == mine.size:
-            if np.array_equal(np.ravel(where), mine.ravel()):
-                return now if np.shape(where) == mine.shape else reshape(now, list(np.shape(where)))
-            before = list(zip(mine.shape, mine.strides, strict=True))
+        positions, values = self._positions(), self._tensor()
+        if np.size(where) == positions.size:
+            if np.array_equal(np.ravel(where), positions.ravel()):
+                shape = np.shape(where)
+                return values if shape == positions.shape else reshape(values, list(shape))
+            before = list(zip(positions.shape, positions.strides, strict=True))
             axes = [
                 before.index(axis)
                 for axis in zip(where.shape, where.strides, strict=True)
                 if axis in before
             ]
             if sorted(axes) == list(range(where.ndim)) and np.array_equal(
-                mine.transpose(axes), where
+                positions.transpose(axes), where
             ):
-                return transpose(now, axes)
-        return self._at(where)
+                return transpose(values, axes)
+        return self._values_at(where)
 
     def _view(self, memory: Plain, make: Callable[[Tensor], Tensor] | None = None) -> Any:
         """A recorded array for a part of its memory; a copy if the part is read as other numbers.
@@ -319,38 +322,42 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
         """
         if memory is self._memory:
             return self
-        whole, session = self._buffer.memory, self._buffer.session
+        base, session = self._buffer.memory, self._buffer.session
         # The array may be written to through this view as well.
         if memory.dtype.kind in "biu" and type(memory) is np.ndarray:
             if self._buffer.tensor is not None:
                 session.leak(self._tensor(), f".view({memory.dtype.name})")
                 self._buffer.tensor = None
             return memory
-        apart = make is None and (
-            memory.dtype not in (whole.dtype, whole.real.dtype)
-            or any(n % whole.itemsize for n in memory.strides)
+        needs_copy = make is None and (
+            memory.dtype not in (base.dtype, base.real.dtype)
+            or any(n % base.itemsize for n in memory.strides)
         )
-        if apart or type(memory) is not np.ndarray:
+        if needs_copy or type(memory) is not np.ndarray:
             return memory.copy(order="K")
-        found = RecordedArray(self._buffer, memory)
+        view = RecordedArray(self._buffer, memory)
         if self._buffer.tensor is not None and memory.dtype == self._memory.dtype:
-            found._seen = make(self._tensor()) if make else self._moved(found._positions())
-            found._version = self._buffer.version
-        return found
+            view._cached = make(self._tensor()) if make else self._rearrange(view._positions())
+            view._version = self._buffer.version
+        return view
 
-    def _write(self, value: Tensor, at: Plain) -> None:
+    def _write(self, value: Tensor, positions: Plain) -> None:
         """Set the elements at these positions of the buffer to `value`, of the same shape and
         dtype."""
-        buffer, part = self._buffer, self._part()
+        buffer, component = self._buffer, self._component()
         base = buffer.values()
-        if part is not None:
-            there = getitem(reshape(base, [-1]), np.array(at, order="C"))
-            value = complex_(value, imag(there)) if part is real else complex_(real(there), value)
+        if component is not None:
+            old = getitem(reshape(base, [-1]), np.array(positions, order="C"))
+            value = complex_(value, imag(old)) if component is real else complex_(real(old), value)
         shape = list(base.array.shape)
-        if at.size == base.size and np.array_equal(at.ravel(), np.arange(at.size)):
+        if positions.size == base.size and np.array_equal(
+            positions.ravel(), np.arange(positions.size)
+        ):
             written = reshape(value, shape)
         else:
-            written = reshape(setitem_(reshape(base, [-1]), np.array(at, order="C"), value), shape)
+            written = reshape(
+                setitem_(reshape(base, [-1]), np.array(positions, order="C"), value), shape
+            )
         self._become(written)
 
     def _become(self, written: Tensor) -> None:
@@ -362,11 +369,11 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
 
     def _assign(self, value: Any, index: Any = ...) -> None:
         """Write a value at an index, cast and broadcast as NumPy does it."""
-        session, dtype = self._here(), self._memory.dtype
+        session, dtype = self._current_session(), self._memory.dtype
         value = (
             session.to_numpy_hook(value)
             if issubclass(type(value), Tensor) and session is not None
-            else gathered(value)
+            else stack_recorded(value)
         )
         live = (
             type(value) is RecordedArray
@@ -374,32 +381,33 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
             and session is not None
         )
         # A cast to integers is reported.
-        given = astype(value._tensor(), dtype) if live else None
+        tensor = astype(value._tensor(), dtype) if live else None
         self._memory[index] = plain(value)
-        if (given is None and self._buffer.tensor is None) or not is_live(dtype):
+        if (tensor is None and self._buffer.tensor is None) or not is_live(dtype):
             return
         parts = index if type(index) is tuple else (index,)
         usual = self._memory is self._buffer.memory and is_usual_index(parts)
-        at = np.asarray(self._memory[index] if usual else self._positions()[index])
-        if given is None:
-            staged = np.empty(at.shape, dtype)
+        positions = np.asarray(self._memory[index] if usual else self._positions()[index])
+        if tensor is None:
+            staged = np.empty(positions.shape, dtype)
             staged[...] = plain(value)
-            given = Tensor(staged)
-        extra = given.array.ndim - at.ndim
-        given = reshape(given, given.shape[extra:]) if extra > 0 else given
-        given = given if given.array.shape == at.shape else broadcast_to(given, list(at.shape))
+            tensor = Tensor(staged)
+        extra = tensor.array.ndim - positions.ndim
+        tensor = reshape(tensor, tensor.shape[extra:]) if extra > 0 else tensor
+        if tensor.array.shape != positions.shape:
+            tensor = broadcast_to(tensor, list(positions.shape))
         if usual:
             values = self._buffer.values()
-            whole = given.array.shape == values.array.shape and index is ...
-            self._become(given if whole else usual_write(values, parts, given))
+            is_whole = tensor.array.shape == values.array.shape and index is ...
+            self._become(tensor if is_whole else usual_write(values, parts, tensor))
         else:
-            self._write(given, at)
+            self._write(tensor, positions)
 
-    def _left(self, what: str) -> Any:
+    def _copy_out(self, how: str) -> Any:
         """A private copy of its values, for code outside the recording."""
-        session = self._here()
+        session = self._current_session()
         if session is not None and self._buffer.tensor is not None:
-            session.leak(self._tensor(), what)
+            session.leak(self._tensor(), how)
         return (
             self._memory.copy(order="K") if isinstance(self._memory, np.ndarray) else self._memory
         )
@@ -415,37 +423,41 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
             raise AttributeError(
                 f"'{type(self._memory).__name__}' object has no attribute '{name}'"
             )
-        found = getattr(self._memory, name)
-        if callable(found):
+        value = getattr(self._memory, name)
+        if callable(value):
             return functools.partial(self._call, name)
         if name in ("data", "ctypes"):
-            return getattr(self._left(f".{name}"), name)
+            return getattr(self._copy_out(f".{name}"), name)
         if name == "base":
-            return None if found is None else RecordedArray(self._buffer, self._buffer.memory)
-        if isinstance(found, np.generic):  # the transpose of a number
+            return None if value is None else RecordedArray(self._buffer, self._buffer.memory)
+        if isinstance(value, np.generic):  # the transpose of a number
             return self
         make = usual_transpose if name == "T" else None
-        return self._view(found, make) if isinstance(found, np.ndarray) else found
+        return self._view(value, make) if isinstance(value, np.ndarray) else value
 
-    def _part_of(self, name: str) -> Any:
+    def _view_component(self, name: str) -> Any:
         """The real or imaginary part: a view, except for a number."""
-        found, session = getattr(self._memory, name), self._here()
-        if isinstance(found, np.ndarray):
-            return self._view(found) if np.may_share_memory(found, self._memory) else found
+        component, session = getattr(self._memory, name), self._current_session()
+        if isinstance(component, np.ndarray):
+            return (
+                self._view(component) if np.may_share_memory(component, self._memory) else component
+            )
         if session is None or self.dtype.kind != "c":
-            return self if name == "real" else found
-        return fresh((real if name == "real" else imag)(self._tensor()), found, session)
+            return self if name == "real" else component
+        return fresh((real if name == "real" else imag)(self._tensor()), component, session)
 
     real = property(
-        lambda self: self._part_of("real"), lambda self, value: self.real.__setitem__(..., value)
+        lambda self: self._view_component("real"),
+        lambda self, value: self.real.__setitem__(..., value),
     )
     imag = property(
-        lambda self: self._part_of("imag"), lambda self, value: self.imag.__setitem__(..., value)
+        lambda self: self._view_component("imag"),
+        lambda self, value: self.imag.__setitem__(..., value),
     )
     flat = property(lambda self: Flat(self), lambda self, value: self.flat.__setitem__(..., value))
 
     def _set_shape(self, shape: Any) -> None:
-        self._memory, self._seen = self._memory.view(), None
+        self._memory, self._cached = self._memory.view(), None
         self._memory.shape = shape
 
     shape = property(lambda self: self._memory.shape, _set_shape)
@@ -458,29 +470,33 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
         return (self[k] for k in range(len(self)))
 
     def __getitem__(self, index: Any) -> Any:
-        session, parts = self._here(), index if type(index) is tuple else (index,)
+        session, parts = self._current_session(), index if type(index) is tuple else (index,)
         if not BASIC.issuperset(map(type, parts)):
             index = plain(index)
             parts = tuple(
                 int(v) if isinstance(v, (np.ndarray, np.integer)) and not np.ndim(v) else v
                 for v in (index if isinstance(index, tuple) else (index,))
             )
-        found = self._memory[index]
-        if isinstance(found, np.ndarray) and np.may_share_memory(found, self._memory):
+        item = self._memory[index]
+        if isinstance(item, np.ndarray) and np.may_share_memory(item, self._memory):
             make = usual_item if is_usual_index(parts) else getitem
-            return self._view(found, functools.partial(make, index=parts))
+            return self._view(item, functools.partial(make, index=parts))
         if session is None:
-            return found
+            return item
         if self._buffer.tensor is None:
             # A value read off indices or truths is a choice, as they are.
             if not is_live(self._memory.dtype):
-                found = np.array(found)
-                watchers.get().observer.computed(OPS["getitem"], (self._tensor(), index), found)
-                found = found[()]
-            return constant(found, session)
-        one = not isinstance(found, np.ndarray)
-        moved = getitem(self._tensor(), parts) if one else self._moved(self._positions()[index])
-        return fresh(moved, found, session)
+                item = np.array(item)
+                watchers.get().observer.computed(OPS["getitem"], (self._tensor(), index), item)
+                item = item[()]
+            return constant(item, session)
+        is_number = not isinstance(item, np.ndarray)
+        tensor = (
+            getitem(self._tensor(), parts)
+            if is_number
+            else self._rearrange(self._positions()[index])
+        )
+        return fresh(tensor, item, session)
 
     def __setitem__(self, index: Any, value: Any) -> None:
         if not isinstance(self._memory, np.ndarray):
@@ -489,7 +505,7 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
 
     def __bool__(self) -> bool:
         truth = bool(self._memory)
-        if self._here() is not None:
+        if self._current_session() is not None:
             watchers.get().observer.decided(self._tensor())
         return truth
 
@@ -506,10 +522,10 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
     def __hash__(self) -> int:
         if isinstance(self._memory, np.ndarray):
             raise TypeError("unhashable type: 'numpy.ndarray'")
-        return hash(self._left("hash()"))
+        return hash(self._copy_out("hash()"))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Plain:
-        values = np.asarray(self._left("plain memory"))
+        values = np.asarray(self._copy_out("plain memory"))
         return values if dtype is None else values.astype(dtype)
 
     def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
@@ -535,7 +551,7 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
         return self.__copy__()
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        return self._left("pickling").__reduce_ex__(protocol)
+        return self._copy_out("pickling").__reduce_ex__(protocol)
 
     def __round__(self, digits: int | None = None) -> Any:
         return int(self) if digits is None else np.round(self, digits)
@@ -557,9 +573,9 @@ class Flat:
         return self.array.ravel()[index]
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        at = np.arange(self.array.size)[plain(index)]
-        self.array[np.unravel_index(at, self.array.shape)] = (
-            np.resize(value, at.shape) if np.ndim(value) else value
+        positions = np.arange(self.array.size)[plain(index)]
+        self.array[np.unravel_index(positions, self.array.shape)] = (
+            np.resize(value, positions.shape) if np.ndim(value) else value
         )
 
 
@@ -589,7 +605,7 @@ def leaving(function: Callable[..., Any]) -> Any:
     others."""
 
     def call(self: RecordedArray, *args: Any) -> Any:
-        return function(self._left(f"{function.__name__}()"), *args)
+        return function(self._copy_out(f"{function.__name__}()"), *args)
 
     return call
 

@@ -31,13 +31,13 @@ from pylayer.watch.numpy_array import (
     RecordedArray,
     Session,
     constant,
+    current_session,
     fresh,
-    gathered,
     is_live,
     plain,
     recorded_in,
-    replaced,
-    session_here,
+    replace_recorded,
+    stack_recorded,
 )
 
 Rule = Callable[..., Any]
@@ -158,21 +158,21 @@ class Unruled(Exception):  # noqa: N818 - no error: the values leave the recordi
     """The call has no rule."""
 
 
-def unruled(*args: Any) -> Any:
+def refuse_call(*args: Any) -> Any:
     """The rule for calls without a specific rule."""
     raise Unruled
 
 
 # --------------------------------------------------------------------------- results
-def wrapped(
+def wrap_constants(
     value: Any,
     session: Session | None,
     arrays: Sequence[RecordedArray] = (),
-    given: Sequence[Any] = (),
+    arguments: Sequence[Any] = (),
 ) -> Any:
     """Plain results as recorded arrays of constants, which may take recorded values later. A result
     in the memory of one of `arrays` becomes a view of it, and one in the memory of a plain array in
-    `given` stays plain."""
+    `arguments` stays plain."""
     if session is None:
         return value
 
@@ -183,7 +183,7 @@ def wrapped(
         is_plain = type(leaf) is np.ndarray and leaf.dtype in BY_NUMPY and leaf.flags.writeable
         if not is_plain:
             return leaf
-        foreign = any(type(v) is np.ndarray and np.may_share_memory(leaf, v) for v in given)
+        foreign = any(type(v) is np.ndarray and np.may_share_memory(leaf, v) for v in arguments)
         return leaf if foreign else constant(leaf, session)
 
     return mapped(value, wrap)
@@ -199,24 +199,27 @@ def view_of(value: Any, arrays: Sequence[RecordedArray]) -> Any:
     return None
 
 
-def settled(result: Any, expected: Any, session: Session, arrays: Sequence[RecordedArray]) -> Any:
+def conform_result(
+    result: Any, expected: Any, session: Session, arrays: Sequence[RecordedArray]
+) -> Any:
     """A rule's result as NumPy code receives it. Raises Unruled if it differs from NumPy's own
     result."""
     if isinstance(expected, (list, tuple)):
         if not isinstance(result, (list, tuple)):
             raise Unruled
         return like(
-            expected, [settled(*one, session, arrays) for one in zip(result, expected, strict=True)]
+            expected,
+            [conform_result(*pair, session, arrays) for pair in zip(result, expected, strict=True)],
         )
     if not isinstance(expected, (np.ndarray, np.generic)):
         return expected
     view = view_of(expected, arrays) if arrays else None
     if type(view) is RecordedArray:
         return view
-    own = type(result) is RecordedArray
+    is_recorded = type(result) is RecordedArray
     tensor = (
         result._tensor()
-        if own
+        if is_recorded
         else result
         if isinstance(result, Tensor)
         else Tensor(np.asarray(result))
@@ -228,27 +231,27 @@ def settled(result: Any, expected: Any, session: Session, arrays: Sequence[Recor
     tensor = tensor if tensor.array.dtype == expected.dtype else astype(tensor, expected.dtype)
     if not alike(tensor.array, expected, session.exact):
         raise Unruled
-    constants = own and result._buffer.tensor is None
+    constants = is_recorded and result._buffer.tensor is None
     return constant(tensor.array[()], session) if constants else fresh(tensor, expected, session)
 
 
-def alike(found: Any, expected: Any, exact: bool = True) -> bool:
+def alike(values: Any, expected: Any, exact: bool = True) -> bool:
     """Whether values are those that NumPy computed, up to rounding: half of the digits of the
     largest value; up to an eighth of it, or more in a dtype of few digits, if operations are
     perturbed and the rule may not be."""
-    same = bool(found.tobytes() == expected.tobytes())
-    if same or not is_live(found.dtype):
+    same = bool(values.tobytes() == expected.tobytes())
+    if same or not is_live(values.dtype):
         return same or not exact
-    few = "V" in (found.dtype.kind, expected.dtype.kind)  # one of them, where casts are left out
+    few = "V" in (values.dtype.kind, expected.dtype.kind)  # one of them, where casts are left out
     if few:
-        found, expected = found.astype("float32"), expected.astype("float32")
+        values, expected = values.astype("float32"), expected.astype("float32")
     with np.errstate(all="ignore"):
         sizes = np.abs(expected)
         largest = np.maximum.reduce(sizes, axis=None, where=np.isfinite(sizes), initial=0.0)
         epsilon = float(np.finfo(expected.dtype).eps) if exact or not few else FEW_DIGITS
         bound = (16 * np.sqrt(epsilon) if exact else max(1 / 8, 256 * epsilon)) * largest
-        near = (np.abs(found - expected) <= bound) | (found == expected)
-        near |= np.isnan(found) & np.isnan(expected)
+        near = (np.abs(values - expected) <= bound) | (values == expected)
+        near |= np.isnan(values) & np.isnan(expected)
         return bool(np.logical_and.reduce(near, axis=None))
 
 
@@ -262,14 +265,14 @@ def is_decision(expected: Any) -> bool:
     return isinstance(expected, int)
 
 
-def tell_decision(name: str, operands: Sequence[Any], axis: Any = None, made: Any = None) -> Any:
+def tell_decision(name: str, operands: Sequence[Any], axis: Any = None, outcome: Any = None) -> Any:
     """Tell the watch that the values of these operands, recorded arrays or plain, decided on
-    `made`, if that is known.
+    `outcome`, if that is known.
 
     Returns:
-        `made`, which the watch may have changed.
+        `outcome`, which the watch may have changed.
     """
-    array = np.asarray(made) if isinstance(made, (np.ndarray, np.generic)) else None
+    array = np.asarray(outcome) if isinstance(outcome, (np.ndarray, np.generic)) else None
     read = dict(
         zip(
             "xyz",
@@ -280,11 +283,11 @@ def tell_decision(name: str, operands: Sequence[Any], axis: Any = None, made: An
     read |= {} if axis is None else {"axis": axis}
     choice: Any = Choice(DECISIONS.get(name, name), tuple(read))
     watchers.get().observer.computed(choice, list(read.values()), array)
-    return array[()] if array is not None and isinstance(made, np.generic) else made
+    return array[()] if array is not None and isinstance(outcome, np.generic) else outcome
 
 
 # --------------------------------------------------------------------------- an operation
-def performed(
+def perform(
     run: Callable[..., Any],
     name: str,
     rule: Rule,
@@ -304,33 +307,33 @@ def performed(
     arrays = recorded_in((args, kwargs))
     session = session_of(arrays)
     run = functools.partial(run, *plain(list(args)), **plain(kwargs))
-    expected, after = ran(run, written)
+    expected, after = run_and_restore(run, written)
     if session is None:
         for array, values in after:
             array._assign(values)
         return expected
-    now = {id(array._memory): values for array, values in after}
-    given_out: dict[int, Any] = {id(plain(v)): v for v in out if isinstance(v, np.ndarray)}
-    given_out |= {id(array._memory): array for array, _ in after}
-    targets = [given_out.get(id(one)) for one in as_tuple(expected)]
+    contents = {id(array._memory): values for array, values in after}
+    out_arrays: dict[int, Any] = {id(plain(v)): v for v in out if isinstance(v, np.ndarray)}
+    out_arrays |= {id(array._memory): array for array, _ in after}
+    targets = [out_arrays.get(id(item)) for item in as_tuple(expected)]
     pairs = zip(as_tuple(expected), targets, strict=True)
-    copies = [o if target is None else now.get(id(o), o.copy()) for o, target in pairs]
+    copies = [o if target is None else contents.get(id(o), o.copy()) for o, target in pairs]
     expected = like(expected, copies) if isinstance(expected, tuple) else copies[0]
-    result, done = wrapped(expected, session, arrays, args), False
+    result, done = wrap_constants(expected, session, arrays, args), False
     buffers, items = (
         [array._buffer for array in arrays],
         result if isinstance(result, (list, tuple)) else [result],
     )
-    views = all(type(one) is RecordedArray and one._buffer in buffers for one in items)
+    views = all(type(item) is RecordedArray and item._buffer in buffers for item in items)
     rest = {k: v for k, v in kwargs.items() if k != "out" or "where" in kwargs}
     read = [array for array in recorded_in((args, rest)) if array._buffer.tensor is not None]
     filled = [target._buffer for target in targets if type(target) is RecordedArray]
-    others = [(array, values) for array, values in after if array._buffer not in filled]
-    if read and (others or not views or not items):
+    other_writes = [(array, values) for array, values in after if array._buffer not in filled]
+    if read and (other_writes or not views or not items):
         try:
-            result = settled(rule(expected, args, kwargs), expected, session, arrays)
+            result = conform_result(rule(expected, args, kwargs), expected, session, arrays)
             done = not session.exact or all(
-                alike(array._memory, values) for array, values in others
+                alike(array._memory, values) for array, values in other_writes
             )
         except Exception:  # whatever the error is, no rule fits
             pass
@@ -338,19 +341,21 @@ def performed(
             session.leak(array._tensor(), name)
     for array, values in [] if done else after:
         array._assign(values)
-    if not given_out:
+    if not out_arrays:
         return result
-    found = [
-        delivered(*pair, done, session) for pair in zip(targets, as_tuple(result), strict=True)
+    results = [
+        deliver(*pair, done, session) for pair in zip(targets, as_tuple(result), strict=True)
     ]
-    return like(expected, found) if isinstance(expected, tuple) else found[0]
+    return like(expected, results) if isinstance(expected, tuple) else results[0]
 
 
 USUAL = {RecordedArray, np.ndarray, np.float64, float, int}
 """The types of the operands of a usual call."""
 
 
-def ran(run: Callable[[], Any], written: Any) -> tuple[Any, list[tuple[RecordedArray, Any]]]:
+def run_and_restore(
+    run: Callable[[], Any], written: Any
+) -> tuple[Any, list[tuple[RecordedArray, Any]]]:
     """A call's result, and the arrays among `written` that it wrote to, with their new contents.
     Their old contents are restored: the recorded operations write."""
     before = [
@@ -366,7 +371,7 @@ def ran(run: Callable[[], Any], written: Any) -> tuple[Any, list[tuple[RecordedA
             array._memory[...] = values
 
 
-def delivered(target: Any, result: Any, done: bool, session: Session) -> Any:
+def deliver(target: Any, result: Any, done: bool, session: Session) -> Any:
     """A result, written into the array given as `out`, if any; `done` means that a rule computed it
     and the array does not hold it yet."""
     if target is None:
@@ -386,11 +391,11 @@ def as_tuple(value: Any) -> tuple[Any, ...]:
 
 def session_of(arrays: Sequence[RecordedArray]) -> Session | None:
     """The current session, after every array was checked to belong to it."""
-    sessions = [array._here() for array in arrays]
-    return sessions[0] if sessions else session_here()
+    sessions = [array._current_session() for array in arrays]
+    return sessions[0] if sessions else current_session()
 
 
-def named(function: Any) -> Rule | None:
+def named_rule(function: Any) -> Rule | None:
     """The rule of a SciPy function or ufunc."""
     for module, rules in NAMED.items():
         rule = rules.get(function.__name__)
@@ -407,7 +412,7 @@ def call(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """Call a function of NumPy or of other code with arguments that contain recorded arrays."""
     if function.__name__ in ASKS:
         session = session_of(recorded_in((args, kwargs)))
-        return wrapped(function(*plain(args), **plain(kwargs)), session)
+        return wrap_constants(function(*plain(args), **plain(kwargs)), session)
     if function.__name__ in CALL_USERS and session_of(recorded_in((args, kwargs))) is not None:
         return FUNCTIONS[None](function, *args, **kwargs)
     module = (
@@ -420,7 +425,7 @@ def call(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     outs = () if out is None else as_tuple(out)
     rule, written = functools.partial(by_function, function), (args, kwargs)
     written = outs if function in FUNCTIONS else written
-    return performed(function, name, rule, args, kwargs, written, outs)
+    return perform(function, name, rule, args, kwargs, written, outs)
 
 
 def call_method(array: RecordedArray, name: str, *args: Any, **kwargs: Any) -> Any:
@@ -428,19 +433,25 @@ def call_method(array: RecordedArray, name: str, *args: Any, **kwargs: Any) -> A
     function = getattr(np, name, None)
     if isinstance(function, (Dispatched, np.ufunc)) and name not in PLACES:
         return function(array, *args, **kwargs)
-    if name == "ravel" and not args and not kwargs and array._here() is not None:
-        found = array._memory.ravel()
-        if np.may_share_memory(found, array._memory):
-            return array._view(found)
+    if name == "ravel" and not args and not kwargs and array._current_session() is not None:
+        flat = array._memory.ravel()
+        if np.may_share_memory(flat, array._memory):
+            return array._view(flat)
 
     def method(array: Any, *args: Any, **kwargs: Any) -> Any:
         return getattr(array, name)(*args, **kwargs)
 
     method.__name__ = name
-    rule = functools.partial(by_function, method) if name in MAKES | PLACES else unruled
-    given = (array, *args)
-    return performed(
-        method, f".{name}", rule, given, kwargs, (given, kwargs), as_tuple(kwargs.get("out"))
+    rule = functools.partial(by_function, method) if name in MAKES | PLACES else refuse_call
+    arguments = (array, *args)
+    return perform(
+        method,
+        f".{name}",
+        rule,
+        arguments,
+        kwargs,
+        (arguments, kwargs),
+        as_tuple(kwargs.get("out")),
     )
 
 
@@ -448,38 +459,44 @@ def by_function(function: Any, expected: Any, args: Sequence[Any], kwargs: dict[
     """The result by the rule of a function."""
     name = function.__name__
     if name in MAKES:
-        return made(args[0], expected)
+        return make_array(args[0], expected)
     if name in PLACES:
-        return placed_anew(function, *args, **kwargs)
+        return rearrange_elements(function, *args, **kwargs)
     if is_decision(expected):
-        told, given = DECISIONS.get(name, name), [*args, *kwargs.values()]
-        operands = given[:2] if told in OF_TWO else recorded_in(given)[:1]
-        axis = kwargs.get("axis", args[1] if name in ALONG and len(args) > 1 else ALONG.get(told))
+        decision, values = DECISIONS.get(name, name), [*args, *kwargs.values()]
+        operands = values[:2] if decision in OF_TWO else recorded_in(values)[:1]
+        axis = kwargs.get(
+            "axis", args[1] if name in ALONG and len(args) > 1 else ALONG.get(decision)
+        )
         return tell_decision(
-            told, operands[::-1] if name == "digitize" else operands, axis, expected
+            decision, operands[::-1] if name == "digitize" else operands, axis, expected
         )
     rule = (
-        FUNCTIONS.get(function) or named(function) or functools.partial(FUNCTIONS[None], function)
+        FUNCTIONS.get(function)
+        or named_rule(function)
+        or functools.partial(FUNCTIONS[None], function)
     )
-    return called(rule, *with_keywords(function, args, kwargs))
+    return call_rule(rule, *with_keywords(function, args, kwargs))
 
 
-def called(rule: Rule, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def call_rule(rule: Rule, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """Call a rule without arguments that change nothing; a `dtype` becomes that of the first
     argument."""
-    rest = heeded(kwargs)
+    rest = effective_options(kwargs)
     dtype = rest.pop("dtype", None)
-    first = args[0] if dtype is None else replaced(args[0], lambda array: array.astype(dtype))
+    first = (
+        args[0] if dtype is None else replace_recorded(args[0], lambda array: array.astype(dtype))
+    )
     return rule(first, *args[1:], **rest)
 
 
-def heeded(kwargs: dict[str, Any]) -> dict[str, Any]:
+def effective_options(kwargs: dict[str, Any]) -> dict[str, Any]:
     """The keywords of a call that are given and change something; an `order` that is a number is
     that of a spline."""
-    heeded = {k: v for k, v in kwargs.items() if k not in CHANGE_NOTHING and v is not np._NoValue}
+    options = {k: v for k, v in kwargs.items() if k not in CHANGE_NOTHING and v is not np._NoValue}
     if not isinstance(kwargs.get("order"), str | None):
-        heeded["order"] = kwargs["order"]
-    return heeded
+        options["order"] = kwargs["order"]
+    return options
 
 
 def with_keywords(
@@ -524,7 +541,7 @@ def usual_reduction(function: Any, array: Any, axis: Any = None, keepdims: Any =
     None for any other call, and for an array that does not lie in memory as its Tensor does: the
     sums would be rounded otherwise.
     """
-    session = session_here()
+    session = current_session()
     if type(array) is not RecordedArray or session is None or array._buffer.session is not session:
         return None
     memory, is_live = array._memory, array._buffer.tensor is not None
@@ -539,8 +556,8 @@ def usual_reduction(function: Any, array: Any, axis: Any = None, keepdims: Any =
         return None
     rest = list(map(options.__getitem__, row.arguments[1:]))
     arguments = (tensor, *rest)
-    out = row.result((tensor,), arguments, [tensor.array, *rest], np.array(expected))
-    return fresh(out, expected, session)
+    reduced = row.result((tensor,), arguments, [tensor.array, *rest], np.array(expected))
+    return fresh(reduced, expected, session)
 
 
 # --------------------------------------------------------------------------- ufuncs
@@ -550,24 +567,24 @@ def array_ufunc(self: Any, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs:
         result = usual_call(ufunc, self._memory.dtype, inputs)
         if result is not None:
             return result
-    given: Sequence[Any] = inputs
+    operands: Sequence[Any] = inputs
     if not USUAL.issuperset(map(type, inputs)):
         if any(getattr(type(v), "__array_ufunc__", "") is None for v in inputs):
             return NotImplemented  # it sees to that itself, as Tensors do
-        given = [gathered(v) for v in inputs]
+        operands = [stack_recorded(v) for v in inputs]
     name = f"np.{ufunc.__name__}" + f".{method}" * (method != "__call__")
     out = kwargs.get("out", ())
-    written = given[:1] if method == "at" else out
+    written = operands[:1] if method == "at" else out
     rule = functools.partial(by_ufunc, ufunc, method)
-    return performed(getattr(ufunc, method), name, rule, given, kwargs, written, out)
+    return perform(getattr(ufunc, method), name, rule, operands, kwargs, written, out)
 
 
 def usual_call(ufunc: np.ufunc, dtype: np.dtype[Any], inputs: Sequence[Any]) -> Any:
-    """The result of `performed` for one of `OPERATIONS` on arrays of one dtype, in fewer calls.
+    """The result of `perform` for one of `OPERATIONS` on arrays of one dtype, in fewer calls.
 
     None for any other call.
     """
-    row, session = OPERATIONS.get((ufunc, dtype)), session_here()
+    row, session = OPERATIONS.get((ufunc, dtype)), current_session()
     if row is None or session is None or not USUAL.issuperset(map(type, inputs)):
         return None
     memories: list[Any] = []
@@ -605,21 +622,24 @@ def by_ufunc(
 ) -> Any:
     """The result by the rule of a ufunc, or of one of its methods."""
     if method != "__call__":
-        return called(functools.partial(METHODS[method], ufunc), inputs, kwargs)
+        return call_rule(functools.partial(METHODS[method], ufunc), inputs, kwargs)
     if is_decision(expected):
         return tell_decision(ufunc.__name__, inputs, None, expected)
-    options, rule = heeded(kwargs) if kwargs else {}, UFUNCS.get(ufunc) or named(ufunc)
+    options, rule = (
+        effective_options(kwargs) if kwargs else {},
+        UFUNCS.get(ufunc) or named_rule(ufunc),
+    )
     where = options.pop("where", True)
     if rule is None or not set(options) <= {"dtype", "signature", "sig"}:
         raise Unruled
-    found = rule(as_tuple(expected)[0].dtype, *map(operand, inputs))
+    result = rule(as_tuple(expected)[0].dtype, *map(operand, inputs))
     if where is True:
-        return found
+        return result
     (target,) = kwargs["out"]  # which keeps its values where the mask does not hold
     before = target._tensor() if type(target) is RecordedArray else Tensor(np.asarray(target))
     shape = list(before.array.shape)
     mask = Tensor(np.broadcast_to(plain(where), shape).copy())
-    return where_(mask, broadcast_to(astype(found, before.dtype), shape), before)
+    return where_(mask, broadcast_to(astype(result, before.dtype), shape), before)
 
 
 def operand(value: Any) -> Any:
@@ -636,47 +656,52 @@ RecordedArray._call = call_method
 
 # --------------------------------------------------------------------------- making arrays, and
 # placing elements anew
-def made(value: Any, expected: Any) -> Tensor:
+def make_array(value: Any, expected: Any) -> Tensor:
     """An array, or lists of arrays and numbers, in the dtype and shape that NumPy gives."""
-    tensor = gathered(value)._tensor()
+    tensor = stack_recorded(value)._tensor()
     if tensor.array.dtype.kind == "c" and expected.dtype.kind not in "cb":
         tensor = real(tensor)
     return reshape(astype(tensor, expected.dtype), list(expected.shape))
 
 
-def placed_anew(function: Any, *args: Any, **kwargs: Any) -> Any:
+def rearrange_elements(function: Any, *args: Any, **kwargs: Any) -> Any:
     """Call a function that only rearranges elements, in its result or in its first argument.
 
     It is run on marks, numbers that occur nowhere else, in place of recorded values. Any other
     number is a constant.
     """
-    parts = [array for array in recorded_in((args, kwargs)) if array._buffer.tensor is not None]
-    ends = np.cumsum([part.size for part in parts])
+    arrays = [array for array in recorded_in((args, kwargs)) if array._buffer.tensor is not None]
+    ends = np.cumsum([array.size for array in arrays])
     marks = np.sin(np.arange(1.0, 1 + ends[-1]))
-    order, given = np.argsort(marks), iter(np.split(marks, ends))
+    order, unused_marks = np.argsort(marks), iter(np.split(marks, ends))
 
-    def marked(array: RecordedArray) -> Any:
+    def marks_for(array: RecordedArray) -> Any:
         if array._buffer.tensor is None:
             return array._memory.astype(float if is_live(array.dtype) else array.dtype)
         stand_in = np.empty_like(array._memory, dtype=float, subok=False)
-        stand_in[...] = next(given).reshape(stand_in.shape)
+        stand_in[...] = next(unused_marks).reshape(stand_in.shape)
         return stand_in if isinstance(array._memory, np.ndarray) else stand_in[()]
 
-    def elements(found: Any) -> Any:
-        if isinstance(found, (list, tuple)):
-            return [elements(one) for one in found]
-        if np.asarray(found).dtype != marks.dtype:  # the bytes of the values, read as other numbers
+    def elements(result: Any) -> Any:
+        if isinstance(result, (list, tuple)):
+            return [elements(item) for item in result]
+        # The bytes of the values may have been read as other numbers.
+        if np.asarray(result).dtype != marks.dtype:
             raise Unruled
-        where = order[np.searchsorted(marks[order], found).clip(max=marks.size - 1)]
-        own = marks[where] == found
-        if len(parts) == 1 and np.all(own):
-            return parts[0]._moved(np.asarray(parts[0]._positions()).ravel()[where])
-        constants = np.asarray(found)[~own].astype(parts[0].dtype)
-        where[~own] = marks.size + np.arange(constants.size)
-        return np.concatenate([*map(np.ravel, parts), constants])[where]
+        where = order[np.searchsorted(marks[order], result).clip(max=marks.size - 1)]
+        is_mark = marks[where] == result
+        if len(arrays) == 1 and np.all(is_mark):
+            return arrays[0]._rearrange(np.asarray(arrays[0]._positions()).ravel()[where])
+        constants = np.asarray(result)[~is_mark].astype(arrays[0].dtype)
+        where[~is_mark] = marks.size + np.arange(constants.size)
+        return np.concatenate([*map(np.ravel, arrays), constants])[where]
 
-    new = [v.copy() if type(v) is np.ndarray else v for v in replaced(list(args), marked)]
-    found = function(*new, **replaced({k: v for k, v in kwargs.items() if k != "out"}, marked))
-    if found is not None:
-        return elements(found)
+    new = [
+        v.copy() if type(v) is np.ndarray else v for v in replace_recorded(list(args), marks_for)
+    ]
+    result = function(
+        *new, **replace_recorded({k: v for k, v in kwargs.items() if k != "out"}, marks_for)
+    )
+    if result is not None:
+        return elements(result)
     return args[0]._assign(elements(new[0]))

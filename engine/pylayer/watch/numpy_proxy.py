@@ -17,12 +17,12 @@ from pylayer.tensor.tensor import Tensor
 from pylayer.watch.numpy_array import (
     Dispatched,
     Session,
+    current_session,
     holds_recorded,
     plain,
     recorded_in,
-    session_here,
 )
-from pylayer.watch.numpy_dispatch import FUNCTIONS, MAKES, Unruled, call, wrapped
+from pylayer.watch.numpy_dispatch import FUNCTIONS, MAKES, Unruled, call, wrap_constants
 
 LIBRARIES = ("numpy", "scipy")
 
@@ -56,7 +56,7 @@ class StandIn(ModuleType):
         return dir(self.__dict__["__wrapped__"])
 
 
-made: dict[int, tuple[Any, Any]] = {}
+stand_ins: dict[int, tuple[Any, Any]] = {}
 """Stand-ins by the identity of the NumPy object, which is kept alive."""
 standing: set[int] = set()
 """The identities of all stand-ins."""
@@ -68,26 +68,28 @@ def stand_in(value: Any) -> Any:
     if type(value) is tuple:
         items = tuple(map(stand_in, value))
         return value if all(a is b for a, b in zip(items, value, strict=True)) else items
-    if id(value) in made:
-        return made[id(value)][1]
+    if id(value) in stand_ins:
+        return stand_ins[id(value)][1]
     if not issubclass(
         type(value), (ModuleType, FunctionType, BuiltinFunctionType, MethodType, Dispatched)
     ):
         return value  # known by its type: a user's object may return anything from an attribute
-    of_ufunc = isinstance(getattr(value, "__self__", None), np.ufunc)
-    if of_ufunc or id(value) in standing or not of_libraries(value):
+    is_ufunc_method = isinstance(getattr(value, "__self__", None), np.ufunc)
+    if is_ufunc_method or id(value) in standing or not is_of_libraries(value):
         return value
-    return stands(StandIn(value) if isinstance(value, ModuleType) else function_for(value), value)
+    return register_stand_in(
+        StandIn(value) if isinstance(value, ModuleType) else function_for(value), value
+    )
 
 
-def stands(other: Any, value: Any) -> Any:
+def register_stand_in(other: Any, value: Any) -> Any:
     """Register a stand-in for a NumPy object."""
-    made[id(value)] = value, other
+    stand_ins[id(value)] = value, other
     standing.add(id(other))
     return other
 
 
-def of_libraries(value: Any) -> bool:
+def is_of_libraries(value: Any) -> bool:
     """Whether something is NumPy's or SciPy's."""
     name = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
     if name is None:  # NumPy's C methods
@@ -99,14 +101,14 @@ def function_for(real: Any) -> Any:
     """The stand-in of a function."""
 
     def call_of_user(*args: Any, **kwargs: Any) -> Any:
-        session = session_here()
+        session = current_session()
         if session is None:
             return real(*args, **kwargs)
         if real.__name__ in MAKES:
             args = with_tensors(args, session)
         if holds_recorded((args, kwargs)):
             return real(*args, **kwargs) if type(real) is Dispatched else call(real, args, kwargs)
-        return wrapped(real(*args, **kwargs), session, given=(*args, *kwargs.values()))
+        return wrap_constants(real(*args, **kwargs), session, arguments=(*args, *kwargs.values()))
 
     functools.update_wrapper(call_of_user, real, updated=())
     return call_of_user
@@ -121,7 +123,7 @@ class Joiner:
     def __getitem__(self, items: Any) -> Any:
         return (
             replay(type(self.real).__getitem__, self.real, items)
-            if session_here()
+            if current_session()
             else self.real[items]
         )
 
@@ -135,10 +137,10 @@ def iterator(*args: Any, **kwargs: Any) -> np.nditer:
     return np.nditer(*plain(list(args)), **plain(kwargs))
 
 
-stands(iterator, np.nditer)
-stands(function_for(np.broadcast), np.broadcast)
+register_stand_in(iterator, np.nditer)
+register_stand_in(function_for(np.broadcast), np.broadcast)
 for _joiner in (np.r_, np.c_):
-    stands(Joiner(_joiner), _joiner)
+    register_stand_in(Joiner(_joiner), _joiner)
 
 
 def with_tensors(value: Any, session: Session) -> Any:
@@ -175,9 +177,9 @@ def replay(function: Any, *args: Any, **kwargs: Any) -> Any:
     """Run NumPy's own Python code of a function on recorded arrays. Raises Unruled if it is not
     Python."""
     code = getattr(function, "_implementation", function)
-    if not isinstance(code, FunctionType) or not of_libraries(code):
+    if not isinstance(code, FunctionType) or not is_of_libraries(code):
         raise Unruled
-    cells = tuple(CellType(replayed(cell.cell_contents)) for cell in code.__closure__ or ())
+    cells = tuple(CellType(library_stand_in(cell.cell_contents)) for cell in code.__closure__ or ())
     copy = FunctionType(
         code.__code__, namespace(code), code.__name__, code.__defaults__, cells or None
     )
@@ -190,18 +192,18 @@ def namespace(function: FunctionType) -> dict[str, Any]:
     # The module where it is written; its `__module__` may have been set to another.
     name = function.__globals__["__name__"]
     if name not in namespaces:
-        found = namespaces[name] = dict(function.__globals__)
+        copy = namespaces[name] = dict(function.__globals__)
         for key, value in function.__globals__.items():
             if key == "_array_converter":
-                found[key] = Converter
+                copy[key] = Converter
             else:
-                found[key] = replayed(value)
+                copy[key] = library_stand_in(value)
     return namespaces[name]
 
 
-def replayed(value: Any) -> Any:
+def library_stand_in(value: Any) -> Any:
     """The stand-in that NumPy's Python code gets for a function or module that it uses."""
-    if type(value) is FunctionType and of_libraries(value):
+    if type(value) is FunctionType and is_of_libraries(value):
         return functools.partial(replay, value)
     return value if type(value) is Dispatched else stand_in(value)
 

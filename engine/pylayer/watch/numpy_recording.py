@@ -34,7 +34,7 @@ import numpy as np
 import pylayer
 from pylayer.tensor.tensor import Tensor
 from pylayer.watch import scipy_rules, watchers
-from pylayer.watch.numpy_array import RecordedArray, Session, session_here
+from pylayer.watch.numpy_array import RecordedArray, Session, current_session
 from pylayer.watch.numpy_proxy import LIBRARIES, stand_in, standing
 
 assert scipy_rules.OF_ONE  # the rules, and those of NumPy, are in the tables
@@ -75,10 +75,10 @@ MOST_VISITED = 20_000
 
 
 @functools.cache
-def is_users(path: str, others: tuple[str, ...]) -> bool:
-    """Whether a file of code is neither a library's nor Python's own, nor one of `others`, which
-    are folders."""
-    if path.startswith((*others, *OWN, "<frozen")):
+def is_users(path: str, libraries: tuple[str, ...]) -> bool:
+    """Whether a file of code is neither a library's nor Python's own, nor in one of the folders
+    `libraries`."""
+    if path.startswith((*libraries, *OWN, "<frozen")):
         return False
     return not path.startswith(STANDARD) or path.startswith(INSTALLED)
 
@@ -91,37 +91,39 @@ class Code:
         functions: what is called: functions, classes such as a PyLayer, objects. Code reachable
             from them is the user's, except for that of Python itself, of installed packages and of
             the engine.
-        others: folders with further code that is not the user's.
+        libraries: folders with further code that is not the user's.
     """
 
-    def __init__(self, functions: Iterable[Any], others: tuple[str, ...] = ()) -> None:
-        self.functions, self.others = functions, (ENGINE, *others)
+    def __init__(self, functions: Iterable[Any], libraries: tuple[str, ...] = ()) -> None:
+        self.functions, self.libraries = functions, (ENGINE, *libraries)
 
     def holds(self, path: str) -> bool:
         """Whether a file of code is the user's."""
-        return is_users(path, self.others)
+        return is_users(path, self.libraries)
 
     @functools.cached_property
-    def places(self) -> list[Place]:
+    def references(self) -> list[Reference]:
         """Where it refers to NumPy."""
-        found, waiting, seen = list[Place](), list(self.functions), set[int]()
-        while waiting and len(seen) < MOST_VISITED:
+        references, waiting, visited = list[Reference](), list(self.functions), set[int]()
+        while waiting and len(visited) < MOST_VISITED:
             value = waiting.pop()
-            if id(value) in seen or id(value) in standing or is_a(value, PLAIN):
+            if id(value) in visited or id(value) in standing or is_a(value, PLAIN):
                 continue
-            seen.add(id(value))
+            visited.add(id(value))
             if is_a(value, FunctionType):
-                places = list(self.held_by(value))
-                found += [place for place in places if stand_in(there(*place)) is not there(*place)]
-                waiting += [there(*place) for place in places]
+                places = list(self.references_of(value))
+                references += [
+                    place for place in places if stand_in(look_up(*place)) is not look_up(*place)
+                ]
+                waiting += [look_up(*place) for place in places]
                 # Functions that it calls may be in its closure.
                 waiting += [cell.cell_contents for cell in cells_of(value)]
                 waiting.append(value.__dict__.get("__wrapped__"))
             else:
-                waiting += self.within(value)
-        return found
+                waiting += self.members_of(value)
+        return references
 
-    def held_by(self, function: FunctionType) -> Iterator[Place]:
+    def references_of(self, function: FunctionType) -> Iterator[Reference]:
         """Objects that a function refers to, if it is the user's."""
         if not self.holds(function.__code__.co_filename):
             return
@@ -142,17 +144,17 @@ class Code:
                 if not known and self.holds(getattr(module, "__file__", None) or STANDARD):
                     spaces.append(vars(module))
 
-    def within(self, value: Any) -> list[Any]:
+    def members_of(self, value: Any) -> list[Any]:
         """Objects that a class or object, other than a function, refers to."""
         if is_a(value, (MethodType, functools.partial, staticmethod, classmethod, property)):
             names = ("__self__", "__func__", "func", "args", "keywords", "fget")
             return [getattr(value, name, None) for name in names]
         if is_a(value, type):
             return [
-                held
+                member
                 for cls in value.__mro__
                 if self.is_users(cls)
-                for held in list(vars(cls).values())
+                for member in list(vars(cls).values())
             ]
         if is_a(value, (list, tuple, set, dict)):
             return list(value.values() if is_a(value, dict) else value)[:MOST_LISTED]
@@ -167,7 +169,7 @@ class Code:
         user's objects."""
         path = file_of(cls)
         return bool(cls.__flags__ & WRITTEN_IN_PYTHON) and (
-            path.startswith(self.others) or self.is_users(cls)
+            path.startswith(self.libraries) or self.is_users(cls)
         )
 
     def is_users(self, cls: type) -> bool:
@@ -189,11 +191,11 @@ def is_a(value: Any, kinds: type | tuple[type, ...]) -> bool:
     return issubclass(type(value), kinds)
 
 
-Place = tuple[Any, Any]
+Reference = tuple[Any, Any]
 """A namespace, cell or function, and the key by which it holds something."""
 
 
-def there(holder: Any, key: Any) -> Any:
+def look_up(holder: Any, key: Any) -> Any:
     """The object in a place."""
     return holder.get(key) if isinstance(holder, dict) else getattr(holder, key)
 
@@ -219,8 +221,8 @@ def cells_of(function: FunctionType) -> list[CellType]:
 @functools.lru_cache(4096)
 def names_in(code: CodeType) -> frozenset[str]:
     """The names of globals and attributes in code and the functions within it."""
-    within = (names_in(constant) for constant in code.co_consts if isinstance(constant, CodeType))
-    return frozenset(code.co_names).union(*within)
+    inner = (names_in(constant) for constant in code.co_consts if isinstance(constant, CodeType))
+    return frozenset(code.co_names).union(*inner)
 
 
 lock = threading.Lock()
@@ -243,10 +245,14 @@ def recording_numpy(code: Code, exact: bool = True) -> Iterator[Session]:
     """
     session = Session(code.holds, exact)
     # Looked up first, so that an error leaves nothing changed.
-    places = [(place, stand_in(there(*place))) for place in code.places]
+    places = [(place, stand_in(look_up(*place))) for place in code.references]
     with lock:
         if not recordings:
-            replace(vars(builtins), "__import__", functools.partial(imported, builtins.__import__))
+            replace(
+                vars(builtins),
+                "__import__",
+                functools.partial(import_for_users, builtins.__import__),
+            )
         recordings.append(session)
         for place, other in places:
             replace(*place, other)
@@ -264,7 +270,7 @@ def recording_numpy(code: Code, exact: bool = True) -> Iterator[Session]:
 
 def replace(holder: Any, key: Any, other: Any) -> None:
     """Replace the value in a place while any recording is active."""
-    before = there(holder, key)
+    before = look_up(holder, key)
     if other is not before:
         standing_in.setdefault((id(holder), key), (holder, key, before, other))
         put(holder, key, other)
@@ -273,15 +279,15 @@ def replace(holder: Any, key: Any, other: Any) -> None:
 def give_back() -> None:
     """Restore all places, except those that the code itself has changed."""
     for holder, key, before, other in standing_in.values():
-        if there(holder, key) == other:
+        if look_up(holder, key) == other:
             put(holder, key, before)
     standing_in.clear()
 
 
-def imported(real: Any, name: str, *args: Any, **kwargs: Any) -> Any:
+def import_for_users(real: Any, name: str, *args: Any, **kwargs: Any) -> Any:
     """Result of an import: a stand-in for the user's functions, the module itself for any other
     code."""
-    module, session = real(name, *args, **kwargs), session_here()
+    module, session = real(name, *args, **kwargs), current_session()
     if name.partition(".")[0] not in LIBRARIES or session is None:
         return module
     code = sys._getframe(1).f_code

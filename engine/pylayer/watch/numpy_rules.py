@@ -25,7 +25,7 @@ from pylayer.ops.joining import concat
 from pylayer.ops.positions import take_along_axis
 from pylayer.tape.vjp import OPS
 from pylayer.tensor.tensor import Tensor
-from pylayer.watch.numpy_array import Dispatched, RecordedArray, gathered, plain
+from pylayer.watch.numpy_array import Dispatched, RecordedArray, plain, stack_recorded
 from pylayer.watch.numpy_dispatch import (
     FLOATS,
     FUNCTIONS,
@@ -35,9 +35,9 @@ from pylayer.watch.numpy_dispatch import (
     UFUNCS,
     Rule,
     Unruled,
-    placed_anew,
+    rearrange_elements,
+    refuse_call,
     tell_decision,
-    unruled,
 )
 
 LONGEST = 4096
@@ -70,9 +70,9 @@ def number(value: Any, dtype: Any) -> Any:
         and not is_recorded(value)
         and np.dtype(dtype).kind in "fc"
     ):
-        found = value.item() if isinstance(value, np.generic) else value  # its type may be richer
-        if isinstance(found, (int, float)) and not isinstance(found, bool):
-            return found
+        scalar = value.item() if isinstance(value, np.generic) else value  # its type may be richer
+        if isinstance(scalar, (int, float)) and not isinstance(scalar, bool):
+            return scalar
     return as_tensor(value, dtype)
 
 
@@ -83,17 +83,17 @@ def axes_of(axis: Any, ndim: int) -> list[int]:
 
 
 # --------------------------------------------------------------------------- ufuncs
-def one(function: Callable[..., Any]) -> Rule:
+def unary_rule(function: Callable[..., Any]) -> Rule:
     """A ufunc of one operand."""
     return lambda dtype, x: function(
         x if dtype.kind == "f" and x.array.dtype.kind == "c" else as_tensor(x, dtype)
     )
 
 
-def two(function: Callable[..., Any], numbers: bool = False) -> Rule:
+def binary_rule(function: Callable[..., Any], numbers: bool = False) -> Rule:
     """A ufunc of two operands; `numbers` may stay numbers."""
-    converted = number if numbers else as_tensor
-    return lambda dtype, x, y: function(converted(x, dtype), converted(y, dtype))
+    convert = number if numbers else as_tensor
+    return lambda dtype, x, y: function(convert(x, dtype), convert(y, dtype))
 
 
 def _power(dtype: Any, x: Any, y: Any) -> Any:
@@ -127,27 +127,29 @@ for _name, _function in {
     if isinstance(_ufunc, np.ufunc) and getattr(
         getattr(_function, "op", None), "differentiable", True
     ):
-        UFUNCS[_ufunc] = one(_function) if _ufunc.nin == 1 else two(_function)
+        UFUNCS[_ufunc] = unary_rule(_function) if _ufunc.nin == 1 else binary_rule(_function)
 UFUNCS |= {
-    np.add: two(OPS["add"].apply, True),
-    np.subtract: two(OPS["subtract"].apply, True),
-    np.multiply: two(OPS["multiply"].apply, True),
-    np.divide: two(OPS["divide"].apply, True),
+    np.add: binary_rule(OPS["add"].apply, True),
+    np.subtract: binary_rule(OPS["subtract"].apply, True),
+    np.multiply: binary_rule(OPS["multiply"].apply, True),
+    np.divide: binary_rule(OPS["divide"].apply, True),
     np.power: _power,
     np.float_power: _power,
     np.absolute: _magnitude,
-    np.fmod: two(lambda x, y: x - ops.trunc(x / y) * y),
-    np.floor_divide: two(lambda x, y: ops.floor(x / y)),
-    np.divmod: two(lambda x, y: (ops.floor(x / y), ops.remainder(x, y))),
-    np.rint: one(ops.round),
-    np.logaddexp2: two(lambda x, y: ops.logaddexp(x * math.log(2), y * math.log(2)) / math.log(2)),
-    np.fabs: one(ops.abs),
-    np.exp2: one(lambda x: ops.exp(x * math.log(2))),
+    np.fmod: binary_rule(lambda x, y: x - ops.trunc(x / y) * y),
+    np.floor_divide: binary_rule(lambda x, y: ops.floor(x / y)),
+    np.divmod: binary_rule(lambda x, y: (ops.floor(x / y), ops.remainder(x, y))),
+    np.rint: unary_rule(ops.round),
+    np.logaddexp2: binary_rule(
+        lambda x, y: ops.logaddexp(x * math.log(2), y * math.log(2)) / math.log(2)
+    ),
+    np.fabs: unary_rule(ops.abs),
+    np.exp2: unary_rule(lambda x: ops.exp(x * math.log(2))),
     np.frexp: _mantissa,
-    np.cbrt: one(lambda x: ops.sign(x) * ops.pow(ops.abs(x), 1 / 3)),
-    np.radians: one(ops.deg2rad),
-    np.modf: one(lambda x: (x - ops.trunc(x), ops.trunc(x))),
-    np.degrees: one(ops.rad2deg),
+    np.cbrt: unary_rule(lambda x: ops.sign(x) * ops.pow(ops.abs(x), 1 / 3)),
+    np.radians: unary_rule(ops.deg2rad),
+    np.modf: unary_rule(lambda x: (x - ops.trunc(x), ops.trunc(x))),
+    np.degrees: unary_rule(ops.rad2deg),
     np.ldexp: lambda dtype, x, y: as_tensor(x, dtype) * Tensor(np.ldexp(1.0, y).astype(dtype)),
 }
 for _row in OPS.values():
@@ -183,19 +185,21 @@ def _reduce(
     if where is not True:
         neutral = initial if ufunc.identity is None else ufunc.identity
         array = (
-            np.where(where, array, array.dtype.type(neutral)) if neutral is not None else unruled()
+            np.where(where, array, array.dtype.type(neutral))
+            if neutral is not None
+            else refuse_call()
         )
     axes = axes_of(axis, array.ndim)
     if not array.ndim:
-        found = array
+        result = array
     elif ufunc in WHOLE:
-        found = WHOLE[ufunc](array._tensor(), axes, bool(keepdims))
+        result = WHOLE[ufunc](array._tensor(), axes, bool(keepdims))
     elif len(axes) == 1 and 0 < array.shape[axes[0]] <= LONGEST:
-        found = functools.reduce(ufunc, list(np.moveaxis(array, axes[0], 0)))
-        found = np.expand_dims(found, axes[0]) if keepdims else found
+        result = functools.reduce(ufunc, list(np.moveaxis(array, axes[0], 0)))
+        result = np.expand_dims(result, axes[0]) if keepdims else result
     else:
-        unruled()
-    return found if initial is None else UFUNCS[ufunc](array.dtype, found, initial)
+        refuse_call()
+    return result if initial is None else UFUNCS[ufunc](array.dtype, result, initial)
 
 
 def _accumulate(ufunc: Any, array: Any, axis: Any = 0) -> Any:
@@ -205,7 +209,7 @@ def _accumulate(ufunc: Any, array: Any, axis: Any = 0) -> Any:
     return (
         np.stack(list(itertools.accumulate(rows, ufunc)), axis)
         if len(rows) <= LONGEST
-        else unruled()
+        else refuse_call()
     )
 
 
@@ -213,10 +217,10 @@ def _reduceat(ufunc: Any, array: Any, indices: Any, axis: Any = 0) -> Any:
     rows = np.moveaxis(array, axis, 0)
     starts = [int(k) for k in np.atleast_1d(plain(indices))]
     ends = [*starts[1:], len(rows)]
-    found = [
+    parts = [
         ufunc.reduce(rows[i:j], 0) if i < j else rows[i] for i, j in zip(starts, ends, strict=True)
     ]
-    return np.stack(found, axis)
+    return np.stack(parts, axis)
 
 
 def _outer(ufunc: Any, x: Any, y: Any, **options: Any) -> Any:
@@ -225,19 +229,23 @@ def _outer(ufunc: Any, x: Any, y: Any, **options: Any) -> Any:
 
 def _at(ufunc: Any, array: Any, index: Any, value: Any = None) -> None:
     """``ufunc.at``: applied once each time that a place is named."""
-    at = np.array(np.arange(array.size).reshape(array.shape)[plain(index)])
-    places = at.ravel()
-    given: Any = (
-        None if value is None else np.broadcast_to(value, at.shape).astype(array.dtype).ravel()
+    positions = np.array(np.arange(array.size).reshape(array.shape)[plain(index)])
+    places = positions.ravel()
+    operand: Any = (
+        None
+        if value is None
+        else np.broadcast_to(value, positions.shape).astype(array.dtype).ravel()
     )
     if ufunc in (np.add, np.subtract):
-        added = as_tensor(given if ufunc is np.add else -given, array.dtype)
+        added = as_tensor(operand if ufunc is np.add else -operand, array.dtype)
         flat = add_at(shapes.reshape(array._tensor(), [-1]), places, added)
         array._write(shapes.reshape(flat, list(array.shape)), array._positions())
         return
-    for k, place in enumerate(places if places.size <= LONGEST else unruled()):
-        one = tuple(slice(n, n + 1) for n in np.unravel_index(place, array.shape))
-        array[one] = ufunc(array[one]) if given is None else ufunc(array[one], given[k])
+    for k, place in enumerate(places if places.size <= LONGEST else refuse_call()):
+        element = tuple(slice(n, n + 1) for n in np.unravel_index(place, array.shape))
+        array[element] = (
+            ufunc(array[element]) if operand is None else ufunc(array[element], operand[k])
+        )
 
 
 METHODS |= {
@@ -308,8 +316,8 @@ def _quantile(function: Any) -> Rule:
     def rule(
         a: Any, q: Any, *args: Any, **kwargs: Any
     ) -> Any:  # of a list: NumPy's code writes into its result
-        found = FUNCTIONS[None](function, a, np.atleast_1d(q), *args, **kwargs)
-        return found if np.ndim(q) else found[0]
+        quantiles = FUNCTIONS[None](function, a, np.atleast_1d(q), *args, **kwargs)
+        return quantiles if np.ndim(q) else quantiles[0]
 
     return rule
 
@@ -346,9 +354,9 @@ def _interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None) -> An
     k = np.clip(np.searchsorted(known, places, "right") - 1, 0, max(known.size - 2, 0))
     tell_decision("searchsorted", [xp, x], None, k)
     x, xp, fp = (v if is_recorded(v) else np.asarray(v) for v in (x, xp, fp))
-    found = fp[k] + (fp[k + 1] - fp[k]) * ((x - xp[k]) / (xp[k + 1] - xp[k]))
-    found = np.where(places < known[0], fp[0] if left is None else left, found)
-    return np.where(places > known[-1], fp[-1] if right is None else right, found)
+    values = fp[k] + (fp[k + 1] - fp[k]) * ((x - xp[k]) / (xp[k + 1] - xp[k]))
+    values = np.where(places < known[0], fp[0] if left is None else left, values)
+    return np.where(places > known[-1], fp[-1] if right is None else right, values)
 
 
 # --------------------------------------------------------------------------- products
@@ -389,13 +397,13 @@ def _bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Any:
 
 
 def _concatenate(arrays: Any, axis: Any = 0) -> Any:
-    items = [np.ravel(gathered(v)) if axis is None else gathered(v) for v in arrays]
+    items = [np.ravel(stack_recorded(v)) if axis is None else stack_recorded(v) for v in arrays]
     common = np.result_type(*plain(items))
     return concat([as_tensor(v, common) for v in items], int(axis or 0))
 
 
 # --------------------------------------------------------------------------- linear algebra
-def of_tensors(function: Callable[..., Any]) -> Rule:
+def on_tensors(function: Callable[..., Any]) -> Rule:
     """A rule on arrays as one on Tensors, all of the common dtype."""
 
     def rule(*args: Any, **kwargs: Any) -> Any:
@@ -407,28 +415,30 @@ def of_tensors(function: Callable[..., Any]) -> Rule:
     return rule
 
 
-def swapped(x: Any) -> Any:
+def swap_axes(x: Any) -> Any:
     """Matrices with rows and columns exchanged."""
     return shapes.swapaxes(x, -1, -2)
 
 
-def of_triangle(x: Any, lower: bool) -> Any:
+def from_triangle(x: Any, lower: bool) -> Any:
     """The Hermitian matrix of which one triangle is given: LAPACK does not read the other."""
     if x.array.dtype.kind != "c":
-        return factors.symmetric_from_lower(x if lower else swapped(x))
-    x = x if lower else complexes.conj(swapped(x))
+        return factors.symmetric_from_lower(x if lower else swap_axes(x))
+    x = x if lower else complexes.conj(swap_axes(x))
     below, diagonal = shapes.tril(x, -1), shapes.tril(shapes.triu(x))
-    return below + shapes.astype(complexes.real(diagonal), x.dtype) + swapped(complexes.conj(below))
+    return (
+        below + shapes.astype(complexes.real(diagonal), x.dtype) + swap_axes(complexes.conj(below))
+    )
 
 
 def cholesky(a: Any, /, *, upper: bool = False) -> Any:
     """The Cholesky factor, from the triangle that is read."""
-    return factors.cholesky(of_triangle(a, not upper), upper)
+    return factors.cholesky(from_triangle(a, not upper), upper)
 
 
 def eigh(a: Any, lower: bool, theirs: Any) -> Any:
     """The spectrum, with the phases of the eigenvectors that NumPy or SciPy returned."""
-    w, v = factors.eigh(of_triangle(as_tensor(a, a.dtype), lower))
+    w, v = factors.eigh(from_triangle(as_tensor(a, a.dtype), lower))
     return w, v * Tensor(np.round(np.sum(np.conj(v.array) * theirs, axis=-2, keepdims=True)))
 
 
@@ -447,7 +457,7 @@ def svd(
 
 def qr(a: Any, mode: str = "reduced") -> Any:
     """Q and R, or only R."""
-    return factors.qr(a, mode) if mode in ("reduced", "r") else unruled()
+    return factors.qr(a, mode) if mode in ("reduced", "r") else refuse_call()
 
 
 def _lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
@@ -456,16 +466,16 @@ def _lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
     if rank < min(matrix.shape) or matrix.shape[0] < matrix.shape[1]:
         raise Unruled
     adjoint = np.conj(np.swapaxes(a, -1, -2))
-    found = np.linalg.solve(np.matmul(adjoint, a), np.matmul(adjoint, b))
-    rest = np.sum(np.abs(b - np.matmul(a, found)) ** 2, 0, keepdims=right.ndim == 1)
+    solution = np.linalg.solve(np.matmul(adjoint, a), np.matmul(adjoint, b))
+    rest = np.sum(np.abs(b - np.matmul(a, solution)) ** 2, 0, keepdims=right.ndim == 1)
     lengths = np.linalg.svd(a, compute_uv=False) if is_recorded(a) else sizes
-    return found, rest if residuals.size else residuals, rank, lengths
+    return solution, rest if residuals.size else residuals, rank, lengths
 
 
 def _pad(array: Any, pad_width: Any, mode: Any = "constant", **options: Any) -> Any:
     if mode in ("maximum", "minimum", "median"):  # which decide
         raise Unruled
-    return placed_anew(np.pad, array, pad_width, mode, **options)
+    return rearrange_elements(np.pad, array, pad_width, mode, **options)
 
 
 FUNCTIONS |= {
@@ -513,7 +523,7 @@ MATRICES: dict[str, Any] = {
     "eigvals": factors.eigvals,
 }
 for _name, _function in MATRICES.items():
-    FUNCTIONS[getattr(np.linalg, _name)] = of_tensors(_function)
+    FUNCTIONS[getattr(np.linalg, _name)] = on_tensors(_function)
 
 
 def _transform(function: Callable[..., Any]) -> Rule:

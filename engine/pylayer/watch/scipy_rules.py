@@ -18,14 +18,14 @@ from pylayer.tensor.tensor import Tensor
 from pylayer.watch.numpy_dispatch import NAMED
 from pylayer.watch.numpy_rules import (
     axes_of,
+    binary_rule,
     cholesky,
     eigh,
-    of_tensors,
-    one,
+    on_tensors,
     qr,
     svd,
-    swapped,
-    two,
+    swap_axes,
+    unary_rule,
 )
 
 
@@ -84,13 +84,13 @@ def _logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False) 
     if b is None:
         return log_sum_exp(a._tensor(), axes_of(axis, a.ndim), keepdims)
     largest = np.max(a, axis=axis, keepdims=True)
-    found = np.log(np.sum(b * np.exp(a - largest), axis=axis, keepdims=True)) + largest
-    return found if keepdims else np.squeeze(found, axis=axis)
+    result = np.log(np.sum(b * np.exp(a - largest), axis=axis, keepdims=True)) + largest
+    return result if keepdims else np.squeeze(result, axis=axis)
 
 
 def _softmax(x: Any, axis: Any = None) -> Any:
-    found = np.exp(x - np.max(x, axis=axis, keepdims=True))
-    return found / np.sum(found, axis=axis, keepdims=True)
+    powers = np.exp(x - np.max(x, axis=axis, keepdims=True))
+    return powers / np.sum(powers, axis=axis, keepdims=True)
 
 
 def _log_softmax(x: Any, axis: Any = None) -> Any:
@@ -119,32 +119,32 @@ def _solve_triangular(
 
 
 def _spectrum(a: Any, b: None = None, *, lower: bool = True, eigvals_only: bool = False) -> Any:
-    found = eigh(a, lower, sys.modules["scipy.linalg"].eigh(a._memory, lower=lower)[1])
-    return found[0] if eigvals_only else found
+    spectrum = eigh(a, lower, sys.modules["scipy.linalg"].eigh(a._memory, lower=lower)[1])
+    return spectrum[0] if eigvals_only else spectrum
 
 
 NAMED["scipy.special"] = {
-    **{name: one(function) for name, function in OF_ONE.items()},
-    **{name: two(function) for name, function in OF_TWO.items()},
+    **{name: unary_rule(function) for name, function in OF_ONE.items()},
+    **{name: binary_rule(function) for name, function in OF_TWO.items()},
     "logsumexp": _logsumexp,
     "softmax": _softmax,
     "log_softmax": _log_softmax,
     "polygamma": _polygamma,
 }
 NAMED["scipy.linalg"] = {
-    "solve": of_tensors(lambda a, b, transposed=False: solve(swapped(a) if transposed else a, b)),
-    "cholesky": of_tensors(lambda a, lower=False: cholesky(a, upper=not lower)),
+    "solve": on_tensors(lambda a, b, transposed=False: solve(swap_axes(a) if transposed else a, b)),
+    "cholesky": on_tensors(lambda a, lower=False: cholesky(a, upper=not lower)),
     "cho_factor": _cho_factor,
     "cho_solve": _cho_solve,
-    "solve_triangular": of_tensors(_solve_triangular),
+    "solve_triangular": on_tensors(_solve_triangular),
     "eigh": _spectrum,
     "eigvalsh": lambda a, **options: _spectrum(a, eigvals_only=True, **options),
     "lstsq": np.linalg.lstsq,
     "pinv": np.linalg.pinv,
     "norm": np.linalg.norm,
-    "svd": of_tensors(svd),
-    "svdvals": of_tensors(lambda a: svd(a, compute_uv=False)),
-    "qr": of_tensors(lambda a, mode="full": qr(a)),
-    "inv": of_tensors(inv),
-    "det": of_tensors(det),
+    "svd": on_tensors(svd),
+    "svdvals": on_tensors(lambda a: svd(a, compute_uv=False)),
+    "qr": on_tensors(lambda a, mode="full": qr(a)),
+    "inv": on_tensors(inv),
+    "det": on_tensors(det),
 }

@@ -52,7 +52,9 @@ def test_the_calls_of_a_program_are_rows_of_the_table(program: Any) -> None:
     loss = paddle.nn.functional.cross_entropy(paddle.tanh(x) @ x.T, paddle.argmax(x, 1))
     paddle.static.gradients(loss, x)
     rows = [
-        op.op if isinstance(op, Call) else op.of.op for op in program.operators() if isinstance(op, (Call, Gradient))
+        op.op if isinstance(op, Call) else op.primal.op
+        for op in program.operators()
+        if isinstance(op, (Call, Gradient))
     ]
     assert len(rows) > 10
     assert all(row is OPS[row.name] for row in rows)
