@@ -225,8 +225,9 @@ def or_constant(shadow: Shadow | None, tensor: Any) -> Shadow:
 
 
 class Memory:
-    """The shadows of the tensors that share one storage. A write into the storage reaches all of
-    them.
+    """The shadows of the tensors that share one storage.
+
+    A write into the storage reaches all of them.
     """
 
     def __init__(self, tensor: Any) -> None:

@@ -1,7 +1,9 @@
 """A copy on the bundled engine of a layer or function for the installed Paddle: the same code, with
-the engine behind its names. The engine records what it computes (lines, operations, rounding);
-Paddle does not. If everything that the code names has a counterpart of the same dotted name, and
-the outputs agree, the copy may replace the original.
+the engine behind its names.
+
+The engine records what it computes (lines, operations, rounding); Paddle does not. If everything
+that the code names has a counterpart of the same dotted name, and the outputs agree, the copy may
+replace the original.
 """
 
 from __future__ import annotations

@@ -30,9 +30,11 @@ def make_input(
     spec: Input, dtype: str, random: np.random.Generator, folder: Path = HERE
 ) -> NumpyArray:
     """The values of an input, computed in float64, int64, bool or complex128; the backend casts
-    them to its `dtype`. `near` shifts the drawn values, scaled to 1e-3, to the given points in
-    turn. Complex inputs draw both parts. All rows of an expanded input are equal to its first.
-    Files lie below the `folder` of the spec.
+    them to its `dtype`.
+
+    `near` shifts the drawn values, scaled to 1e-3, to the given points in turn. Complex inputs draw
+    both parts. All rows of an expanded input are equal to its first. Files lie below the `folder`
+    of the spec.
 
     Raises:
         NoInputError: a file does not have the values.

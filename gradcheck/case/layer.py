@@ -262,9 +262,10 @@ class ScenarioLayer(TensorFunction):
         return self.backend.strided(row, shape, strides)
 
     def documented(self, cotangent: Any) -> dict[str, Tensor | None]:
-        """Call the layer like user code and take gradients, if there are any. They start from ones
-        or from `cotangent`. `out` in the namespace becomes the result of the call. Returns the
-        gradients by input.
+        """Call the layer like user code and take gradients, if there are any.
+
+        They start from ones or from `cotangent`. `out` in the namespace becomes the result of the
+        call. Returns the gradients by input.
 
         Raises:
             WrongCotangent: the cotangent and the output differ in shape.

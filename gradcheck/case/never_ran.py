@@ -116,8 +116,9 @@ class Subject:
 
     def follow(self, subject: Any) -> None:
         """Collect the layers that the checked object names; if it names none, the object itself
-        counts. A scenario names the objects that its call reads, and the ``backward_fn`` of a
-        static layer.
+        counts.
+
+        A scenario names the objects that its call reads, and the ``backward_fn`` of a static layer.
         """
         start = [subject]
         if isinstance(subject, NamespaceCall):

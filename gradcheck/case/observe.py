@@ -59,9 +59,10 @@ def starts_for(
 
 
 def values_elsewhere(array: Array, scale: float) -> Array:
-    """The elements of `array`, rolled by one position along every axis, times `scale`. Signs,
-    ranges, and symmetric positive-definite matrices are preserved, so that forward accepts these
-    values too; masks, sums and norms change.
+    """The elements of `array`, rolled by one position along every axis, times `scale`.
+
+    Signs, ranges, and symmetric positive-definite matrices are preserved, so that forward accepts
+    these values too; masks, sums and norms change.
     """
     if not is_differentiable(array):
         return array
@@ -211,7 +212,9 @@ class LayerContracts:
 
     def tensor_argument(self, value: Any) -> TensorArgument | None:
         """The structure in which backward must return a gradient for an argument; None if it holds
-        no Tensor. Tensors in dicts, or deeper in lists, get no gradient.
+        no Tensor.
+
+        Tensors in dicts, or deeper in lists, get no gradient.
         """
         is_list = isinstance(value, (list, tuple))
         items = value if is_list else [value]

@@ -188,7 +188,9 @@ class TensorArrays:
 
     def keep_up(self, tensors: Sequence[Any], arrays: Sequence[Any]) -> None:
         """Copy arrays back into their Tensors if code wrote into them, so that the caller sees the
-        change. Recorded arrays are of another type.
+        change.
+
+        Recorded arrays are of another type.
         """
         for tensor, array in zip(tensors, arrays, strict=True):
             if self.is_tensor(tensor):

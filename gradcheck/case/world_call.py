@@ -1,5 +1,6 @@
-"""The function that runs a layer on every rank of a world. Its inputs and outputs are those of all
-ranks; see `gradcheck.case.world`.
+"""The function that runs a layer on every rank of a world.
+
+Its inputs and outputs are those of all ranks; see `gradcheck.case.world`.
 """
 
 from __future__ import annotations
@@ -55,8 +56,9 @@ def communicating() -> Iterator[None]:
 
 
 class WorldCall:
-    """A call of a layer on every rank, with Tensors by name. A Tensor holds the inputs of all
-    ranks, or one that they share.
+    """A call of a layer on every rank, with Tensors by name.
+
+    A Tensor holds the inputs of all ranks, or one that they share.
 
     Args:
         call: makes the call of a rank, on that rank, given its number.
@@ -406,8 +408,9 @@ class FunctionOfWorld(TensorFunction):
     def evidence(
         self,
     ) -> tuple[Tape, Cotangents, Sequence[WorldGradient | None]] | None:
-        """The recorded call, random cotangents, and backward's gradients for them. None if the call
-        was not recorded completely.
+        """The recorded call, random cotangents, and backward's gradients for them.
+
+        None if the call was not recorded completely.
         """
         problem, world = self.problem(), self.world
         reruns = problem.reruns

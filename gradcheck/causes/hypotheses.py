@@ -1,6 +1,7 @@
-"""The likely cause of a wrong gradient: a mistake found on the tape, otherwise a formula. A formula
-turns backward's gradient into the right one: a factor, a term, another order, another input's
-gradient. The cause is the first formula that holds, element by element and for two random
+"""The likely cause of a wrong gradient: a mistake found on the tape, otherwise a formula.
+
+A formula turns backward's gradient into the right one: a factor, a term, another order, another
+input's gradient. The cause is the first formula that holds, element by element and for two random
 cotangents; simpler ones come first.
 """
 

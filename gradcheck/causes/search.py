@@ -551,8 +551,9 @@ def computed_otherwise(graph: Tape) -> list[Cause]:
 
 # --------------------------------------------------------------------------- at several places
 def in_all_equals(graph: Tape, mistakes: Sequence[Mistake]) -> Iterator[Mistake]:
-    """A mistake made in all operations that compute the same from the same inputs. Their effects,
-    if any, add up.
+    """A mistake made in all operations that compute the same from the same inputs.
+
+    Their effects, if any, add up.
     """
     groups: dict[Any, list[Mistake]] = {}
     for mistake in mistakes:

@@ -311,8 +311,9 @@ def wrong_in_own_precision(
     point: Point, random: np.random.Generator, rtol: float
 ) -> tuple[list[Entry], str]:
     """The entries of the gradient of a random sum of the outputs in which the layer's own backward,
-    in its own dtypes, loses more digits than it may; and the dtype that it computes in. None if it
-    computes only in double precision, or if its outputs do not fit its dtype.
+    in its own dtypes, loses more digits than it may; and the dtype that it computes in.
+
+    None if it computes only in double precision, or if its outputs do not fit its dtype.
     """
     if point.as_given and not point.casts_left_out:
         return [], ""

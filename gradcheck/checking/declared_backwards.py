@@ -42,9 +42,10 @@ def not_zero(problem: Problem, random: np.random.Generator) -> str:
 
 
 def not_straight_through(problem: Problem, random: np.random.Generator) -> str:
-    """Why backward is not straight-through; empty if it is. The reason names the first element of a
-    gradient that is not the cotangent's, or the first output element that varies smoothly with its
-    input.
+    """Why backward is not straight-through; empty if it is.
+
+    The reason names the first element of a gradient that is not the cotangent's, or the first
+    output element that varies smoothly with its input.
     """
     expected = (
         "expected backward to pass the cotangent on unchanged (expect='straight-through'), but"

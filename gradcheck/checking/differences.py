@@ -223,10 +223,12 @@ def extrapolated(values: Array, ratio: float, bars: Array) -> tuple[Array, Array
 
 def balanced(values: Array, bars: Array) -> tuple[Interval, Array]:
     """Lepski's balancing: for each row, the value with the smallest error bound among those that
-    agree with all values of smaller steps, and the index of its step. A value's bar is twice its
-    noise plus half of the change to the next step: a bias that shrinks at least threefold per step
-    shows in that change. A row starts at its first finite value; a value that is not finite does
-    not agree, one with a bar of inf always does. If no two values agree, nothing is known.
+    agree with all values of smaller steps, and the index of its step.
+
+    A value's bar is twice its noise plus half of the change to the next step: a bias that shrinks
+    at least threefold per step shows in that change. A row starts at its first finite value; a
+    value that is not finite does not agree, one with a bar of inf always does. If no two values
+    agree, nothing is known.
 
     Args:
         values, bars: one row per step, the smallest first.

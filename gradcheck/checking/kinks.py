@@ -247,9 +247,11 @@ class Outside:
 @dataclass
 class Slopes:
     """The gradients at nearby points for one cotangent, and the range that they allow for a
-    gradient. Numbers of one `group` are tied by a row of a kinked operation. Along a direction over
-    a group, a convex or concave function has its smallest and largest slopes behind and ahead of
-    the point; for sums of such functions, this holds group by group.
+    gradient.
+
+    Numbers of one `group` are tied by a row of a kinked operation. Along a direction over a group,
+    a convex or concave function has its smallest and largest slopes behind and ahead of the point;
+    for sums of such functions, this holds group by group.
     """
 
     rows: NumpyArray
@@ -626,8 +628,10 @@ def points_beside(
 def groups_of(point: Point, free: NumpyArray) -> tuple[NumpyArray, NumpyArray, NumpyArray]:
     """For each number: its group, −1 if it does not move; whether it, or another number of its
     group, feeds several rows of one operation; and a sign such that the elements of a group's rows
-    grow in the direction of these signs. Numbers that feed one row of an operation at its kink (the
-    window of a maximum) belong together. Numbers that feed several rows are one group.
+    grow in the direction of these signs.
+
+    Numbers that feed one row of an operation at its kink (the window of a maximum) belong together.
+    Numbers that feed several rows are one group.
     """
     double = any(x.dtype.kind == "c" for x in point.x)
     parent, signs = np.arange(free.size), np.ones(free.size)

@@ -170,7 +170,9 @@ class Entry:
 @dataclass
 class FlatOutputs:
     """The outputs at the point; those with a derivative are also concatenated in a flat float64
-    vector. If one of them is complex, all count as complex: real and imaginary parts alternate.
+    vector.
+
+    If one of them is complex, all count as complex: real and imaginary parts alternate.
     """
 
     arrays: list[Array]
@@ -516,9 +518,11 @@ class Point:
     def one_step_later(self, cotangents: Sequence[Array | None]) -> list[Array] | None:
         """The tape's gradients of the moved inputs if an iteration that a comparison stopped runs
         one step further; None if no such iteration was recorded, or if its value had not converged
-        to rounding. The gradient of an iteration's operations converges later than its value. The
-        change by one more step shows its distance from the limit, which is the gradient in a
-        backward that solves for it.
+        to rounding.
+
+        The gradient of an iteration's operations converges later than its value. The change by one
+        more step shows its distance from the limit, which is the gradient in a backward that solves
+        for it.
         """
         tape = self.tape
         assert tape is not None

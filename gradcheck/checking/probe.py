@@ -332,11 +332,12 @@ def tape_diff(
 
 
 def unmeasured(point: Point, measured: Sequence[Measured], sizes: Array) -> Array:
-    """Bounds, per entry, of the rounding that is not perturbed. Unobserved operations of a backward
-    may round by epsilons of the largest entry. If the layer was given inputs of fewer digits, or
-    casts to such dtypes, constants on either side (a table, 0.1) may be off by float32's epsilon;
-    that changes the terms of which an entry is the sum, and whose size is the entry's response to
-    perturbations.
+    """Bounds, per entry, of the rounding that is not perturbed.
+
+    Unobserved operations of a backward may round by epsilons of the largest entry. If the layer was
+    given inputs of fewer digits, or casts to such dtypes, constants on either side (a table, 0.1)
+    may be off by float32's epsilon; that changes the terms of which an entry is the sum, and whose
+    size is the entry's response to perturbations.
 
     Args:
         sizes: per entry, the magnitude of the largest entry of its input.

@@ -168,6 +168,7 @@ def chosen_backends(
 
 def report_left_out(specs: Sequence[SpecFile], ids: Iterable[str], names: Iterable[str]) -> None:
     """Print how many of the selected scenarios are for a framework that no backend in `names` runs.
+
     Raises UserError: all selected scenarios are, or one that the user named.
     """
     runs = {framework_of_backend(name) for name in names}

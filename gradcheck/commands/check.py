@@ -174,9 +174,10 @@ FRAMEWORK_NAMES = re.compile(r"\b(torch|jax)\b")
 
 
 def framework_of_layer(reference: str, named: LayerWords, backends: Sequence[str]) -> str:
-    """Return the framework of the first given backend, otherwise that of a layer. For this the
-    layer is imported, unless its module is a file of the project whose text names no framework
-    other than Paddle.
+    """Return the framework of the first given backend, otherwise that of a layer.
+
+    For this the layer is imported, unless its module is a file of the project whose text names no
+    framework other than Paddle.
     """
     for name in split_names(backends):
         require_backend(name)

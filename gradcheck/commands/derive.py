@@ -92,7 +92,9 @@ def derived_from(
     reference: str, inputs: Sequence[str], call: str = "", order: int = 1, seed: int = 0
 ) -> Derived:
     """The derived backward of the layer or function that a word names, at the inputs of the command
-    line. Raises UserError: there is no such layer, or it cannot be called this way.
+    line.
+
+    Raises UserError: there is no such layer, or it cannot be called this way.
     """
     random = np.random.default_rng(seed)
     arrays = {
@@ -136,7 +138,9 @@ def no_edit(scenario: Scenario) -> str:
 
 def subject_of(reference: str) -> tuple[Any, str]:
     """The layer or function that a command-line word refers to, by name or as a lambda, and the
-    name for its class. Raises UserError: there is none.
+    name for its class.
+
+    Raises UserError: there is none.
     """
     if reference.lstrip().startswith("lambda"):
         return function_of_text(reference), "Layer"

@@ -29,7 +29,9 @@ MODELINE = f"# yaml-language-server: $schema=./{SCHEMA_FILE}\n"
 @framework_option("The framework of the project's layers (default: paddle).")
 def init(github: bool, framework: str | None) -> None:
     """Set up a project: a folder of specs with an example, its schema for editors, settings, a
-    workflow. Existing files stay as they are.
+    workflow.
+
+    Existing files stay as they are.
     """
     framework = framework or "paddle"
     files = {

@@ -135,8 +135,9 @@ FILES: dict[str, Callable[[RuleMatrix], str]] = {
 
 
 def recorded_results(cases: Iterable[Case]) -> Iterator[Result]:
-    """Yield the results of cases on releases, from the release files. Raises UserError: a release
-    has no file.
+    """Yield the results of cases on releases, from the release files.
+
+    Raises UserError: a release has no file.
     """
     for case in cases:
         release = require_recorded(version_of(case.backend))
