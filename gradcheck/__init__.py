@@ -1,15 +1,16 @@
 """The harness: reads scenarios, runs them, compares gradients with numerical ones, reports.
 
-In Python: `check` gives the verdict on a layer or function, `assert_gradients` raises unless it is
-right; within `engine` a module that says ``import paddle`` gets the bundled engine where no Paddle
-is installed. `replicated` and `partial` say what an argument stands for in a world of ranks.
+In Python: `check` gives the verdict on a layer or function, `assert_gradients` raises unless its
+gradient is right; within `engine` a module that says ``import paddle`` gets the bundled engine
+where no Paddle is installed. `replicated` and `partial` declare how an argument is distributed over
+the ranks of a world.
 """
 
 __version__ = "0.1.0"
 
 TYPE_CHECKING = False
-"""The constant of `typing`, without its import: this file imports nothing, so that the command can
-prepare the process first.
+"""`typing.TYPE_CHECKING`, without importing `typing`: this file imports nothing, so that the
+command can prepare the process first.
 """
 
 if TYPE_CHECKING:

@@ -1,5 +1,5 @@
-"""The ``gradcheck`` command, and ``python -m gradcheck``. It imports next to nothing before it is
-ready for Ctrl-C.
+"""The ``gradcheck`` command, and ``python -m gradcheck``. Imports almost nothing before Ctrl-C is
+handled.
 """
 
 import gc
@@ -32,11 +32,11 @@ except KeyboardInterrupt:
 CASE_COMMANDS = {"run", "check", "explore", "derive", "replay"}
 """Commands that run cases."""
 OTHER_SERVER = ("-h", "--help", "-b", "--backend", "--executor", "--watch")
-"""Options with which a command needs no server, or another one than usual."""
+"""Options with which a command needs no server, or one other than the usual."""
 
 
 def wants_server(arguments: list[str]) -> bool:
-    """Whether a command line is likely to need the usual server, which is then started at once."""
+    """Whether a command line is likely to need the usual server. If so, it is started at once."""
     streams = (sys.stdin, sys.stdout, sys.stderr)
     if None in streams or CASE_COMMANDS.isdisjoint(arguments[:1]):
         return False  # the number of a closed stream would go to a file of the server
@@ -46,9 +46,8 @@ def wants_server(arguments: list[str]) -> bool:
 def main(name: str = "gradcheck") -> None:
     """Run the command line, which calls itself `name`.
 
-    Until a run begins, and after it, Ctrl-C ends the process on the spot: there is nothing to put
-    away, and an exception could come out of the middle of any import. While it lasts,
-    `commands.run_cases` decides.
+    Until a run begins, and after it, Ctrl-C ends the process immediately: there is nothing to clean
+    up, and an exception could interrupt any import. During a run, `commands.run_cases` handles it.
     """
     # Code of others; looking for it takes 8 ms.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")

@@ -1,5 +1,5 @@
-"""Checking gradients from Python: a layer or function, its inputs, and what is wrong with its
-gradient.
+"""The Python API: `check`, `assert_gradients`, `derive` and `explore`, for a layer or function and
+its inputs.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ WORDS = {
     "random": get_args(Random),
     "each axis of world": get_args(Axis),
 }
-"""Values of the options that take a word."""
+"""Allowed words of each option that takes one."""
 
 
 def require_word(name: str, value: Any) -> None:
@@ -77,7 +77,7 @@ def require_word(name: str, value: Any) -> None:
 
 
 def require_words(name: str, value: Any, each: str, example: str) -> None:
-    """Require a list of such words. Raises TypeError, ValueError."""
+    """Require a list of an option's allowed words. Raises TypeError, ValueError."""
     if isinstance(value, str) or not isinstance(value, Sequence):
         raise TypeError(f"{name} must be a list of {example}, not {value!r}")
     for word in value:
@@ -96,7 +96,7 @@ def require_integer(
 
 
 def require_share(name: str, value: Any, or_else: str = "") -> None:
-    """Require a share of something. Raises TypeError, ValueError."""
+    """Require a fraction: at least 0 and below 1. Raises TypeError, ValueError."""
     allowed = f"a number of at least 0 and below 1{or_else}"
     require_integer(name, value, allowed, 0, nextafter(1, 0), kind=Real)
 
@@ -112,7 +112,7 @@ def require_dtypes(dtypes: Any) -> None:
     require_words("dtypes", dtypes, "each of dtypes", example)
 
 
-NO_STEP = "steps are chosen for every entry, each with a bound of its error"
+NO_STEP = "steps are chosen for every entry, each with an error bound"
 OTHERS_OPTIONS = {
     **dict.fromkeys(("eps", "epsilon", "delta", "h", "step"), f"{NO_STEP}: leave it out"),
     **dict.fromkeys(
@@ -128,11 +128,11 @@ OTHERS_OPTIONS = {
     "fast_mode": 'mode="probe" compares projections alone',
     "dtype": 'dtypes=["float32"] checks in other dtypes than the inputs\'',
 }
-"""Options that other checkers have, and what to use here."""
+"""Options of other gradient checkers, with the equivalent here."""
 
 
 def refuse_unknown(options: Mapping[str, Any]) -> None:
-    """Raise TypeError for an unknown option, with what to use in its place."""
+    """Raise TypeError for an unknown option, naming the option to use instead."""
     for name in options:
         if name in OTHERS_OPTIONS:
             raise TypeError(f"there is no option {name!r}: {OTHERS_OPTIONS[name]}")
@@ -158,8 +158,8 @@ def require_keywords(kwargs: Any, backward: Any) -> Mapping[str, Any]:
 def declared_world(
     world: Any, outputs: Any, random: Any, order: int, inputs: Sequence[Any]
 ) -> WorldOf | None:
-    """Return a function that takes the placement of the inputs and returns the declaration of the
-    world; None without a world.
+    """Return a function from the placement of the inputs to the declaration of the world; None
+    without a world.
 
     Raises:
         TypeError: an option is of the wrong type, or needs a world that is not given.
@@ -200,7 +200,7 @@ class GradientMismatch(AssertionError):  # noqa: N818 - a finding, not an error 
         self.result = result
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle by the result: by default an exception is rebuilt from its message."""
+        """Pickle the result: by default an exception is rebuilt from its message."""
         return type(self), (self.result,), self.__dict__
 
 
@@ -231,10 +231,10 @@ def check(
 
     Args:
         layer_or_function: a PyLayer or Function class, whose `apply` is called, or any function of
-            Tensors: a module, a method, a lambda. If its code names no framework, Tensors among the
-            inputs do. A text such as ``"package.module:Layer"`` names one to
-            import, from the current folder or the project's root; where no Paddle is installed it
-            gets the bundled engine as its ``paddle``.
+            Tensors: a module, a method, a lambda. If its code names no framework, the Tensors among
+            the inputs determine it. A text such as ``"package.module:Layer"`` names one to import,
+            from the current folder or the project's root; where no Paddle is installed it gets the
+            bundled engine as its ``paddle``.
         inputs: its arguments in order. NumPy arrays, and NumPy's floating scalars, become Tensors
             that need a gradient; Tensors keep their stop_gradient; so do those in lists, tuples and
             dicts, each with a name such as ``s[0]``. Anything else, such as a plain number, is
@@ -249,26 +249,26 @@ def check(
         seed: of the random directions, cotangents and points; the same seed gives the same result.
         rtol: widens the error bars, relative to the largest entry of an input's gradient; at least
             0 and below 1.
-        points: how many points are looked at: the given one, then others around it, every element
+        points: how many points are checked: the given one, then others around it, every element
             multiplied by a random factor between 1/2 and 2.
-        dtypes: the dtypes to look at in turn, for example ``["float64", "float32"]``, in place of
+        dtypes: the dtypes to check in turn, for example ``["float64", "float32"]``, in place of
             the inputs' own.
-        expect: what backward is. ``matches``: the derivative. ``differs``: anything else, which
-            must be found. ``straight-through``: the cotangent unchanged, of a function in steps.
-            ``zero``.
-        effort: ``usual`` spends about ten times the check itself on naming what is wrong, lists
-            20 wrong entries of each input, and looks for the edit that repairs backward; ``least``
-            does not look for that edit; ``full`` names and lists every entry.
-        precision: ``loose`` lets a backward pass that is right but loses digits, such as one that
-            computes in float32 in a layer of float64; the result is marked.
+        expect: what backward is meant to be. ``matches``: the derivative. ``differs``: anything
+            else, which must be found. ``straight-through``: the cotangent unchanged, of a function
+            in steps. ``zero``.
+        effort: ``usual`` spends up to ten times the cost of the check on diagnosing a failure,
+            lists 20 wrong entries of each input, and searches for an edit that repairs backward;
+            ``least`` skips that search; ``full`` diagnoses and lists every entry.
+        precision: ``loose`` accepts a backward that is right but loses digits, such as one that
+            computes in float32 in a float64 layer; the result is marked.
         nondet: how far the results of two equal runs may be apart, relative to the largest entry of
             an output or gradient, where sums are taken in another order each time; it widens the
             error bounds by as much. At least 0 and below 1; by default they must be the same.
-        world: for a layer that talks to other ranks (`paddle.distributed`): how many ranks it runs
-            on, or the ranks along the axes of fleet's topology, such as ``{"mp": 4}``. Arrays then
-            hold the values of all ranks, along a first axis of that size, unless they are marked by
-            `gradcheck.replicated` or `gradcheck.partial`.
-        outputs: in a world, what the outputs stand for: ``split``, each rank's own, or
+        world: for a layer that communicates with other ranks (`paddle.distributed`): how many ranks
+            it runs on, or the ranks along the axes of fleet's topology, such as ``{"mp": 4}``.
+            Arrays then hold the values of all ranks, along a first axis of that size, unless they
+            are marked by `gradcheck.replicated` or `gradcheck.partial`.
+        outputs: in a world, how the outputs are distributed: ``split``, each rank's own, or
             ``replicated``, the same on all ranks; one word, or one for each.
         random: in a world, whether ranks draw their random numbers ``by-rank``, or all the
             ``same``.
@@ -405,7 +405,7 @@ class Options(TypedDict, total=False):
 def assert_gradients(
     layer_or_function: Any, *inputs: Any, **options: Unpack[Options]
 ) -> CheckResult:
-    """Check like `check`, and raise on anything that is not right: for tests.
+    """For tests: check like `check`, and raise if a gradient is wrong or undecided.
 
     Raises:
         GradientMismatch: the verdict is FAIL or INCONCLUSIVE. The message is the panel that the
@@ -429,11 +429,11 @@ class Explored:
     counts: Mapping[Status, int]
     """The number of examples with each outcome."""
     reasons: Mapping[str, str]
-    """Reasons why examples had no verdict, each with the first example that it applies to."""
+    """Reasons why examples had no verdict, each with the first such example."""
     inputs: Mapping[str, np.ndarray[Any, Any]] | None
     """The smallest arrays at which the gradient is wrong, by name; None if there are none."""
     where: str
-    """Their sizes, dtypes, layouts and kinds of values."""
+    """Sizes, dtypes, layouts and kinds of values of these arrays."""
     result: CheckResult | None
     """The check at these inputs."""
     message: str
@@ -469,7 +469,7 @@ def explore(
         seconds, examples: the limits of the search in time and in examples.
         seed: of the random numbers.
         dtypes: for floating inputs without a dtype.
-        keywords: the inputs once more, in place of a dict: ``x="B T C", w="C"``.
+        keywords: the inputs as keyword arguments, in place of a dict: ``x="B T C", w="C"``.
 
     Returns:
         It is true if some example had a verdict and none was wrong.

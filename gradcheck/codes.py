@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class Code(NamedTuple):
-    """A diagnosis: its name, why it happens, how to tell it, what to do, and an example of wrong
+    """A diagnosis: its title, its cause, how to recognise it, what to do, and an example of wrong
     and right.
     """
 
@@ -20,25 +20,25 @@ class Code(NamedTuple):
 
 
 def is_contract(code: str) -> bool:
-    """Whether a code stands for a contract, which is certainly broken."""
+    """Whether a code is a broken contract, which is certain."""
     return "GC131" <= code <= "GC139" or "GC161" <= code <= "GC166"
 
 
 def says_what_is_wrong(code: str) -> bool:
-    """Whether a code says what is wrong (a contract, a second derivative), and not why."""
+    """Whether a code says what is wrong (a contract, a second derivative) but not why."""
     return is_contract(code) or code == "GC140"
 
 
 def is_cause(code: str) -> bool:
-    """Whether a code stands for a cause, which explains the numbers."""
+    """Whether a code is a cause that explains the numbers."""
     return "GC101" <= code < "GC131" or "GC151" <= code <= "GC152"
 
 
 CODES: dict[str, Code] = {
     "GC101": Code(
         "constant factor",
-        "The backward is the derivative times a constant: a 2 from a square, a batch size is "
-        "missing or twice there.",
+        "The backward is the derivative times a constant: a 2 from a square or a batch size is "
+        "missing or appears twice.",
         "numeric = c · analytic for every entry, with the same c.",
         "Multiply what backward returns by c, and look for the place in the formula where c "
         "belongs.",
@@ -63,7 +63,8 @@ CODES: dict[str, Code] = {
         "permuted, rolled or flipped",
         "The elements are right, but in the wrong places: an index is off by one, a permutation "
         "was not inverted.",
-        "numeric = analytic after a roll, flip or permutation of axes, or of the ranks of a world.",
+        "numeric = analytic after a roll, flip or permutation of axes, or of the ranks of a "
+        "world.",
         "Undo the forward's rearrangement in backward: roll by the opposite amount, use the "
         "inverse permutation.",
         "y = x.roll(1)      wrong: dy.roll(1)      right: dy.roll(-1)",
@@ -79,7 +80,7 @@ CODES: dict[str, Code] = {
         "missing sum over a broadcast axis",
         "An input was broadcast in forward; its gradient must sum the cotangent over the axes it "
         "was repeated along.",
-        "numeric = what backward gives for the cotangent summed over an axis.",
+        "numeric = backward's result for the cotangent summed over an axis.",
         "Sum over the broadcast axes instead of taking one slice or the mean.",
         "y = x + bias      wrong: dbias = dy[0]      right: dbias = dy.sum(0)",
     ),
@@ -96,17 +97,16 @@ CODES: dict[str, Code] = {
         "backward returns zeros (or None, or the graph is cut), but the output depends on the "
         "input.",
         "analytic is exactly 0 everywhere; numeric is not.",
-        "Return the derivative times the cotangent; check that nothing was detached on the way. "
-        "An input that takes no gradient is passed as a Tensor with stop_gradient=True, in torch "
-        "with requires_grad=False.",
+        "Return the derivative times the cotangent; check that no intermediate value was "
+        "detached. An input that takes no gradient is passed as a Tensor with "
+        "stop_gradient=True, in torch with requires_grad=False.",
         "wrong: return zeros_like(x)      right: return dy * 2 * x",
     ),
     "GC109": Code(
         "cotangent ignored",
-        "backward returns the derivative itself, not the derivative times the gradient that comes "
-        "in.",
-        "backward gives the same for every cotangent. It looks right wherever the loss is a plain "
-        "sum.",
+        "backward returns the derivative itself, not the derivative times the incoming gradient.",
+        "backward gives the same result for every cotangent. It looks right wherever the loss is "
+        "a plain sum.",
         "Multiply by the incoming gradient.",
         "y = tanh(x)      wrong: return 1 - y * y      right: return dy * (1 - y * y)",
     ),
@@ -122,7 +122,7 @@ CODES: dict[str, Code] = {
         "off by a simple function of x or y",
         "A part of the formula is missing, doubled, or has the wrong power.",
         "numeric = analytic · f, with one f of the input or the output for all elements.",
-        "Multiply by the f named; usually one symbol in the formula is wrong.",
+        "Multiply by that f; usually one symbol in the formula is wrong.",
         "y = tanh(x)      wrong: dy * (1 - y)      right: dy * (1 - y * y), which is 1 + y times "
         "as much",
     ),
@@ -130,7 +130,8 @@ CODES: dict[str, Code] = {
         "mean where a sum was meant, or a sum where a mean was",
         "The gradient is off by the number of elements (or of those along an axis).",
         "numeric = analytic · N or analytic / N.",
-        "A mean's gradient divides by the number of elements that were averaged; a sum's does not.",
+        "A mean's gradient divides by the number of elements that were averaged; a sum's does "
+        "not.",
         "y = x.mean()      wrong: dy * ones_like(x)      right: dy * ones_like(x) / x.size",
     ),
     "GC113": Code(
@@ -142,7 +143,7 @@ CODES: dict[str, Code] = {
         "dtypes, and more than its own operations round.",
         "Leave the cast out, or compute the critical part in a wider dtype; or rearrange it: "
         "subtract the maximum, use "
-        "expm1, log1p, rsqrt. Where the loss is meant: `expect: {precision: loose}`, or "
+        "expm1, log1p, rsqrt. If the loss is intended: `expect: {precision: loose}`, or "
         "precision=\"loose\".",
         "float64: wrong: (dy.astype('float32') * w).astype('float64')      right: dy * w",
     ),
@@ -151,7 +152,7 @@ CODES: dict[str, Code] = {
         "The derivative is a sum, as by the product rule, and one of its terms was left out or "
         "added.",
         "numeric = analytic + c · dy · f, with one f of the input or the output.",
-        "Add the term named.",
+        "Add that term.",
         "y = x * sigmoid(x)      wrong: dy * s      right: dy * (s + y * (1 - s))",
     ),
     "GC115": Code(
@@ -165,34 +166,34 @@ CODES: dict[str, Code] = {
         "wrong operand, or operands in the wrong order",
         "A product of matrices in backward has the wrong factor, the wrong transpose or the wrong "
         "order.",
-        "numeric is a product of the cotangent and another input, which is named.",
-        "Use the product named.",
+        "numeric is a product of the cotangent and another input; the message names it.",
+        "Use the product in the message.",
         "y = a @ b      wrong: da = dy @ b      right: da = dy @ b.T",
     ),
     "GC117": Code(
         "a share of the gradient is missing",
-        "Backward takes an intermediate value for a constant, or does not use the incoming "
+        "Backward treats an intermediate value as a constant, or does not use the incoming "
         "gradient of an output.",
-        "backward is the gradient of the recorded forward without what flows through the line "
-        "named.",
+        "backward is the gradient of the recorded forward without the share through the reported "
+        "line.",
         "Add the share: the gradient with respect to the intermediate value, times its own "
         "derivative.",
         "c = x - x.mean()      wrong: return dc      right: return dc - dc.mean()",
     ),
     "GC118": Code(
         "a share of the gradient is scaled",
-        "One of the ways from an input to the output is counted with a wrong sign, twice, or with "
-        "a wrong length.",
-        "backward is right except for a factor on what flows through the line named.",
+        "One of the paths from an input to the output is counted with a wrong sign, twice, or "
+        "with a wrong length.",
+        "backward is right except for a factor on the share through the reported line.",
         "Look in backward for the term that belongs to this line; compare its sign, its "
         "constants, sum and mean.",
         "v = (c * c).mean()      wrong: dc = dv * c / n      right: dc = dv * 2 * c / n",
     ),
     "GC119": Code(
         "wrong rule for an operation",
-        "One operation of the forward is differentiated by a rule that is not its own.",
+        "One operation of the forward is differentiated by the wrong rule.",
         "backward is the recorded forward's gradient with that rule in place of the right one at "
-        "the line named.",
+        "the reported line.",
         "Use the operation's derivative: 1 − y² for tanh, y (1 − y) for sigmoid, y (g − Σ y g) "
         "for softmax.",
         "t = tanh(c)      wrong: dc = dt * (1 - t)      right: dc = dt * (1 - t * t)",
@@ -220,41 +221,41 @@ CODES: dict[str, Code] = {
         "straight through",
         "The gradient is passed on as if an operation, most often one with derivative 0 such as "
         "round or sign, or the whole layer were not there.",
-        "backward is the recorded forward's gradient with the operation at the line named left "
-        "out, or the cotangent.",
-        "Return the derivative, or, where this is meant, declare it: `gradient: straight-through` "
+        "backward is the recorded forward's gradient with the operation at the reported line "
+        "left out, or it is the cotangent itself.",
+        "Return the derivative, or, if this is intended, declare it: `gradient: straight-through` "
         "in `expect`.",
         "y = round(x)      straight through: return dy      derivative: return zeros_like(x)",
     ),
     "GC123": Code(
         "wrong mask",
-        "The gradient passes where the forward selects something else: a mask is left out, or is "
-        "the other branch's.",
-        "backward is the recorded forward's gradient with another mask at the line named.",
+        "The gradient passes where the forward selects something else: a mask is left out, or it "
+        "is that of the other branch.",
+        "backward is the recorded forward's gradient with another mask at the reported line.",
         "Multiply by the mask of the forward: 1 where this input was selected, 0 elsewhere.",
         "y = clip(x, 0, 1)      wrong: return dy      right: return dy * ((x >= 0) & (x <= 1))",
     ),
     "GC124": Code(
         "the gradient is not finite",
-        "backward gives inf or NaN where the function's slope does not: it divides by what is 0 "
-        "at this point.",
+        "backward gives inf or NaN although the function's slope is finite: it divides by a "
+        "value that is 0 at this point.",
         "The gradient is not finite for a small cotangent either, and no slope grows that way as "
         "the step shrinks.",
-        "Guard the division, as by max(norm, eps), or select before it: NaN times 0 is NaN.",
+        "Guard the division, for example by max(norm, eps), or select before it: NaN times 0 is "
+        "NaN.",
         "y = norm(x), at 0      wrong: return dy * x / y      right: return dy * x / maximum(y, "
         "1e-12)",
     ),
     "GC125": Code(
         "backward never ran",
         "No evaluation of the check called the hand-written backward: apply is overridden, "
-        "forward was called "
-        "directly, no input needs a gradient, no gradient reaches its outputs, or another branch "
-        "was taken. What was "
-        "compared is automatic differentiation with itself.",
+        "forward was called directly, no input needs a gradient, no gradient reaches its "
+        "outputs, or another branch was taken. The check compared automatic differentiation with "
+        "itself.",
         "The framework reports every layer that is applied and every backward that runs; this one "
         "is not among them.",
         "Call the layer by the apply of its base class (PyLayer, Function), at inputs and in a "
-        "mode in which it is used. A branch that is meant without it is checked as a separate "
+        "mode in which it is used. Check a branch that does not use it on purpose as a separate "
         "function; a module in eval mode passes, marked.",
         "wrong: y = Own.forward(ctx, x)      right: y = Own.apply(x)",
     ),
@@ -263,12 +264,12 @@ CODES: dict[str, Code] = {
         "The gradient is an approximation: an iteration that stops early, a constant of few "
         "digits.",
         "Backward is off by less than 1 % of the largest entry, and more than rounding.",
-        "Let the iteration run until nothing changes, or grant what is left of it by rtol.",
+        "Let the iteration run until nothing changes, or allow the remaining error by rtol.",
         "while abs(f(y)) > 1e-6: …      with the gradient of the exact root: rtol=1e-5",
     ),
     "GC127": Code(
         "one expression of backward",
-        "A slip in one expression of backward: another variable, a sign, an axis, an index, a "
+        "A mistake in one expression of backward: another variable, a sign, an axis, an index, a "
         "factor.",
         "With this expression alone changed, backward gives the right gradient at other points, "
         "sizes and dtypes too.",
@@ -278,12 +279,12 @@ CODES: dict[str, Code] = {
     "GC131": Code(
         "forward is not deterministic",
         "Two calls with the same inputs give different outputs, although the generators of the "
-        "framework, of NumPy and of Python were set back: a private generator, a counter.",
+        "framework, of NumPy and of Python were reset: it uses a private generator, or a counter.",
         "The outputs differ by more than summation in another order explains, and by more than "
         "nondet of the largest entry.",
         "Seed the generator in forward, draw the random part once and pass it as an input, or "
-        "switch to evaluation mode for the check. For kernels that add in another order each time, "
-        "give nondet=1e-6.",
+        "switch to evaluation mode for the check. For kernels that add in another order each "
+        "time, give nondet=1e-6.",
         "wrong: mask = self.generator.random(x.shape) > p      right: forward(ctx, x, mask)",
     ),
     "GC132": Code(
@@ -297,12 +298,12 @@ CODES: dict[str, Code] = {
     ),
     "GC133": Code(
         "forward changes its input",
-        "forward writes into its argument, so backward, and everyone else who holds the tensor, "
-        "sees another value.",
+        "forward writes into its argument, so backward, and any other code that holds the "
+        "tensor, reads another value.",
         "The argument's values differ before and after the call, and forward does not return it.",
         "Write into a copy; or return the argument, which then is the output (torch: after "
-        "ctx.mark_dirty). What needs no gradient, such as running statistics, may be changed by "
-        "operations in place.",
+        "ctx.mark_dirty). Tensors that need no gradient, such as running statistics, may be "
+        "changed by in-place operations.",
         "wrong: x *= 2; return softmax(x)      right: return softmax(2 * x)",
     ),
     "GC134": Code(
@@ -325,46 +326,45 @@ CODES: dict[str, Code] = {
         "undefined or zero cotangent mishandled",
         "When an output takes no part in the loss, its cotangent is zeros, or None if grads are "
         "not materialized.",
-        "With a zero or undefined cotangent backward fails, or gives something other than the "
-        "rest.",
-        "Treat None as zero for each output by itself.",
+        "With a zero or undefined cotangent for one output, backward fails, or gives another "
+        "gradient than that of the remaining outputs.",
+        "Treat None as zero, for each output separately.",
         "wrong: dx = d1 * a + d2 * b with d2 None      right: dx = d1 * a; if d2 is not None: dx "
         "= dx + d2 * b",
     ),
     "GC137": Code(
         "wrong shape, dtype or number of gradients",
         "backward must return one gradient per Tensor input, in torch one per argument, each of "
-        "its input's shape and dtype. None counts as zeros; integers and booleans have none. "
-        "Paddle's layers may leave out the last ones if their inputs have stop_gradient True.",
-        "Count, shape or dtype of what is returned differ.",
+        "its input's shape and dtype. None counts as zeros; integers and booleans have no "
+        "gradient. Paddle's layers may leave out the last ones if their inputs have "
+        "stop_gradient True.",
+        "The number, shape or dtype of the returned gradients differ.",
         "Sum over broadcast axes, cast back, return None only where no gradient is needed.",
         "x of shape [3], y of [2, 3]      wrong: dx of [2, 3]      right: dx.sum(0) of [3]",
     ),
     "GC138": Code(
         "state that two calls share",
-        "forward leaves what backward reads on the class, in a global or in a buffer that the "
-        "next call uses again. If "
-        "the layer runs twice before backward, as with shared weights or two branches, one call "
-        "reads the values of the other.",
+        "forward stores values for backward on the class, in a global or in a buffer that the "
+        "next call overwrites. If the layer runs twice before backward, as with shared weights "
+        "or two branches, one call reads the values of the other.",
         "The gradient changes if forward runs at other values between forward and backward.",
-        "Keep it on ctx, which each call has for itself: save_for_backward, or an attribute.",
+        "Keep it on ctx, of which every call has its own: save_for_backward, or an attribute.",
         "wrong: Layer.mask = x > 0      right: ctx.mask = x > 0",
     ),
     "GC139": Code(
-        "fwd is another function",
+        "fwd computes another function",
         "JAX runs the function itself where no gradient is taken, and its fwd where one is. The "
         "two return different values, so the loss that is printed is not the one that is "
         "minimized.",
-        "The outputs of the custom_vjp, or custom_jvp, differ from those of its fwd, or of its jvp "
-        "rule, at the same arguments by more than rounding.",
+        "The outputs of the custom_vjp, or custom_jvp, differ from those of its fwd, or of its "
+        "jvp rule, at the same arguments by more than rounding.",
         "Compute the outputs in fwd by calling the function itself.",
         "wrong: fwd = lambda x: (jnp.tanh(x / 2), x)      right: fwd = lambda x: (f(x), x)",
     ),
     "GC140": Code(
         "second derivative wrong, first right",
-        "The gradient is right, but what backward computes it from is detached, saved as plain "
-        "numbers, or was "
-        "computed inside forward, where nothing is recorded.",
+        "The gradient is right, but backward computes it from values that are detached, saved as "
+        "plain numbers, or computed inside forward, where nothing is recorded.",
         "The first-order check passes, the check of the gradient's own derivative does not.",
         "Compute in backward from saved inputs and outputs with recorded operations; use "
         "once_differentiable to refuse "
@@ -384,7 +384,7 @@ CODES: dict[str, Code] = {
     "GC152": Code(
         "not summed over the ranks",
         "Several ranks use the input, and each returns the gradient that belongs to its own use.",
-        "The sum of what the ranks return is the derivative.",
+        "The sum of the ranks' gradients is the derivative.",
         "All-reduce the gradient in backward (reduce-scatter it, if each rank has a part of the "
         "input); or declare the "
         "input partial, if the trainer sums its gradient later.",
@@ -393,7 +393,7 @@ CODES: dict[str, Code] = {
     ),
     "GC161": Code(
         "ranks disagree on a replicated output",
-        "An output is declared to be the same on all ranks, and is not: a reduction is missing in "
+        "An output is declared to be the same on all ranks, but is not: a reduction is missing in "
         "forward, or the "
         "ranks draw different random numbers.",
         "Two ranks return different values.",
@@ -403,8 +403,7 @@ CODES: dict[str, Code] = {
     "GC162": Code(
         "ranks disagree on a replicated gradient",
         "An input that all ranks hold must get the same, complete gradient on all of them: "
-        "otherwise its copies drift "
-        "apart as they are trained.",
+        "otherwise its copies diverge in training.",
         "Two ranks return different gradients of it.",
         "All-reduce the gradient in backward; or declare the input partial, if the trainer sums "
         "its gradient later.",
@@ -412,7 +411,7 @@ CODES: dict[str, Code] = {
         "dist.all_reduce(db); return db",
     ),
     "GC163": Code(
-        "calls of ranks do not fit together",
+        "calls of ranks do not match",
         "All ranks of a group must make the same calls in the same order, with Tensors of the "
         "same shape and dtype, "
         "and the same root and reduction.",
@@ -422,7 +421,8 @@ CODES: dict[str, Code] = {
     ),
     "GC164": Code(
         "ranks wait for each other",
-        "A rank waits for a call or a message that nobody makes; on a cluster the job hangs.",
+        "A rank waits for a call or a message that no other rank makes; on a cluster the job "
+        "hangs.",
         "Every rank waits or has ended, and no call can be answered.",
         "Make the call on all ranks; let one side of an exchange receive first, or use "
         "batch_isend_irecv.",
@@ -430,11 +430,11 @@ CODES: dict[str, Code] = {
     ),
     "GC165": Code(
         "a result is not waited for",
-        "A call with sync_op=False gives its result when its task's wait() returns; before that "
-        "the Tensor may hold "
-        "anything, and one that is sent may still be read.",
-        "A task is still pending when backward returns; or outputs or gradients are NaN if results "
-        "that were not waited for are; or a sent Tensor changes before it is waited for.",
+        "A call with sync_op=False has its result once wait() of its task returns; until then "
+        "the Tensor may hold anything, and a Tensor that is being sent may still be read.",
+        "A task is still pending when backward returns; or outputs or gradients become NaN if "
+        "results that were not waited for are set to NaN; or a sent Tensor changes before it is "
+        "waited for.",
         "Call wait() on the task before the result is used.",
         "wrong: dist.all_reduce(x, sync_op=False)      right: task = ...; task.wait()",
     ),
@@ -443,8 +443,8 @@ CODES: dict[str, Code] = {
         "The gradient of a result that is transposed or permuted later has its axes in another "
         "order in memory, and backward reads that memory as if it were contiguous: view(), a "
         "kernel that takes a pointer, as_strided().",
-        "For a cotangent with equal values, its axes in another order, backward raises or gives "
-        "another gradient.",
+        "For a cotangent with the same values but its axes in another order in memory, backward "
+        "raises or gives another gradient.",
         "Call contiguous() on the cotangent first, or use reshape() in place of view().",
         "wrong: g.view(-1)      right: g.contiguous().view(-1)",
     ),

@@ -1,4 +1,6 @@
-"""``[tool.gradcheck]`` of the project's own pyproject.toml. The command line takes precedence."""
+"""The project's settings: ``[tool.gradcheck]`` in its pyproject.toml. The command line takes
+precedence.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ MOST_JOBS = 1_000
 MOST_SECONDS = 86_400
 """A day, as for --timeout."""
 MOST_MISTAKES = 10
-"""Mistakes that are shown."""
+"""The most mistakes that are shown."""
 
 
 def _backend(name: str) -> str:
@@ -42,21 +44,21 @@ class Config(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, defer_build=True)
 
     allow_code: Annotated[bool, Field(alias="allow-code")] = False
-    """Run code in the spec files of the project, as --allow-code does."""
+    """Whether code in the spec files of the project may run, as with --allow-code."""
     paths: Annotated[tuple[str, ...], Field(strict=False)] = ()
-    """Spec files and folders to read where the command line names none; in the file, relative to
-    it.
+    """Spec files and folders to read if the command line names none; relative to the
+    pyproject.toml.
     """
     backends: Annotated[tuple[ConfiguredBackend, ...], Field(strict=False)] = ()
-    """Backends to run on where the command line names none."""
+    """Backends to run on if the command line names none."""
     environments: dict[Release, str] = {}
-    """Backend with its version → the interpreter of an environment that has it; in the file,
-    relative to it.
+    """Backend with its version → the interpreter of an environment that has it; relative to the
+    pyproject.toml.
     """
     jobs: Annotated[int, Field(ge=1, le=MOST_JOBS)] | Literal["auto"] = "auto"
-    """Cases at a time; no more than there are cores."""
+    """Cases at a time; at most the number of cores."""
     timeout: Annotated[float, Field(gt=0, le=MOST_SECONDS, allow_inf_nan=False)] | None = None
-    """Seconds that a case may take whose scenario sets no limit."""
+    """Seconds that a case may take if its scenario sets no limit."""
 
 
 _EXPECTED = {
@@ -68,18 +70,18 @@ _EXPECTED = {
     "jobs": f'"auto" or a number from 1 to {MOST_JOBS:,}',
     "timeout": f"a number of seconds above 0, at most {MOST_SECONDS:,}",
 }
-"""Key → the required form of its value. It lists every key."""
+"""Every key → the required form of its value."""
 
 
 class Project(NamedTuple):
-    """A project's settings, and the pyproject.toml that has them."""
+    """A project's settings, and the pyproject.toml that contains them."""
 
     config: Config
     file: Path | None = None
     """The pyproject.toml, as an absolute path with links resolved; None if there are no
     settings."""
     table: Mapping[str, Any] = {}
-    """``[tool.gradcheck]`` as it is in the file."""
+    """``[tool.gradcheck]`` as written in the file."""
 
 
 def load_project(start: Path | None = None) -> Project:
@@ -90,8 +92,8 @@ def load_project(start: Path | None = None) -> Project:
     the file.
 
     Raises:
-        ConfigError: the file is unreadable or not TOML, or ``[tool.gradcheck]`` has a key or value
-            that there is not.
+        ConfigError: the file is unreadable or not TOML, or ``[tool.gradcheck]`` has an unknown key
+            or value.
     """
     found = table_of(start or Path.cwd())
     if found is None:

@@ -1,8 +1,8 @@
 """The pytest plugin: spec files are collected as tests, and a fixture checks layers in a
 project's own tests.
 
-Collecting reads spec files and runs nothing of them. A scenario then runs as the command runs it,
-in a separate process, and its code is allowed to run as the project's test code is.
+Collecting reads spec files and runs nothing of them. A scenario then runs in a separate process, as
+with the command; its code may run, like the project's test code.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _tags = pytest.StashKey["Tags"]()
 
 
 class ScenarioFailed(Exception):  # noqa: N818 - what is raised for pytest, and never caught by users
-    """A scenario is not as expected; `result` says how."""
+    """A scenario is not as expected; `result` has the details."""
 
     def __init__(self, result: Result) -> None:
         super().__init__(f"{result.status}: {result.message}")
@@ -50,12 +50,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
-    """Note which markers the ini file lists, before plugins add theirs."""
+    """Remember the markers that the ini file lists, before plugins add theirs."""
     early_config.stash[_tags] = Tags(early_config, len(early_config.getini("markers")))
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Let the whole run find the engine as ``paddle`` where the ini file says so and no Paddle is
+    """Let the whole run import the engine as ``paddle`` if the ini file says so and no Paddle is
     installed.
     """
     if config.getini("gradcheck_engine"):
@@ -81,8 +81,8 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[Any]) -> None:
-    """Leave the frames of gradcheck and its engine out where a test of a layer shows an error,
-    unless it is ours.
+    """Hide the frames of gradcheck and its engine in errors of a layer's test, unless the error is
+    gradcheck's own.
     """
     if call.excinfo is not None and FIXTURE in getattr(item, "fixturenames", ()):
         for name, module in list(sys.modules.items()):
@@ -91,8 +91,8 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[Any]) -> 
 
 
 def is_no_bug(excinfo: pytest.ExceptionInfo[BaseException]) -> bool:
-    """Whether an error arose in the user's code, or in what the user gives to gradcheck or the
-    engine.
+    """Whether an error is due to the user's code, or to arguments that it passes to gradcheck or
+    the engine.
     """
     last = str(excinfo.traceback[-1].frame.f_globals.get("__name__", ""))
     return last.partition(".")[0] != "gradcheck" or last in (
@@ -102,13 +102,13 @@ def is_no_bug(excinfo: pytest.ExceptionInfo[BaseException]) -> bool:
 
 
 class SpecCollector(pytest.File):
-    """A spec file: a test for each case."""
+    """A spec file, collected as a test for each case."""
 
     def collect(self) -> Iterable[pytest.Item]:
         """The cases, in the order of the file.
 
         Raises:
-            CollectError: the file has mistakes; they are shown as `gradcheck validate` shows them.
+            CollectError: the file has mistakes; they are shown as by `gradcheck validate`.
         """
         from gradcheck.backends.environments import name_problem
         from gradcheck.config import load_project
@@ -141,10 +141,10 @@ class CaseItem(pytest.Item):
             self.add_marker(tags_of(self.config).marker(tag))
 
     def runtest(self) -> None:
-        """Run it, and report its outcome to pytest.
+        """Run the case, and report its outcome to pytest.
 
         Raises:
-            ScenarioFailed: it is not as expected.
+            ScenarioFailed: the case is not as expected.
         """
         from gradcheck.result import Status
 
@@ -165,7 +165,7 @@ class CaseItem(pytest.Item):
     def repr_failure(
         self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None
     ) -> str | TerminalRepr:
-        """The panel that the command shows. Its first line goes into pytest's summary, behind the
+        """The panel that the command shows. The first line goes into pytest's summary, after the
         test's name.
         """
         if isinstance(excinfo.value, ScenarioFailed):
@@ -179,14 +179,15 @@ class CaseItem(pytest.Item):
         return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[PathLike[str] | str, int | None, str]:
-        """The scenario's line, from 0."""
+        """The scenario's line, counted from 0."""
         return self.path, self.case.scenario.line - 1, self.name
 
 
 class Tags:
-    """Tags as markers for ``-m``: labels, never instructions.
+    """Tags as markers for ``-m``, which are labels and have no effect.
 
-    pytest and its plugins do something with the markers that they register: ``skip`` hides a test.
+    pytest and its plugins act on the markers that they register: ``skip`` hides a test.
+
     A tag of such a name gets ``tag_`` before it. Markers that only the ini file lists are the
     user's labels, and tags may have their names.
     """
@@ -200,7 +201,7 @@ class Tags:
         self.ours: set[str] = set()
 
     def marker(self, tag: str) -> pytest.MarkDecorator:
-        """The marker of a tag, known to pytest though no ini file lists it."""
+        """The marker of a tag, registered with pytest although no ini file lists it."""
         lines = self.config.getini("markers")
         taken = {name_of(line) for line in lines[self.listed :]} - self.ours
         name = tag.replace("-", "_")
@@ -221,12 +222,14 @@ def tags_of(config: pytest.Config) -> Tags:
 
 
 def name_of(line: str) -> str:
-    """The marker that a line of pytest's `markers` is about."""
+    """The marker that a line of pytest's `markers` describes."""
     return line.partition(":")[0].partition("(")[0].strip()
 
 
 def place_for(config: pytest.Config, backend: str, environments: Mapping[str, str]) -> BackendPlace:
-    """A backend's place; its interpreter is started once, and never while tests are collected."""
+    """A backend's place; its interpreter is started only once, and not while tests are
+    collected.
+    """
     from gradcheck.backends.environments import place_of_backend
 
     known = config.stash.setdefault(_places, {})

@@ -1,4 +1,6 @@
-"""Result of one case: the record that its process sends, reports render and files keep."""
+"""The result of one case: the record that its process sends, that reports show and that files
+store.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ class Status(StrEnum):
 
     @property
     def green(self) -> bool:
-        """Whether a run in which every case has such a status exits with 0."""
+        """Whether a run exits with 0 if every case has such a status."""
         return self in GREEN
 
 
@@ -49,7 +51,7 @@ def _not_negative(value: float) -> float:
 
 
 ErrorSize = Annotated[float, AfterValidator(_not_negative)]
-"""An error or its bound, at least 0; infinite or NaN where the numbers compared are."""
+"""An error or its bound, at least 0; infinite or NaN if the compared numbers are."""
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
@@ -59,8 +61,8 @@ class _Record(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _whole_characters(cls, given: Any) -> Any:
-        """Text that JSON can hold: file names that are not UTF-8, and messages of layers, may
-        contain lone surrogates.
+        """Text that JSON can represent: file names that are not UTF-8, and messages of layers, may
+        contain lone surrogates, which are replaced.
         """
         if not isinstance(given, dict):
             return given
@@ -71,12 +73,14 @@ class _Record(BaseModel):
 
 
 def element(name: str, index: tuple[int, ...]) -> str:
-    """An element of a tensor as reports write it: ``W_hh[1,2]``; of a scalar just ``W_hh``."""
+    """An element of a tensor in the notation of reports: ``W_hh[1,2]``; for a scalar just
+    ``W_hh``.
+    """
     return f"{name}[{','.join(map(str, index))}]" if index else name
 
 
 def absolute_error(analytic: float, numeric: float) -> float:
-    """Return |analytic − numeric|; inf where one is not finite."""
+    """Return |analytic − numeric|; inf if one is not finite."""
     error = abs(analytic - numeric)
     return inf if isnan(error) else error
 
@@ -90,7 +94,7 @@ class _JacobianEntry(_Record):
 
     @property
     def derivative(self) -> str:
-        """The entry as reports write it: ``d out[2,1] / d x[2,0]``."""
+        """The entry in the notation of reports: ``d out[2,1] / d x[2,0]``."""
         return f"d {element(self.output, self.output_index)} / d {element(self.input, self.index)}"
 
 
@@ -104,34 +108,32 @@ class WrongEntry(_JacobianEntry):
 
     @property
     def relative_error(self) -> float:
-        """|analytic − numeric| over the larger of the two; inf where both are 0 or one is not
-        finite.
-        """
+        """|analytic − numeric| over the larger of the two; inf if both are 0 or one is not finite."""
         largest = max(abs(self.analytic), abs(self.numeric))
         return self.error / largest if largest and isfinite(self.error) else float("inf")
 
     @property
     def error(self) -> float:
-        """|analytic − numeric|; inf where one is not finite."""
+        """|analytic − numeric|; inf if one is not finite."""
         return absolute_error(self.analytic, self.numeric)
 
 
 class Value(_Record):
-    """One output or gradient, as `gradcheck.case.values` makes it: dtype, shape, and elements in
+    """One output or gradient, made by `gradcheck.case.values`: dtype, shape, and elements in
     row-major order.
     """
 
     name: str
     dtype: str = ""
-    """The name of its dtype; empty without an output or gradient."""
+    """The name of the dtype; empty if there is no output or gradient."""
     shape: Index = ()
     data: str = ""
-    """The bytes of the elements, or of some, in base64."""
+    """The bytes of the elements, or of some of them, in base64."""
 
 
 class StepScan(_JacobianEntry):
     """One entry of the Jacobian by central differences at steps of all sizes: how its numerical
-    value came about.
+    value was obtained.
     """
 
     steps: Annotated[tuple[Positive, ...], Field(min_length=1)]
@@ -139,7 +141,7 @@ class StepScan(_JacobianEntry):
     differences: tuple[float, ...]
     """(f(x + h) − f(x − h)) / 2h for each step."""
     rounding: tuple[ErrorSize, ...]
-    """The error that rounding alone may cause in each difference."""
+    """The largest error by rounding in each difference."""
     chosen: Positive
     """The step from which the value was extrapolated."""
     value: float
@@ -148,13 +150,13 @@ class StepScan(_JacobianEntry):
     @model_validator(mode="after")
     def _each_step_has_its_numbers(self) -> Self:
         if not len(self.steps) == len(self.differences) == len(self.rounding):
-            raise ValueError("steps, differences and rounding are not equally many")
+            raise ValueError("steps, differences and rounding must have equal lengths")
         return self
 
 
 class Diagnosis(_Record):
     """A likely cause of a wrong gradient, or a broken contract: a code of `gradcheck.codes`, and
-    what was seen.
+    the evidence.
     """
 
     code: str
@@ -167,11 +169,11 @@ class Diagnosis(_Record):
     source_line: str = ""
     column: Count = 0
     end_column: Count = 0
-    """The part of the line that is the operation, columns from 0, the last not included."""
+    """The columns of the operation in the line: from 0, the end excluded."""
     operation: str = ""
-    """The function that your code calls there, otherwise its name in the op table."""
+    """The function that your code calls there, otherwise the operation's name in the op table."""
     detail: str = ""
-    """The text under that part of the line."""
+    """The text to show under that part of the line."""
 
     @classmethod
     def of(cls, code: str, text: str, inputs: tuple[str, ...] = ()) -> Diagnosis:
@@ -184,33 +186,34 @@ class Fix(_Record):
     path: str
     line: Count
     column: Count
-    """Where the replaced text begins: the line from 1, the column from 0."""
+    """The start of the replaced text: lines count from 1, columns from 0."""
     end_line: Count
     end_column: Count
-    """Where it ends, the last column not included."""
+    """The end of the replaced text; its column is excluded."""
     replacement: str
     source_line: str
-    """The line as it should be, without its indent."""
+    """The corrected line, without its indent."""
 
 
 UNFINISHED = "diagnosis stopped"
-"""The beginning of the mark of a diagnosis that did not finish; the reason follows."""
+"""The start of the mark of an unfinished diagnosis; the reason follows."""
 
 
 SECOND_ORDER = {"backward": "double backward", "forward": "backward", "the output": "the gradient"}
-"""Names of the function, its vjp and its value where the function is the gradient of a
-layer.
+"""Words for the function, its vjp and its value if the function is the gradient of a layer.
 """
 
 
 def of_gradient(text: str) -> str:
-    """Reword a sentence on a function for the gradient of a layer; quoted code stays."""
+    """Reword a sentence about a function for the case that it is the gradient of a layer; quoted
+    code stays.
+    """
     words = "|".join(SECOND_ORDER)
     return re.sub(rf"`[^`]*`|\b({words})\b", lambda m: SECOND_ORDER.get(m[1], m[0]), text)
 
 
 MOST_LISTED = 20
-"""Wrong entries per input that the summary of a case lists; all are counted."""
+"""The most wrong entries per input that the summary of a case lists; all are counted."""
 
 
 class GradientSummary(_Record):
@@ -221,15 +224,15 @@ class GradientSummary(_Record):
     verdict: Status
     wrong: tuple[WrongEntry, ...] = ()
     scan: StepScan | None = None
-    """The differences of the most wrong entry that is listed, where it could be scanned."""
+    """The differences of the worst listed entry, if it could be scanned."""
     wrong_counts: dict[str, tuple[Count, Count]] = {}
-    """Elements found wrong and elements in all, per input. An input with 0 wrong is right; one that
-    is not listed was not checked.
+    """The numbers of wrong elements and of all elements, per input. An input with 0 wrong elements
+    is right; an input that is not listed was not checked.
     """
     exhaustive: bool = True
-    """Whether the counts are exact; if not, they are lower bounds."""
+    """Whether the counts are exact; otherwise they are lower bounds."""
     worst_error: ErrorSize = 0.0
-    """Largest |analytic − numeric| over its bound that was seen: at most 1 on a PASS."""
+    """The largest observed ratio of |analytic − numeric| to its bound: at most 1 on a PASS."""
     why: str = ""
     diagnosis: tuple[Diagnosis, ...] = ()
     """Broken contracts first, then the causes that reproduce the numerical derivative."""
@@ -238,7 +241,7 @@ class GradientSummary(_Record):
     certified: bool = False
     """Whether every entry of the Jacobian was compared with a numerical value."""
     marks: tuple[str, ...] = ()
-    """Words next to the verdict on how it came about: by the tape, next to a kink, expected to
+    """Marks next to the verdict on how it was reached: by the tape, next to a kink, expected to
     differ.
     """
     patterns: tuple[str, ...] = ()
@@ -259,11 +262,13 @@ class GradientSummary(_Record):
 
     @property
     def unfinished(self) -> bool:
-        """Whether the diagnosis did not finish."""
+        """Whether the diagnosis is unfinished."""
         return any(mark.startswith(UNFINISHED) for mark in self.marks)
 
     def of_second_order(self) -> GradientSummary:
-        """Return the summary of the derivative of a gradient, which is right itself."""
+        """Return the summary of a second-order check: the gradient is right, its derivative was
+        checked.
+        """
         if self.verdict is not Status.FAIL:
             return self
         text = "the first derivative is right, the derivative of the gradient is not"
@@ -276,7 +281,7 @@ class GradientSummary(_Record):
         return self.model_copy(update={"diagnosis": (Diagnosis.of("GC140", text), *causes)})
 
     def headline(self) -> str:
-        """Return one line: the gradients that are wrong and right, or the first broken contract."""
+        """Return one line: the wrong and the right gradients, or the first broken contract."""
         return f"{self._finding()} (at {self.where})" if self.where else self._finding()
 
     def _finding(self) -> str:
@@ -293,7 +298,7 @@ class GradientSummary(_Record):
         return f"the gradient is wrong along a random direction{entries}"
 
     def _part(self, name: str) -> str:
-        """``x: 2 of 6 entries wrong (all of x[:, 3])``."""
+        """The count for an input, such as ``x: 2 of 6 entries wrong (all of x[:, 3])``."""
         wrong, total = self.wrong_counts[name]
         at_least = "" if self.exhaustive or wrong == total else "at least "
         slices = [f" ({text})" for text in self.patterns if text.startswith(f"all of {name}[")]
@@ -301,7 +306,7 @@ class GradientSummary(_Record):
 
 
 NOT_CHECKED = GradientSummary(verdict=Status.INCONCLUSIVE, worst_error=inf)
-"""Stands in for the gradient check where none was made: nothing is wrong, nothing measured."""
+"""The summary if there was no gradient check: nothing is wrong, nothing was measured."""
 
 
 class Result(_Record):
@@ -318,33 +323,33 @@ class Result(_Record):
     details: tuple[str, ...] = ()
     gradient: GradientSummary | None = None
     output: str = ""
-    """The end of what the case printed, for a panel."""
+    """The last output of the case, for a panel."""
     raised_at: str = ""
     """``file:line`` of the user's code that raised, crashed or did not end; empty if unknown."""
     signal: str = ""
     """The signal that killed the process, such as ``SIGSEGV``; empty if none did."""
     values: tuple[Value, ...] = ()
-    """Outputs and gradients, where they are to be compared with those of other backends."""
+    """Outputs and gradients, if they are to be compared with those of other backends."""
     compared_with: str = ""
     """The other backend of a comparison; empty for the result of a case."""
     seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
     instead: dict[str, Any] = {}
-    """The backend's behaviour that differs from the expected one, as `observed` in release files;
-    empty unless a run records it.
+    """The backend's behaviour if it differs from the expected one, in the form of `observed` in
+    release files; empty unless a run records it.
     """
     missing_name: str = ""
-    """The name in Paddle that the engine lacks, for which the case is UNSUPPORTED."""
+    """The name in Paddle that the engine lacks, if the case is UNSUPPORTED for that reason."""
     internal_error: str = ""
     """The traceback of a bug in gradcheck; empty otherwise."""
 
     @property
     def checked(self) -> GradientSummary:
-        """The gradient check; an empty one, of no error, where none was made."""
+        """The gradient check; an empty summary without error if there was none."""
         return self.gradient or NOT_CHECKED
 
     @property
     def cases(self) -> tuple[str, ...]:
-        """The names of the cases that it is about: one, or the two that were compared."""
+        """The names of the cases that the result is about: one, or the two that were compared."""
         if not self.compared_with:
             return (self.name,)
         stem = self.name.removesuffix(f"@{self.compared_with},{self.backend}")

@@ -1,8 +1,9 @@
-"""torch's operations by the engine's: a table.
+"""Operations of torch (aten) expressed in the engine's operations: a table.
 
-Each row has aten's name of an operation, the engine's name of what gives the result, and how the
-engine computes it: a function of the arguments in the order of aten's schema. An operation without
-a row is recorded with torch's own derivative. A test holds every row against torch's autograd.
+Each row has aten's name of an operation, the name of the engine's operation that gives the result,
+and a function that computes it from the arguments in the order of aten's schema. An operation
+without a row is recorded with torch's own derivative. A test compares every row with torch's
+autograd.
 """
 
 from __future__ import annotations
@@ -27,18 +28,18 @@ Play = Callable[..., Any]
 
 # ------------------------------ memory that several tensors see
 def write_places(flat: Shadow, places: Array, value: Shadow) -> Shadow:
-    """All elements of a storage, with the elements at some places replaced."""
+    """All elements of a storage, with those at some positions replaced."""
     return indexing.setitem(flat, Shadow(np.ascontiguousarray(places)), value)
 
 
 def select_places(flat: Shadow, places: Array) -> Shadow:
-    """The elements of a storage at some places."""
+    """The elements of a storage at some positions."""
     return flat[Shadow(np.ascontiguousarray(places))]
 
 
 # ------------------------------ arguments
 def reduced_axes(axis: Any) -> Any:
-    """Axes of a reduction: aten has an empty list for all of them."""
+    """Axes of a reduction: aten writes an empty list for all axes."""
     return None if axis is None or axis == [] else axis
 
 
@@ -48,7 +49,7 @@ def scale(y: Any, alpha: Any) -> Any:
 
 
 def along(x: Any, axis: int, index: Any) -> Any:
-    """A part of an axis."""
+    """A slice of an axis."""
     return x[(slice(None),) * (axis % max(x.ndim, 1)) + (index,)]
 
 
@@ -119,7 +120,9 @@ def vector_norm(x: Any, p: Any = 2, axis: Any = None, keepdim: bool = False, *_:
 
 
 def extreme_along(find: Play) -> Play:
-    """The extreme along an axis and where it is, given the engine's function for the latter."""
+    """The maximum or minimum along an axis and its position; `position` is the engine's function
+    for that.
+    """
 
     def played(x: Any, axis: int, keepdim: bool = False) -> Any:
         places = find(x, axis, True)
@@ -132,13 +135,13 @@ def extreme_along(find: Play) -> Play:
 
 
 def sort(x: Any, axis: int = -1, descending: bool = False) -> Any:
-    """Sorted values and their places; equal ones keep their order."""
+    """Sorted values and their positions; equal values keep their order."""
     places = P.argsort(x, axis, descending, True)
     return P.take_along_axis(x, places, axis), places
 
 
 def stable_sort(x: Any, stable: Any, axis: int = -1, descending: bool = False) -> Any:
-    """The overload that says whether it is stable."""
+    """The overload of `sort` with the argument `stable`."""
     return sort(x, axis, descending)
 
 
@@ -161,7 +164,7 @@ def nll(x: Any, target: Any, weight: Any, reduction: int, ignore: int) -> Any:
 
 
 def pool(function: Play) -> Play:
-    """A maximum over windows, and where it is."""
+    """The maximum over each window, and its position."""
 
     def played(
         x: Any, size: Any, stride: Any = (), padding: Any = 0, dilation: Any = 1, ceil: bool = False
@@ -174,7 +177,7 @@ def pool(function: Play) -> Play:
 
 
 def scatter(kind: str) -> Play:
-    """Values put at places along an axis."""
+    """Values written at positions along an axis."""
 
     def played(x: Any, axis: int, index: Any, values: Any) -> Any:
         return P.put_along_axis(x, index, values, axis, kind, True, False)
@@ -200,7 +203,7 @@ def index_of(indices: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def put(x: Any, indices: Sequence[Any], values: Any, accumulate: bool = False) -> Any:
-    """Values written, or added, at places."""
+    """Values written, or added, at positions."""
     if any(index is None for index in indices):
         raise Unplayed("index_put")
     return P.index_put(x, list(indices), values, accumulate)
@@ -238,12 +241,12 @@ def softplus(x: Any, beta: float = 1, threshold: float = 20) -> Any:
 
 
 def inverse(x: Any, check: bool = False) -> Any:
-    """An inverse, and that nothing went wrong."""
+    """An inverse, and aten's status code for success."""
     return P.linalg.inv(x), Shadow(np.zeros(tuple(x.shape[:-2]), np.int32))
 
 
 def cholesky(x: Any, upper: bool = False, check: bool = False) -> Any:
-    """A factor, and that nothing went wrong."""
+    """A factor, and aten's status code for success."""
     return P.linalg.cholesky(x, upper), Shadow(np.zeros(tuple(x.shape[:-2]), np.int32))
 
 

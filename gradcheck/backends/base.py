@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pylayer.watch import LayerObserver
 
 Array = Any
-"""An array of the current backend (NumPy, CuPy), computed with by its own module."""
+"""An array of the current backend's array module (NumPy, CuPy)."""
 Tensor = Any
 Tensors = list[Tensor]
 Cotangents = Sequence[Array | None]
@@ -38,13 +38,13 @@ class WorldRanks(Protocol):
     """The ranks of a world. The first exception of a rank is raised."""
 
     def each(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
-        """Results of a method of each rank's object for its arguments."""
+        """Call a method of each rank's object with that rank's arguments; return the results."""
 
     def apart(self, function: Callable[[], Any]) -> Any:
-        """Call a function that belongs to no rank: it runs no user code."""
+        """Call a function outside of all ranks; it runs no user code."""
 
     def close(self) -> None:
-        """End the processes that were started for them."""
+        """End the processes that were started for the ranks."""
 
 
 class Computed(Protocol):
@@ -58,35 +58,36 @@ class Computed(Protocol):
 
 
 RecordableCall = tuple[list[Tensor], Callable[[], list[Tensor]]]
-"""The leaves of a call that can be recorded, and that call."""
+"""A call that can be recorded, and its leaves."""
 
 
 class Recordable(Computed, Protocol):
     """A function whose call can be recorded as well."""
 
     def recordable_call(self, arrays: Sequence[Array], /) -> RecordableCall | None:
-        """The call at some arrays; None if there is none."""
+        """The recordable call at some arrays; None if there is none."""
 
 
 class FrameworkWords(NamedTuple):
-    """How messages speak of a framework."""
+    """The terms that messages use for a framework."""
 
     framework: str
     layer: str
     """The framework's name for a function with a hand-written backward."""
     module: str
-    """Its name for a class that holds parameters."""
+    """The framework's name for a class that holds parameters."""
     takes_gradient: str
-    """The words for a Tensor that needs a gradient."""
+    """The framework's expression for "this Tensor needs a gradient"."""
     takes_none: str
-    """The words for outputs through which no gradient flows."""
+    """The framework's expression for "no gradient flows through these outputs"."""
     rules: str
-    """The words for the operations whose derivatives are checked where no backward is written by
-    hand."""
+    """The name of the operations whose derivatives are checked where no backward is written by
+    hand.
+    """
 
 
 class Refusal(NamedTuple):
-    """A framework's message on gradients that it refuses to take."""
+    """A framework's error message for gradients that it does not accept."""
 
     text: str
     inputs: tuple[str, ...] = ()
@@ -95,7 +96,7 @@ class Refusal(NamedTuple):
 
 
 class LibraryNames(NamedTuple):
-    """How derived code is written in the names of a library."""
+    """How derived code is written with the names of a library."""
 
     library: str
     calls: str
@@ -109,7 +110,9 @@ class LibraryNames(NamedTuple):
 
 
 class PlayedLayer(Protocol):
-    """A layer whose operations are played on the engine, as the repair of its backward needs it."""
+    """A layer whose operations are replayed on the engine, with the interface that the repair of
+    its backward needs.
+    """
 
     layer: Any
     """The user's layer."""
@@ -149,18 +152,22 @@ GeneratorStates = list[tuple[Callable[[Any], None], Any]]
 
 
 class Backend(Protocol):
-    """A framework, as the rest of this package sees it.
+    """The interface of a framework to the rest of this package.
 
     Implementations derive from it; the methods with a body here are for backends that do not record
-    what they compute. Those of Paddle's API derive from `gradcheck.backends.paddle_api.PaddleApi`.
+    what they compute. Backends with Paddle's API derive from
+    `gradcheck.backends.paddle_api.PaddleApi`.
     """
 
     name: str
     records: bool = False
-    """Whether it can report its operations and repeat them in another precision, and notifies an
-    observer of a layer before it looks up the layer's forward."""
+    """Whether the framework can report its operations and repeat them in another precision, and
+    notifies an observer of a layer before it looks up the layer's forward.
+    """
     translates: bool = False
-    """Whether its code is recorded by running it on the bundled engine; see `case.engine_twin`."""
+    """Whether code of the framework is recorded by running it on the bundled engine; see
+    `case.engine_twin`.
+    """
 
     tensor_type: Any
     layer_type: Any
@@ -185,7 +192,7 @@ class Backend(Protocol):
         """Names that a scenario's code can use without importing them, next to ``np``."""
 
     def seed(self, seed: int) -> None:
-        """Seed its random numbers."""
+        """Seed the framework's random numbers."""
 
     def generators(self) -> list[Generator]:
         """The generators that a forward may draw from."""
@@ -201,10 +208,10 @@ class Backend(Protocol):
         """Settings of the whole process that a layer may change."""
 
     def restore_settings(self, before: Any) -> None:
-        """Restore what `settings` gave."""
+        """Restore settings that `settings` returned."""
 
     def call(self, function: Callable[[dict[str, Tensor]], Any], tensors: dict[str, Tensor]) -> Any:
-        """Call a function of named Tensors such that `grad` can take gradients of the result."""
+        """Call a function of named Tensors so that `grad` can take gradients of the result."""
         return function(tensors)
 
     def map_leaves(self, name: str, value: Any, leaf: Callable[[str, Any], Any]) -> Any:
@@ -216,7 +223,7 @@ class Backend(Protocol):
         """Whether a gradient flows to a Tensor."""
 
     def is_parameter(self, tensor: Tensor) -> bool:
-        """Whether a Tensor that a function reads besides its inputs gets a gradient."""
+        """Whether a Tensor that a function reads, other than its inputs, gets a gradient."""
         return bool(tensor.is_leaf) and self.needs_gradient(tensor)
 
     def claims(self, output: Tensor) -> bool:
@@ -226,7 +233,7 @@ class Backend(Protocol):
         """How often a Tensor was changed in place."""
 
     def layer_of(self, value: Any) -> Any:
-        """The layer that a value is, or whose ``apply`` it is; otherwise None."""
+        """The layer, given the layer or its ``apply``; None for any other value."""
         if isinstance(value, (MethodType, BuiltinFunctionType)) and value.__name__ == "apply":
             value = value.__self__
         return value if inspect.isclass(value) and issubclass(value, self.layer_type) else None
@@ -236,18 +243,21 @@ class Backend(Protocol):
         return True
 
     def played_layer(self, layer: Any) -> PlayedLayer | None:
-        """A layer as the repair of its backward needs it; None if it cannot be played."""
+        """The layer as a `PlayedLayer`, for the repair of its backward; None if it cannot be
+        replayed.
+        """
         return None
 
     def may_change(self, context: Any, returned: Tensors) -> Tensors:
         """The returned Tensors that a forward may write into; `context` is None if it has none."""
 
     def refusal(self, error: BaseException) -> Refusal | None:
-        """The refusal behind an error that says that backward returned no gradients; otherwise
-        None."""
+        """The framework's refusal of the values that backward returned, if it caused an error;
+        otherwise None.
+        """
 
     def backward(self, outputs: Tensors, cotangents: list[Tensor | None]) -> None:
-        """Take gradients as users do, into the ``grad`` of leaves; a missing cotangent counts as
+        """Take gradients into the ``grad`` of leaves, like user code; a missing cotangent counts as
         ones."""
 
     def starts(self, outputs: Tensors, cotangents: list[Tensor | None]) -> Tensors:
@@ -283,16 +293,15 @@ class Backend(Protocol):
     ) -> list[Tensor | None]:
         """The gradients of `inputs`; None where no output depends on one.
 
-        `held` are the leaves that need a gradient and were not made for this, be they among the
-        inputs or not; their ``grad`` stays as it is.
+        `held` are the leaves that need a gradient and existed before this call, whether or not they
+        are inputs; their ``grad`` stays as it is.
         """
 
     def share(self, leaf: Tensor, other: Tensor) -> None:
         """Let a leaf take the values, memory and dtype of another Tensor."""
 
     def reached(self, call: Callable[[], Any]) -> tuple[Any, Tensors]:
-        """A call's result, and the leaves that need a gradient and that it computes with, if
-        known."""
+        """The result of a call, and the leaves it used that need a gradient, if known."""
         return call(), []
 
     def recomputation(
@@ -309,7 +318,7 @@ class Backend(Protocol):
         return None
 
     def overlap(self, a: Tensor, b: Tensor) -> bool:
-        """Whether two Tensors share memory; False where the backend cannot tell."""
+        """Whether two Tensors share memory; False if the backend cannot determine it."""
 
     ranks_are_processes: bool = False
     """Whether each rank of a world is a separate process."""
@@ -323,8 +332,9 @@ class Backend(Protocol):
         return nullcontext()
 
     def lacks(self, error: BaseException) -> str:
-        """The framework's name that the backend lacks, if that is the reason for an error;
-        otherwise empty."""
+        """The name of the framework that the backend lacks, if that caused an error; otherwise
+        empty.
+        """
         return ""
 
     def array(self, tensor: Tensor, /) -> Array:
@@ -363,14 +373,16 @@ class ObserverBlock:
 
 
 class BackendRow(NamedTuple):
-    """The class of a backend with its arguments; what it needs, and how to get that.
+    """A row of the table of backends: the class and its arguments, and how to install its
+    requirement.
 
     `requirement` is what pip installs for it; empty if gradcheck itself needs it. `distributions`
-    are the packages that may bring it: their version is the backend's. `preload` are modules that
-    a server imports before it forks the first case of the backend: they cost a case nothing.
-    `warm_up`: a server may run it before it forks, which a device forbids. `packages` are the
-    framework's import packages: an object of one of them shows that a call is the framework's.
-    `framework` names the framework whose spec files it runs, as these files write it.
+    are the packages that may bring it: their version is the backend's. `preload` are modules that a
+    server imports before it forks the first case of the backend, so that cases do not import them
+    again. `warm_up`: whether a server may run the backend before it forks; not allowed for backends
+    that use a device. `packages` are the framework's import packages: an object of one of them
+    identifies a call as the framework's. `framework` names the framework whose spec files it runs,
+    as these files write it.
     """
 
     implementation: str
@@ -452,7 +464,9 @@ def usual_backend(framework: str) -> str:
 
 
 def backend_of_packages(packages: Collection[str]) -> str:
-    """The backend of code that uses some packages; empty for the engine, which has Paddle's API."""
+    """The backend for code that uses some packages; empty for the engine, which has Paddle's
+    API.
+    """
     if "paddle" in packages:
         return ""
     for name, row in BACKENDS.items():
@@ -467,8 +481,9 @@ def kind_of(name: str) -> str:
 
 
 def version_of(name: str) -> str:
-    """The version of a backend: the one in its name, otherwise that of what is installed here;
-    empty if none is."""
+    """The version of a backend: the one in its name, otherwise the installed version; empty if it
+    is not installed.
+    """
     return name.partition("@")[2] or installed_version(*backend_row(name).distributions)
 
 
@@ -529,11 +544,11 @@ def is_differentiable(array: Array) -> bool:
 
 
 def package_of(value: Any) -> str:
-    """The top-level package that a class or function says it is from; empty if it does not say."""
+    """The top-level package in the ``__module__`` of a class or function; empty if it has none."""
     return str(getattr(value, "__module__", None) or "").partition(".")[0]
 
 
 def folders_of(packages: Iterable[str]) -> list[str]:
-    """The folders of those packages that are installed. Nothing is imported."""
+    """The folders of the packages that are installed. Nothing is imported."""
     specs = [find_spec(package) for package in sorted(packages)]
     return [folder for spec in specs if spec for folder in spec.submodule_search_locations or ()]

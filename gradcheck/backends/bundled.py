@@ -51,7 +51,7 @@ class Observing:
 
 
 class RanksInTurns(WorldRanks):
-    """The ranks of a world in this process, each with what `work` makes for it."""
+    """The ranks of a world in this process, each with the object that `work` makes for it."""
 
     def __init__(
         self, size: int, degrees: Mapping[str, int], same_random: bool, work: Callable[[int], Any]

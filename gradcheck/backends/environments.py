@@ -1,8 +1,9 @@
-"""Releases of a backend in environments of their own: other interpreters.
+"""Separate environments for releases of a backend, such as ``paddle@3.0.0``, each with its own
+interpreter.
 
-Their servers are started with these. ``paddle@3.0.0`` is one of them. ``gradcheck backends add``
-makes it in the user's cache folder; a project may name interpreters that exist already. Nothing of
-gradcheck is installed there: servers find it by path (`run.interpreter`).
+The servers of such a backend run in that interpreter. ``gradcheck backends add``
+makes an environment in the user's cache folder; a project may name interpreters that exist already.
+Nothing of gradcheck is installed there: servers find it by path (`run.interpreter`).
 """
 
 from __future__ import annotations
@@ -59,8 +60,9 @@ PYTHON = "{}.{}".format(*sys.version_info)
 COMPLETE = "gradcheck-environment"
 """The file that an environment has once everything is installed."""
 LOOK = 30.0
-"""Seconds that an interpreter may take to list its installed packages: it only reads file names,
-which took 0.1 s."""
+"""Seconds that an interpreter may take to list its installed packages (measured: 0.1 s, as it only
+reads file names).
+"""
 
 _QUESTION = """
 import importlib.metadata as m, importlib.util as u, json, platform, sys
@@ -89,12 +91,13 @@ class BackendPlace(NamedTuple):
 
 
 class NotMadeError(UserError):
-    """An environment cannot be made; the message says why and what to do."""
+    """An environment cannot be made; the message gives the reason and the remedy."""
 
 
 def place_of_backend(backend: str, configured: Mapping[str, str]) -> BackendPlace:
-    """Where a backend runs: here, in the interpreter that `configured` names, or in an environment
-    that was made."""
+    """Where a backend runs: here, in the interpreter that `configured` names, or in its own
+    environment.
+    """
     if "@" not in backend:
         return BackendPlace(backend, problem=missing(backend))
     if backend in configured:
@@ -134,7 +137,7 @@ def looked_at(backend: str, interpreter: str) -> BackendPlace:
         )
     except ValueError:
         last = (asked.stderr.strip().splitlines() or ["it says nothing"])[-1]
-        why = f"{interpreter} is not a Python that can be used (3.11 or later is): {last}"
+        why = f"{interpreter} is not a usable Python (3.11 or later is needed): {last}"
         return BackendPlace(backend, interpreter, why)
     problem = ""
     if absent:
@@ -171,8 +174,9 @@ def name_problem(backend: str) -> str:
 
 
 def unknown_release(backend: str) -> str:
-    """The end of a sentence about a release that was never run, listing those that were; empty for
-    a release that was run."""
+    """For a release without recorded results: the end of a sentence that lists the known releases;
+    otherwise empty.
+    """
     kind, _, wanted = backend.partition("@")
     known = release_paths(kind)
     return "" if wanted in known else f" if it exists; known releases are {', '.join(known)}"
@@ -221,8 +225,8 @@ def make(
     """Make the environment of a backend, in place of one that was not finished.
 
     uv is used if it is there: it keeps what it downloads, and shares files between environments.
-    `say` is called with each command; what the commands print, progress included, goes to stderr.
-    `try_out` says what goes wrong with it.
+    `say` is called with each command; their output, progress included, goes to stderr.
+    `try_out` returns the error of a trial run, or nothing.
 
     Raises:
         NotMadeError: a command failed, or the environment cannot be used.

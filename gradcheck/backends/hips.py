@@ -1,6 +1,7 @@
-"""Primitives of HIPS autograd: the vjps that `defvjp` gave them, as a backward on arrays.
+"""Primitives of HIPS autograd: their vjps, as defined by `defvjp`, are checked as a backward on
+arrays.
 
-The package is imported only where a primitive of its is given, whose module has imported it.
+The package is imported only for a primitive, whose own module has imported it already.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ class NoVjpError(TypeError):
 
 
 def is_primitive(value: Any) -> bool:
-    """Whether a function is what ``autograd.extend.primitive`` made."""
+    """Whether a function was made by ``autograd.extend.primitive``."""
     return (
         isinstance(value, FunctionType)
         and value.__globals__.get("__name__") == "autograd.tracer"
@@ -49,7 +50,7 @@ def primitive_pull(primitive: Any) -> Callable[..., list[Any]]:
         )
 
     def without_vjp(place: str, value: Any) -> Any:
-        """Errors in place of the arrays in a value that autograd does not unpack."""
+        """Replace the arrays in a value by errors: autograd does not unpack it."""
         return map_leaves("", value, lambda _, leaf: missing(place) if has_vjp(leaf) else None)
 
     def pull(
@@ -78,9 +79,9 @@ def primitive_pull(primitive: Any) -> Callable[..., list[Any]]:
 
 
 def conjugate(value: Any) -> Any:
-    """A complex cotangent or gradient of autograd's as Paddle has it, or the other way round.
+    """Convert a complex cotangent or gradient from autograd's convention to Paddle's, or back.
 
-    autograd's are linear: the vjp of y = a z is a g, and not conj(a) g. Anything else unchanged.
+    In autograd's convention the vjp of y = a z is a g, not conj(a) g. Anything else unchanged.
     """
     is_complex = hasattr(value, "dtype") and value.dtype.kind == "c"
     return value.conj() if is_complex else value

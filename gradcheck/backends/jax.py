@@ -1,4 +1,4 @@
-"""JAX as a backend: functions are traced, and computed on the bundled engine as they are written.
+"""JAX as a backend: functions are traced, and the traced program runs on the bundled engine.
 
 A call keeps the function and its arguments; its gradients come from ``jax.vjp``, which runs the
 user's backward, compiled once for each shape. The forward, and everything that is perturbed or
@@ -58,9 +58,11 @@ JAX_WORDS = FrameworkWords(
     rules="JAX's",
 )
 QUICKLY = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
-"""Options of XLA for what runs a few times: compiling takes most of a check's time."""
+"""Options of XLA for programs that run only a few times: compilation takes most of a check's
+time.
+"""
 Places = tuple[int, ...]
-"""Places of arguments or results."""
+"""Positions of arguments or results."""
 
 
 class FwdDiffersError(Exception):
@@ -68,8 +70,9 @@ class FwdDiffersError(Exception):
 
 
 class TensorTypes(type):
-    """The types that a check takes for Tensors: its own, and JAX's arrays except keys of random
-    numbers."""
+    """The types that a check treats as Tensors: `Tensor`, and JAX's arrays other than random
+    keys.
+    """
 
     def __instancecheck__(cls, value: Any) -> bool:
         if isinstance(value, jax.Array):
@@ -90,7 +93,8 @@ class PureFunction:
 
     Args:
         compute: takes the arrays.
-        is_judged: whether JAX computes it, and not the engine: the gradients of all outputs.
+        is_judged: whether JAX computes the function, not the engine: it gives the gradients of all
+            outputs.
     """
 
     def __init__(self, compute: Callable[[Sequence[Any]], list[Any]], is_judged: bool) -> None:
@@ -103,7 +107,7 @@ class PureFunction:
 
 
 class JaxTensor:
-    """An array, and the call that it came from.
+    """An array, and the call that produced it.
 
     Args:
         value: a NumPy array, or the object that JAX traces in its place.
@@ -136,7 +140,7 @@ class JaxTensor:
 
 
 class JaxCall:
-    """The call of a function with Tensors."""
+    """A call of a function with Tensors."""
 
     def __init__(self, function: PureFunction, inputs: Sequence[JaxTensor]) -> None:
         self.function, self.inputs = function, inputs
@@ -148,7 +152,7 @@ class JaxCall:
 
 
 class JaxBackend(Backend):
-    """JAX on the CPU, or on the device that it is set to."""
+    """JAX on the CPU, or on its configured device."""
 
     name = "jax"
     packages = ("jax", "jaxlib")
@@ -160,15 +164,20 @@ class JaxBackend(Backend):
     def __init__(self) -> None:
         self.observers: list[LayerObserver] = []
         self.functions: dict[Any, PureFunction] = {}
-        """Functions for JAX, by what they were made from: JAX identifies functions by object
-        identity."""
+        """Functions for JAX, by the objects that they were made from: JAX identifies functions by
+        object identity.
+        """
         self.not_played: set[Any] = set()
-        """The keys of programs that the engine does not compute, or not as JAX does."""
+        """The keys of programs that the engine does not compute, or computes differently from
+        JAX.
+        """
         self.program_at, self.compiled_at = cache(traced), cache(compiled_by_xla)
         """Programs, and what XLA makes of them, of functions at arrays of some shapes and dtypes.
         """
         self.inspected: set[Any] = set()
-        """The calls whose results were compared with those of JAX itself, by the same keys."""
+        """The calls whose results on the engine were compared with those of JAX, by the same
+        keys.
+        """
         self.differing: dict[Any, str] = {}
         """How the results of a fwd differ from those of its primal, by the same keys."""
 
@@ -189,7 +198,9 @@ class JaxBackend(Backend):
         return tensor if isinstance(tensor, jax.core.Tracer) else np.asarray(tensor)
 
     def map_leaves(self, name: str, value: Any, leaf: Callable[[str, Any], Any]) -> Any:
-        """In registered classes too, whose leaves are named by their paths, as ``p.weight``."""
+        """This includes registered classes, whose leaves are named by their paths, such as
+        ``p.weight``.
+        """
 
         def map_tree(name: str, value: Any) -> Any:
             return tree_map_with_path(lambda path, x: leaf(f"{name}{keystr(path)}", x), value)
@@ -289,10 +300,10 @@ class JaxBackend(Backend):
         positions: Places,
         places: Places,
     ) -> PureFunction:
-        """The function of the arguments and cotangents that gives gradients, and then the outputs
-        as the user's fwd gives them.
+        """A function of arguments and cotangents that returns the gradients, followed by the
+        outputs of the user's fwd.
 
-        JAX's vjp of y = a x is a g; conj(a) g is what the checker compares. If some outputs are not
+        JAX's vjp of y = a x is a g; the checker compares conj(a) g. If some outputs are not
         used, it is computed on the engine if possible, which saves compiling another program for a
         single run that gave equal results before.
         """
@@ -327,7 +338,7 @@ class JaxBackend(Backend):
             leaf.grad = gradient
 
     def is_faithful(self, call: JaxCall, results: Sequence[JaxTensor]) -> bool:
-        """Whether the results of a call on the engine are those of JAX, compared once for each
+        """Whether the engine and JAX give the same results for a call; compared once for each
         shape. The compiled program is used again for the gradients.
         """
         key = call.function, avals_of(call.values)
@@ -442,7 +453,8 @@ class OnEngine:
 
     def program(self, half: str, *given: Any) -> tuple[JaxProgram, Any]:
         """The program of the forward or the vjp at arguments of these shapes, and the tree of its
-        results, some of which are None."""
+        results, which may include None.
+        """
         leaves, tree = jax.tree.flatten(given)
         return self.program_at(half, tree, avals_of(leaves))
 
@@ -492,13 +504,13 @@ def fwd_difference(ours: Sequence[Array], theirs: Sequence[Array]) -> str:
             element = f"{place}[{','.join(map(str, index))}]" if index else place
             return (
                 f"fwd returns {fwd[index]:.6g} for {element}, the function itself "
-                f"{np.asarray(primal)[index]:.6g}: it is another function with gradients"
+                f"{np.asarray(primal)[index]:.6g}: with gradients, it is a different function"
             )
     return "fwd returns other values than the function itself"
 
 
 def leave_out_note(error: BaseException) -> None:
-    """Remove from an error the note that JAX adds about its own frames."""
+    """Remove JAX's note about its own frames from an error."""
     notes = [n for n in getattr(error, "__notes__", ()) if "JAX has removed its internal" not in n]
     if notes != getattr(error, "__notes__", notes):
         error.__notes__ = notes
@@ -515,7 +527,7 @@ def has_numbers(value: Any) -> bool:
 
 
 def is_scalar(value: Any) -> bool:
-    """Whether a result is a plain number, which is a scalar."""
+    """Whether a result is a plain number, that is, a scalar."""
     return isinstance(value, (int, float, complex))
 
 

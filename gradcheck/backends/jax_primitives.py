@@ -1,10 +1,10 @@
-"""Primitives of JAX in operations of the bundled engine: a table.
+"""Primitives of JAX expressed in operations of the bundled engine: a table.
 
 A row takes the operands as Tensors and the primitive's parameters by name, and gives the result, or
 a list of results. A row that does not cover some parameters raises `Unplayed`; then, and for
 primitives without a row, JAX computes the result and its vjp.
 
-`tests/backends/jax/test_primitives.py` holds every row against JAX itself.
+`tests/backends/jax/test_primitives.py` compares every row with JAX.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PrimitiveRow = Callable[..., Any]
 
 
 def require(is_covered: Any) -> None:
-    """Raise Unplayed unless a row covers its parameters."""
+    """Raise Unplayed unless a row covers the primitive's parameters."""
     if not is_covered:
         raise Unplayed
 
@@ -84,14 +84,14 @@ def pad(x: Tensor, value: Tensor, *, padding_config: Any, **_: Any) -> Any:
 
 
 def split_row(x: Tensor, *, sizes: Sequence[int], axis: int, **_: Any) -> Any:
-    """Parts along an axis."""
+    """The parts of an array, split along an axis."""
     return list(paddle.split(x, list(sizes), axis))
 
 
 def slice_at(
     starts: Sequence[Tensor], sizes: Sequence[int], shape: Sequence[int]
 ) -> tuple[slice, ...]:
-    """The part of an array that a dynamic slice selects; an index out of range is moved inside."""
+    """The part of an array that a dynamic slice selects; an index out of range is clamped."""
     bounds = zip(starts, sizes, shape, strict=True)
     firsts = [min(max(int(start.array), 0), whole - size) for start, size, whole in bounds]
     return tuple(slice(first, first + size) for first, size in zip(firsts, sizes, strict=True))
@@ -103,7 +103,7 @@ def dynamic_slice(x: Tensor, *starts: Tensor, slice_sizes: Sequence[int], **_: A
 
 
 def dynamic_update_slice(x: Tensor, update: Tensor, *starts: Tensor, **_: Any) -> Any:
-    """An array with a slice of it replaced."""
+    """An array with one slice replaced."""
     changed = paddle.clone(x)
     changed[slice_at(starts, update.array.shape, x.array.shape)] = update
     return changed
@@ -118,7 +118,7 @@ def iota(*, dtype: Any, shape: Sequence[int], dimension: int, **_: Any) -> Any:
 
 # --------------------------------------------------------------------------- products
 def dot_general(x: Tensor, y: Tensor, *, dimension_numbers: Any, **_: Any) -> Any:
-    """A matrix product, if it is the engine's; otherwise an einsum."""
+    """A matrix product as the engine's ``matmul`` if its axes allow it, otherwise as an einsum."""
     (of_x, of_y), (batch_x, batch_y) = dimension_numbers
     dims = x.array.ndim, y.array.ndim
     count = len(batch_x)
@@ -182,7 +182,7 @@ def select_n(which: Tensor, *cases: Tensor, **_: Any) -> Any:
 
 
 def clamp_row(low: Tensor, x: Tensor, high: Tensor, **_: Any) -> Any:
-    """The nearest value within bounds."""
+    """Values clamped to bounds."""
     return paddle.minimum(paddle.maximum(x, low), high)
 
 
@@ -214,7 +214,7 @@ def gather(
 def scatter_add(
     x: Tensor, places: Tensor, updates: Tensor, *, dimension_numbers: Any, **_: Any
 ) -> Any:
-    """An array with whole slices added at places along its first axes."""
+    """An array with whole slices added at positions along its first axes."""
     axes, index = tuple(dimension_numbers.scatter_dims_to_operand_dims), places.array
     require(axes == tuple(range(len(axes))) == tuple(dimension_numbers.inserted_window_dims))
     require(x.array.dtype.kind in "fcV" and not dimension_numbers.operand_batching_dims)
@@ -225,7 +225,7 @@ def scatter_add(
 
 
 def indices_within(index: np.ndarray[Any, Any], limits: Sequence[int]) -> list[Tensor]:
-    """The whole numbers along each indexed axis; JAX has rules for those out of bounds."""
+    """The indices along each indexed axis, with JAX's rules for indices out of bounds."""
     require(bool(((index >= 0) & (index < np.array(limits, "int64"))).all()))
     return [Tensor(np.array(index[..., k], "int64")) for k in range(len(limits))]
 
@@ -237,7 +237,7 @@ def rem(x: Tensor, y: Tensor, **_: Any) -> Any:
 
 
 def sort_row(*operands: Tensor, dimension: int, num_keys: int, **_: Any) -> Any:
-    """One array sorted, or others in the order of the first."""
+    """One array sorted, or several in the sorted order of the first."""
     require(num_keys == 1)
     if len(operands) == 1:
         return [paddle.sort(operands[0], dimension)]
@@ -358,6 +358,6 @@ PRIMITIVES: dict[str, PrimitiveRow] = {
 }
 """The engine's operations, by the primitive's name.
 
-stop_gradient is the identity: it says what JAX's own differentiation takes for the derivative, and
-the function does not change by it.
+stop_gradient is the identity: it affects only JAX's own differentiation, not the values of the
+function.
 """

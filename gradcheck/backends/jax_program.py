@@ -1,9 +1,9 @@
 """A jaxpr as a list of equations, computed on the bundled engine.
 
-Calls of `jit`, `custom_vjp` and the like are inlined, so that a function is computed as its primal
-is written, whatever its backward. Every equation is played by its row of
-`gradcheck.backends.jax_primitives`, so the engine's current observer records or perturbs it. One
-without a row is computed by JAX, with JAX's derivative.
+Calls of `jit`, `custom_vjp` and the like are inlined, so that a function is computed by its primal,
+whatever its backward. Every equation is replayed by its row of `gradcheck.backends.jax_primitives`,
+so the engine's current observer records or perturbs it. One without a row is computed by JAX, with
+JAX's derivative.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ JAX_FOLDER = f"{Path(jax.__file__).parent}"
 MOST_ITERATIONS = 10_000
 """The most steps of one while_loop: a recording keeps every step."""
 EngineValue = Any
-"""A Tensor of the engine, or a JAX array of a dtype that the engine lacks."""
+"""A Tensor of the engine, or a JAX array whose dtype the engine lacks."""
 Slots = list[int]
-"""Places of values in the list of a program's values."""
+"""Positions in the list of a program's values."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class HandWritten:
 
     @property
     def is_users(self) -> bool:
-        """Whether it is not one of JAX's own."""
+        """Whether the function is the user's, not one of JAX's own."""
         return not self.file.startswith(JAX_FOLDER)
 
 
@@ -76,15 +76,15 @@ class Equation:
 
     @property
     def name(self) -> str:
-        """The name of its primitive."""
+        """The name of the equation's primitive."""
         return str(self.eqn.primitive.name)
 
     @cached_property
     def spots(self) -> tuple[Spot | None, Spot | None]:
-        """The places of the user's code and of the code that called it.
+        """The source positions of the user's code and of its caller.
 
         Jitted code is traced once for all of its callers and has the frames of the first one. So
-        the call counts for JAX's functions, and the line inside for the user's.
+        JAX's own functions are reported at the call, the user's functions at the line inside.
         """
         frames = frames_of_user(self.eqn)
         for number, call in enumerate(self.calls):
@@ -102,7 +102,7 @@ class Equation:
 
     # ----------------------------------------------------------------- computing it
     def compute(self, operands: list[EngineValue]) -> list[EngineValue]:
-        """The results, computed by its row or by JAX."""
+        """The results of the equation, computed by its row or by JAX."""
         loop = LOOPS.get(self.name)
         if loop is not None:
             return loop(self, operands)
@@ -112,7 +112,9 @@ class Equation:
             return self.computed_by_jax(operands)
 
     def played(self, operands: list[EngineValue]) -> list[EngineValue]:
-        """The results, computed by its row. Raises Unplayed where that does not cover it."""
+        """The results of the equation, computed by its row. Raises Unplayed if the row does not
+        cover the equation.
+        """
         row = PRIMITIVES.get(self.name)
         if row is None or not all(isinstance(x, Tensor) for x in operands):
             raise Unplayed
@@ -127,7 +129,7 @@ class Equation:
     def fitted(self, result: Tensor, variable: Any) -> Tensor:
         """A result in the dtype of its variable, or a wider one where casts are left out.
 
-        Raises Unplayed where its shape is another.
+        Raises Unplayed if its shape differs.
         """
         wanted = variable.aval
         if result.array.shape != wanted.shape:
@@ -157,7 +159,7 @@ class Equation:
         return [cast(x, widest.name) if x.array.dtype in dtypes else x for x in operands]
 
     def computed_by_jax(self, operands: list[EngineValue]) -> list[EngineValue]:
-        """The results as one step, whose derivative is JAX's."""
+        """The results, recorded as one step whose derivative is JAX's."""
         arrays = list(map(plain_array, self.in_one_dtype(operands)))
         results = bind(self.eqn, arrays)
         if not all(map(is_known, results)):
@@ -177,7 +179,7 @@ class Equation:
 
     @cached_property
     def has_derivative(self) -> bool:
-        """Whether JAX differentiates it: not a callback, nor a call of other code."""
+        """Whether JAX differentiates the equation: false for a callback or a call of other code."""
         primitive, params = self.eqn.primitive, self.eqn.params
 
         def gradients(*given: Any) -> Any:
@@ -240,7 +242,7 @@ def is_known(array: Array) -> bool:
 
 
 def engine_value(array: Array) -> EngineValue:
-    """An array as a program keeps it."""
+    """An array in the form in which a program keeps it."""
     if is_known(array):
         return Tensor(np.array(array, order="C"))
     return array
@@ -298,7 +300,7 @@ class JaxProgram:
         self.leave_out_unused()
 
     def new_slot(self, value: EngineValue = None) -> int:
-        """A slot for one more value."""
+        """Reserve a slot for one more value."""
         self.values.append(value)
         return len(self.values) - 1
 
@@ -369,7 +371,7 @@ class JaxProgram:
         return [values[slot] for slot in self.outputs]
 
     def programs(self) -> Iterator[JaxProgram]:
-        """This one, and those of its loops and branches, at any depth."""
+        """This program, and those of its loops and branches, at any depth."""
         yield self
         for equation in self.equations:
             for part in equation.parts:
@@ -381,8 +383,9 @@ class JaxProgram:
         return [layer for layer in dict.fromkeys(found) if layer.is_users]
 
     def slots_between(self, sources: Sequence[int], ends: Sequence[int]) -> set[int]:
-        """The slots of floating values that some outputs depend on by some inputs, these given by
-        their numbers. What `stop_gradient` returns depends on nothing."""
+        """The slots of floating values on a path from some inputs to some outputs, both given by
+        their numbers. Results of `stop_gradient` depend on nothing.
+        """
         flows = [equation for equation in self.equations if equation.name != "stop_gradient"]
         reached = {self.inputs[number] for number in sources}
         for equation in flows:
@@ -395,8 +398,9 @@ class JaxProgram:
         return reached & needed
 
     def pulled_layers(self, sources: Sequence[int], ends: Sequence[int]) -> list[HandWritten]:
-        """The layers through which a gradient flows from outputs to inputs, given by their
-        numbers."""
+        """The layers through which a gradient flows from outputs to inputs, both given by their
+        numbers.
+        """
         between = self.slots_between(sources, ends)
         found = [
             layer
@@ -411,7 +415,7 @@ class JaxProgram:
 
 
 def hand_written(jaxpr: Any, params: dict[str, Any]) -> HandWritten:
-    """The function that a jaxpr is the primal of; the parameters are those of its call."""
+    """The function whose primal a jaxpr is; `parameters` are those of its call."""
     info, bwd = jaxpr.debug_info, code_of(getattr(params.get("bwd"), "f", None))
     line = int(info.func_lineno or 0)
     return HandWritten(str(info.func_name), str(info.func_filename), line, bwd)

@@ -1,4 +1,4 @@
-"""The installed Paddle as a backend, to hold its releases against the documents."""
+"""The installed Paddle as a backend, to compare its releases with the documents."""
 
 from __future__ import annotations
 
@@ -77,8 +77,9 @@ class PaddleBackend(PaddleApi):
 
     def without_gradient(self, leaf: Tensor) -> tuple[Tensor, Tensor] | None:
         """Set a leaf's gradient to zeros. Returns the gradient and a Tensor of the memory that it
-        had, to be given back: whoever holds the one has the other, and Paddle would write into it.
-        None if the leaf has none."""
+        had, so that both can be restored: code that holds one also has the other, and Paddle would
+        write into it. None if the leaf has none.
+        """
         gradient = leaf.grad
         if gradient is None:
             return None
@@ -91,11 +92,11 @@ class PaddleBackend(PaddleApi):
     def grad_with_graph(
         self, outputs: Tensors, inputs: Tensors, cotangents: Tensors, held: Sequence[Tensor]
     ) -> list[Tensor | None]:
-        """The gradients, to be derived once more.
+        """The gradients, with a graph for the next derivative.
 
-        Gradients of `held` are requested as well: ``paddle.grad`` reports to a PyLayer that an
-        argument which is not requested needs no gradient, and refuses the one that its backward
-        gives.
+        Gradients of `held` are requested as well: ``paddle.grad`` tells a PyLayer that an argument
+        outside of the requested inputs needs no gradient, and rejects the gradient that its
+        backward returns for it.
 
         Raises:
             NotImplementedError: see `grad`.
@@ -181,8 +182,9 @@ class PaddleBackend(PaddleApi):
 
 
 def extent(tensor: Tensor) -> tuple[int, int]:
-    """The addresses at which a contiguous Tensor's memory begins and ends; the same one twice if it
-    is not."""
+    """The addresses at which a contiguous Tensor's memory begins and ends; the same address twice
+    if it is not contiguous.
+    """
     if not tensor.is_contiguous() or not tensor.size:
         return 0, 0
     start = tensor.data_ptr()
@@ -191,7 +193,9 @@ def extent(tensor: Tensor) -> tuple[int, int]:
 
 @contextmanager
 def refusing_within(module: Any, name: str, refused: list[str]) -> Iterator[None]:
-    """Make a function of a module raise when it calls itself, and note that in `refused`."""
+    """Make a function of a module raise on a nested call of itself, and add that call to
+    `refused`.
+    """
     function, running = getattr(module, name), list[str]()
 
     def guarded(*args: Any, **kwargs: Any) -> Any:

@@ -1,4 +1,6 @@
-"""The base of the bundled engine and of Paddle: the names, words and rules that they share."""
+"""The shared base of the two backends with Paddle's API, the bundled engine and Paddle: names,
+terms and rules.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +17,16 @@ REFUSED = re.compile(
 """The start of the engine's and Paddle's message when they reject the result of a PyLayer's
 backward."""
 APPLIED = r"applied at (?:[^):]*(?:arguments|of_arrays)\.py|[^):]*[/\\][\w.]+:[A-Za-z_][\w.]*):\d+"
-"""The place of a call that is this package's own, or of a scenario that ``gradcheck check`` makes
-up."""
+"""A source position to remove from messages: in gradcheck itself, or in a scenario that ``gradcheck
+check`` generated.
+"""
 TAIL = re.compile(
     rf"\s*(?:\[Hint: .*|\(at /.*|, please check your PyLayer code.*|\({APPLIED}\))",
     re.DOTALL,
 )
-"""Parts of Paddle's messages about its own source, or about a place outside of the user's code."""
+"""Parts of messages from Paddle that describe its own source, or a position outside of the user's
+code.
+"""
 INPUT = re.compile(r"\(input `(\w+)`\)")
 
 
@@ -103,7 +108,7 @@ PADDLE_WORDS = FrameworkWords(
     takes_none="stop_gradient is True for all of them",
     rules="Paddle's",
 )
-"""How messages speak of a release of Paddle."""
+"""How messages refer to a release of Paddle."""
 ENGINE_WORDS = PADDLE_WORDS._replace(rules="the engine's")
 
 __all__ = ["APPLIED", "ENGINE_WORDS", "PADDLE_WORDS", "Array", "PaddleApi"]

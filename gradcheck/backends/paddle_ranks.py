@@ -1,9 +1,10 @@
-"""Ranks on the installed Paddle: a process each, whose calls meet in this one.
+"""Ranks on the installed Paddle: one process per rank; collectives are computed in the parent
+process.
 
-Paddle's own backward is not for several threads, and its collectives on the CPU lack half of what
+Paddle's own backward is not thread-safe, and its collectives on the CPU lack half of what
 layers call. So a rank is a fork of this process in which the names of `paddle.distributed` are
-those of the bundled engine's ranks, which hand arrays over to this process; here they meet as those
-of the engine do, so that the same things are found out.
+those of the bundled engine's ranks, which send arrays to the parent process; there the calls are
+matched as the engine matches its own, so that the same mistakes are found.
 """
 
 from __future__ import annotations
@@ -38,8 +39,7 @@ class RankOfProcess(Rank):
     """A rank whose calls are answered by the process that it was forked from.
 
     Args:
-        backend: whose Tensors it exchanges.
-        line: to that process.
+        backend: whose Tensors it exchanges. line: the connection to that process.
     """
 
     def __init__(self, number: int, size: int, backend: Backend, line: Connection) -> None:
@@ -53,8 +53,9 @@ class RankOfProcess(Rank):
         """The last error of a call."""
 
     def meant(self, error: BaseException) -> BaseException:
-        """An error, or the error of a call of which Paddle has kept only the text, as for
-        everything that a backward raises."""
+        """The given error, or the call's original error if Paddle kept only its text, as it does
+        for every exception in a backward.
+        """
         return self.failed if self.failed is not None and str(self.failed) in str(error) else error
 
     def issue(self, call: Call) -> None:
@@ -77,7 +78,7 @@ class RankOfProcess(Rank):
         return error
 
     def hear(self, message: tuple[Any, ...]) -> None:
-        """Take the answer to a call."""
+        """Store the answer to a call."""
         _, number, results, error = message
         call = self.open.pop(number)
         call.results, call.error, call.done = results, error, True
@@ -111,7 +112,7 @@ class RankOfProcess(Rank):
 
 
 class RanksOfProcesses(WorldRanks):
-    """The ranks of a world, each a process with what `work` makes for it.
+    """The ranks of a world, each a process with the object that `work` makes for it.
 
     Raises:
         Exception: the exception of a rank.
@@ -272,7 +273,8 @@ def begin(here: RankOfProcess, degrees: Mapping[str, int], work: Callable[[int],
 
 
 def attempt(here: RankOfProcess, function: Callable[[], Any]) -> tuple[str, Any, Any]:
-    """The answer to a call, its result or error as far as that can be sent; and the result itself.
+    """The answer to a call, with its result or error as far as either can be pickled; and the
+    result itself.
 
     An object that belongs only to the rank stays here.
     """
@@ -351,8 +353,7 @@ def speak(paddle: ModuleType) -> None:
 
 
 def without_its_word(get_reduce_op: Callable[..., Any]) -> Callable[..., Any]:
-    """Replaces Paddle's function that translates the name of a reduction; returns the name
-    unchanged."""
+    """Return the name of a reduction unchanged; replaces Paddle's function, which translates it."""
 
     def checked(*args: Any) -> Any:
         get_reduce_op(*args)
@@ -419,7 +420,7 @@ def legacy_kernels(paddle: ModuleType) -> Kernels:
 
 
 def by_names(kernel: Callable[..., Any], attributes: Sequence[str]) -> Callable[..., Any]:
-    """A kernel that takes Tensors, and then the name of each attribute in front of its value."""
+    """A kernel that takes Tensors, then attributes as alternating names and values."""
 
     def called(*given: Any) -> Any:
         count = next((k for k, one in enumerate(given) if isinstance(one, str)), len(given))
@@ -432,7 +433,7 @@ def by_names(kernel: Callable[..., Any], attributes: Sequence[str]) -> Callable[
 def rows_to_experts(
     paddle: ModuleType, there: Callable[..., Tensor], back: Callable[..., Tensor]
 ) -> Any:
-    """A kernel that exchanges rows `there`, and its gradient `back`."""
+    """A kernel that exchanges rows by `there`, and whose gradient does so by `back`."""
 
     class RowsToExperts(paddle.autograd.PyLayer):  # type: ignore[misc, name-defined]
         @staticmethod
@@ -473,8 +474,8 @@ def cross_entropy_over_ranks(paddle: ModuleType) -> Any:
     """A layer that returns the softmax of logits whose classes are spread over ranks, and the loss
     of each row.
 
-    The rank at place k of the group has the classes from k times its number of them on; a row whose
-    label is to be ignored has the loss 0. The softmax has no gradient, as in Paddle.
+    Each rank has an equal number n of classes: rank k of the group has those from k·n on. A row
+    whose label is to be ignored has the loss 0. The softmax has no gradient, as in Paddle.
     """
 
     class CrossEntropyOverRanks(paddle.autograd.PyLayer):  # type: ignore[misc, name-defined]

@@ -1,10 +1,9 @@
-"""A framework's operations, repeated on the bundled engine while the framework runs.
+"""Replay of a framework's operations on the bundled engine, while the framework runs.
 
-The engine is the one book of rules: derivatives, kinks, candidate mistakes, rounding. A framework
-reports each operation that runs, with *shadows*, the engine's Tensors, in place of its own
-arguments. Where the engine has a counterpart, it computes the same from the shadows and is thereby
-recorded by the current observer. Otherwise one step is recorded whose derivative is the framework's
-own.
+The engine alone defines derivatives, kinks, candidate mistakes and rounding. A framework
+reports each operation that runs, with *shadows* (Tensors of the engine) in place of the framework's
+tensors. Where the engine has a counterpart, the counterpart runs on the shadows, and the current
+observer records it. Otherwise one step is recorded whose derivative is the framework's own.
 """
 
 from __future__ import annotations
@@ -25,7 +24,9 @@ from pylayer.tape.vjp import Vjp
 from pylayer.tensor.tensor import Tensor as Shadow
 
 PullBack = Callable[[list[Array]], Array]
-"""The cotangent of an input of an operation, in double precision, given one per output."""
+"""A function from the cotangents of an operation's outputs to that of one input, in double
+precision.
+"""
 
 
 class Unplayed(Exception):  # noqa: N818 - an answer, not an error
@@ -36,13 +37,13 @@ class Counterpart(NamedTuple):
     """The engine's counterpart of an operation."""
 
     name: str
-    """The engine's operation that gives the result, which says how it rounds."""
+    """The engine's operation that gives the result; it determines how the result rounds."""
     play: Callable[..., Any]
     """Takes the arguments, shadows in place of Tensors; returns a shadow, or several."""
 
 
 class ForeignRow(Op):
-    """An operation that the engine has no counterpart of, with the framework's derivative."""
+    """An operation without a counterpart in the engine, with the framework's derivative."""
 
     def __init__(self, name: str, pulls: Sequence[PullBack]) -> None:
         self.name, self.reads, self.positions = name, frozenset(), tuple(range(len(pulls)))
@@ -53,7 +54,7 @@ class ForeignRow(Op):
 
 
 def vjp_of(pull: PullBack, arguments: Sequence[str]) -> Vjp:
-    """A rule of the engine that reads nothing but the cotangent."""
+    """A vjp for the engine that reads only the cotangent."""
     return Vjp(lambda g: pull(outputs_of(g)), arguments)
 
 
@@ -67,8 +68,8 @@ def play(
     arguments: Sequence[Any],
     values: Sequence[Array],
 ) -> list[Shadow] | None:
-    """The shadows of an operation's results, computed by its counterpart; None where there is none,
-    or it gives other results.
+    """The shadows of an operation's results, computed by its counterpart; None if it has none, or
+    the counterpart gives other results.
 
     Args:
         arguments: those of the operation, shadows in place of Tensors.
@@ -84,9 +85,9 @@ def play(
 
 
 def fitted(shadow: Shadow, value: Array, arguments: Sequence[Any]) -> Shadow:
-    """The engine's result in the framework's dtype and with its very values.
+    """The engine's result, cast to the framework's dtype and with the framework's exact values.
 
-    Raises Unplayed where it is another result.
+    Raises Unplayed if the results differ.
     """
     if tuple(shadow.array.shape) != tuple(value.shape):
         raise Unplayed(f"shape {shadow.array.shape} for {value.shape}")
@@ -122,7 +123,8 @@ def foreign(
 
     Args:
         name: of the operation.
-        pulls: its inputs that a gradient may flow to, each with what pulls cotangents back to it.
+        pulls: for each input that a gradient may flow to, the function that pulls cotangents back
+            to it.
         values: the results that the framework computed.
     """
     known = [(s, parent, pull) for s, pull in pulls if (parent := parent_of(s)) is not None]

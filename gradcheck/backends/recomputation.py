@@ -1,4 +1,4 @@
-"""A function on arrays computed again on the bundled engine: plain, perturbed, or recorded."""
+"""Repeated runs of a function on the bundled engine: plain, perturbed, or recorded."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ class Half:
     original: Callable[..., Any] | None = None
     """The user's function, if `compute` belongs to its reference run on the engine."""
     was_watched: bool = False
-    """Whether the arrays that it hands to NumPy code are known."""
+    """Whether the arrays that it passes to NumPy code are known."""
     makes_casts: bool | None = None
-    """Whether casts are left out in it; None until a plain reference run needs to know."""
+    """Whether casts are left out; None until a plain reference run needs it."""
     refuses_recorded_numpy: bool = False
     """Whether it raises when NumPy code is recorded, as code that calls a C extension may."""
 
 
 class Recomputation:
-    """A function computed again, perturbed or recorded.
+    """Runs a function again, perturbed or recorded.
 
     A perturbation changes the result of every operation on the way. Casts to fewer digits are left
-    out, except in `own` runs, which are as the user runs the function.
+    out, except in `own` runs, which keep the user's precision.
 
     Args:
         function: on the engine.
         sources: objects from which the user's code can be reached; its NumPy code is recorded.
-        original: the user's function, where `function` is its copy on the engine. It runs where
-            nothing has to be changed and the copy leaves no cast out.
+        original: the user's function, where `function` is its copy on the engine. It runs if
+            nothing has to be perturbed and the copy leaves no cast out.
         takes_gradients: whether `function` takes gradients itself.
     """
 
@@ -62,9 +62,9 @@ class Recomputation:
         if original is not None:
             self.forward.original, self.vjp.original = original.forward, original.vjp
         self.uses_numpy = False
-        """Whether the function was seen to hand values to NumPy code."""
+        """Whether the function was observed to pass values to NumPy code."""
         self.leaks: list[str] = []
-        """Places at which the last watched run passed values to unrecorded code."""
+        """Source positions at which the last watched run passed values to unrecorded code."""
         self.left_out = set[str]()
         """The dtypes of the casts that were left out so far."""
         self.left_out_last = set[str]()
@@ -95,7 +95,7 @@ class Recomputation:
     ) -> Recording | None:
         """The call, operation by operation, with the lines of the user's code if wanted.
 
-        None where the function gives no call that can be recorded.
+        None if the function has no call that can be recorded.
         """
         recordable = self.function.recordable_call(inputs)
         if recordable is None:
@@ -114,7 +114,7 @@ class Recomputation:
 
     # ----------------------------------------------------------------- forward or vjp
     def run(self, half: Half, perturbation: Perturbation | None, own: bool, *given: Any) -> Any:
-        """The values that one half returns."""
+        """The values that the forward or the vjp returns."""
         if perturbation is None:
             if half.original is not None and (own or not self.leaves_casts_out(half, *given)):
                 return half.original(*given)
@@ -133,7 +133,9 @@ class Recomputation:
         return in_numpy if is_changed else found
 
     def leaves_casts_out(self, half: Half, *given: Any) -> bool:
-        """Whether casts are left out in half of a reference run, which one run of it shows."""
+        """Whether the forward or the vjp of a reference run leaves casts out; one run determines
+        it.
+        """
         if half.makes_casts is None:
             self.watch(half, None, False, self.uses_numpy, *given)
             half.makes_casts = bool(self.left_out_last)
@@ -165,7 +167,9 @@ class Recomputation:
         return found
 
     def without_casts(self, own: bool, function: Callable[..., Any], *given: Any) -> Any:
-        """Call a function with casts to fewer digits left out and noted; made if `own`."""
+        """Call a function with casts to fewer digits left out and noted; if `own`, the casts are
+        made.
+        """
         noted = self.left_out_last = set[str]()
         before = casts.left_out
         casts.left_out = before if own else noted

@@ -1,8 +1,7 @@
-"""Runs of a call on the bundled engine, recorded or perturbed, and the pull back of what is
-recorded.
+"""Recorded and perturbed runs of a call on the bundled engine, and the vjps of recorded operations.
 
-The checked code may run on a device, the checker is NumPy code: arrays are copied to the host where
-they leave this file.
+The checked code may run on a device, the checker is NumPy code: arrays are copied to the host
+before they leave this file.
 """
 
 from __future__ import annotations
@@ -48,14 +47,15 @@ NARROW = {
     "float32": "float64",
     "complex64": "complex128",
 }
-"""The dtypes in which nothing is pulled back, and their substitutes."""
+"""Dtypes in which no cotangent is computed, and the wider dtypes used instead."""
 Perturbation = Callable[[str, Array, int], None]
-"""Changes the fresh output of an operation in place, given its name, the output, and that one's
-number on the tape, or -1 where nothing is recorded."""
+"""Changes the fresh output of an operation in place, given the operation's name, the output, and
+the output's number on the tape (-1 if nothing is recorded).
+"""
 STEP_FUNCTIONS = {"floor", "ceil", "trunc", "round", "sign"}
 """Operations whose floating results are choices."""
 VjpRule = tuple[Vjp, Sequence[Any], Sequence[int] | None]
-"""The vjp of an input, what it reads, and the input's shape."""
+"""The vjp of an input, the values that it reads, and the input's shape."""
 
 
 ROUNDINGS = 16.0
@@ -71,23 +71,26 @@ class Step:
     name: str
     op: Op
     arguments: Sequence[Any]
-    """The arguments of its kernel."""
+    """The arguments of the operation's kernel."""
     values: list[Array]
     """Its outputs."""
     is_list: bool
-    """Whether its rules take the outputs as a list."""
+    """Whether the operation's vjps take the outputs as a list."""
     first: int
-    """The number of the first of them."""
+    """The number of the first output."""
     edges: list[int]
-    """The numbers of its inputs, -1 for a constant."""
+    """The numbers of the inputs, -1 for a constant."""
     spot: Spot | None
     called: Spot | None
-    """The place where the user's code calls the function that the spot is in, if it does."""
+    """The source position where the user's code calls the function that contains `spot`, if it
+    does.
+    """
 
     @functools.cached_property
     def rules(self) -> list[VjpRule]:
-        """The rules of its inputs, which read values in double precision; that of a list comes once
-        for each of its items."""
+        """The vjps of the inputs, which read values in double precision; the vjp of a list is
+        repeated for each item.
+        """
         out = self.values if self.is_list else self.values[0]
         rules: list[VjpRule] = []
         inputs = self.op.inputs_in(self.arguments)
@@ -109,7 +112,9 @@ class Step:
         return found
 
     def given(self, cotangents: Cotangents) -> Any:
-        """The cotangents of its outputs as its rules take them: one, or a list without gaps."""
+        """The cotangents of the outputs in the form that the vjps take: one, or a list without
+        gaps.
+        """
         if not self.is_list:
             return cotangents[0]
         return [
@@ -119,14 +124,14 @@ class Step:
 
     @functools.cached_property
     def operands(self) -> dict[str, Any]:
-        """The values that its rules read, by the name of the argument; ``out`` is the output."""
+        """The values that the vjps read, by the name of the argument; ``out`` is the output."""
         found: dict[str, Any] = {}
         for vjp, values, _ in self.rules:
             found |= dict(zip(vjp.reads, values, strict=False))
         return found
 
     def replaced(self, position: int, cotangents: Cotangents, values: Mapping[str, Array]) -> Array:
-        """The cotangent of one input if its rule reads `values` in place of those of the call.
+        """The cotangent of one input if its vjp reads `values` in place of those of the call.
 
         The output is computed again where it is a function of the one value replaced.
         """
@@ -137,7 +142,7 @@ class Step:
         return pulled(self.given(cotangents), vjp, [read[name] for name in vjp.reads], shape)
 
     def again(self, cotangent: Array) -> Array | None:
-        """The operation itself on a cotangent in place of its first input; None where it fails."""
+        """The operation itself on a cotangent in place of its first input; None if it fails."""
         arguments = self.operands
         rest = {name: arguments[name] for name in self.op.arguments[1:] if name in arguments}
         try:
@@ -146,7 +151,7 @@ class Step:
             return None
 
     def outputs_for(self, inputs: Sequence[Array | None]) -> list[Array]:
-        """Its outputs for other inputs; None for a constant."""
+        """The operation's outputs for other inputs; None for a constant."""
         out = self.op.kernels[np.ndarray](*self.op.with_inputs(self.arguments, inputs))
         as_array = functools.partial(np.asarray, order=None if self.op.view else "C")
         return list(map(as_array, out if self.is_list else [out]))
@@ -172,7 +177,7 @@ def pulled(given: Any, vjp: Vjp, values: Sequence[Any], shape: Sequence[int] | N
 
 
 def without_flow(gradient: Array, given: Any) -> Array:
-    """A gradient with 0 in place of NaN where no cotangent flows (0 times a slope that is not
+    """A gradient with 0 in place of NaN wherever the cotangent is 0 (0 times a slope that is not
     finite).
 
     The gradient is unchanged if its shape does not fit that of the cotangents.
@@ -211,12 +216,13 @@ NOT_THE_USERS = tuple(
         *folders_of(FRAMEWORK_PACKAGES - {"paddle"}),
     )
 )
-"""The folders of engine, harness and frameworks: an operation that is called from there is not on
-the line of the layer. Paddle's code is computed again by the engine's."""
+"""The folders of engine, harness and frameworks: an operation that is called from there is not
+attributed to a line of the layer. The engine's code takes the place of Paddle's.
+"""
 
 
 class TracedOperation(Protocol):
-    """An operation of a framework that was traced before it is played."""
+    """The source position of an operation that a framework traced before it is replayed."""
 
     @property
     def spots(self) -> tuple[Spot | None, Spot | None]:
@@ -224,11 +230,11 @@ class TracedOperation(Protocol):
 
 
 played_at: ContextVar[TracedOperation | None] = ContextVar("played_at", default=None)
-"""The operation that is replayed while no frame of the user's code is running."""
+"""The operation being replayed, while no frame of the user's code is running."""
 
 
 class InputNode(Node):
-    """An input, as a result that code may change in place."""
+    """An input as a non-leaf, which code may change in place."""
 
     label = "input"
 
@@ -239,17 +245,17 @@ class Decision(NamedTuple):
     name: str
     arguments: Sequence[str]
     inputs: list[Any]
-    """Arrays and numbers that it read, by the names in `arguments`."""
+    """Arrays and numbers that the choice read, by the names in `arguments`."""
     edges: list[int]
     at: int
-    """The number of values recorded before it."""
+    """The number of values recorded before the choice."""
     spot: Spot | None
 
 
 class Recording(Observer):
     """A recorded call, and the observer that records it.
 
-    Values are numbered: the inputs first, then the outputs of each operation. They are noted on the
+    Values are numbered: the inputs first, then the outputs of each operation. They are kept on the
     host.
 
     Args:
@@ -270,8 +276,9 @@ class Recording(Observer):
         self.lines, self.perturbation, self.backwards = lines, perturbation, backwards
         self.leaves_casts_out = casts.left_out is not None
         self.numbers: dict[tuple[Any, int], int] = {}
-        """Numbers by node and place among its outputs. Outputs of PyLayers that keep their backward
-        have the number of the value that made them."""
+        """Numbers of values, by node and position among its outputs. Outputs of PyLayers that keep
+        their backward have the number of the value that they came from.
+        """
         self.inputs = len(inputs)
         self.arrays: list[Array] = [to_numpy(tensor.array) for tensor in inputs]
         """The values, by number."""
@@ -285,9 +292,13 @@ class Recording(Observer):
         self.ends: Sequence[int] = ()
         """The numbers of the outputs, -1 where one does not depend on the inputs."""
         self.taken_out: list[tuple[int, str]] = []
-        """The number of values recorded until then, and the name of the code that took one out."""
+        """For each leak: the number of values recorded before it, and the name of the code that
+        took a value out.
+        """
         self.leaks: Sequence[str] = ()
-        """Places that took values out of the graph; the values may be part of an output."""
+        """Source positions of code that took values out of the graph; the values may be part of an
+        output.
+        """
         self.uses_numpy = False
         """Whether the call handed values to NumPy code."""
         self.error: Exception | None = None
@@ -298,7 +309,7 @@ class Recording(Observer):
                 self.numbers[tensor.node, 0] = number
 
     def end(self, outputs: Sequence[Tensor]) -> None:
-        """Note the results of the call."""
+        """Store the results of the call."""
         self.outputs = [to_numpy(tensor.array) for tensor in outputs]
         self.ends = [self.number_of(parent_of(tensor)) for tensor in outputs]
         # A value that is taken out after the last operation cannot be part of the result.
@@ -311,7 +322,7 @@ class Recording(Observer):
         """Compute the values by the recorded operations on other inputs, without running the user's
         code.
 
-        Choices made on the way, and values that do not depend on the inputs, stay as they were.
+        Choices, and values that do not depend on the inputs, stay as they were.
         """
         values: dict[int, Any] = {-1: None, **dict(enumerate(inputs))}
         before, casts.left_out = casts.left_out, set() if self.leaves_casts_out else None
@@ -348,8 +359,8 @@ class Recording(Observer):
     def replays(self) -> bool:
         """Whether a replay on the same inputs gives the same values up to rounding.
 
-        It does not where memory was written into that an operation reads, or where a kernel draws
-        random numbers. A framework's values, in the place of the engine's, are rounded otherwise.
+        It does not if memory that an operation reads was overwritten, or if a kernel draws random
+        numbers. A framework's own values are rounded differently from the engine's.
         """
         try:
             again = self.recomputed(self.arrays[: self.inputs])
@@ -359,12 +370,12 @@ class Recording(Observer):
         return all(map(is_replayed, known, found))
 
     def number_of(self, parent: Any) -> int:
-        """The number of the value that a gradient goes to; -1 where there is none."""
+        """The number of the value that a gradient belongs to; -1 if there is none."""
         key = (parent.parents[0], parent.index) if type(parent) is Output else (parent, 0)
         return self.numbers.get(key, -1)
 
     def spots(self) -> tuple[Spot | None, Spot | None]:
-        """The place in the user's code, and in the code that called it, if wanted."""
+        """The source position in the user's code, and that of its caller, if requested."""
         if not self.lines:
             return None, None
         equation = played_at.get()
@@ -434,17 +445,19 @@ class Recording(Observer):
 
 RECORDED_WALK = "grad(create_graph=True)"
 WALKS = ("grad()", RECORDED_WALK, "backward()")
-"""Walks that take values off a tape and compute with their own operations, which are perturbed."""
+"""Backward walks that take values off a tape; the operations of the walk itself are perturbed."""
 
 
 @dataclass(eq=False)
 class PerturbingWatch(Observer):
-    """The watch that lets everything run as it would, and perturbs the output of each operation."""
+    """An observer that perturbs the output of each operation and changes nothing else."""
 
     perturbation: Perturbation | None
     """None to perturb nothing."""
     leaks: list[str]
-    """Places that passed values to code outside of the graph are added to these."""
+    """A list to which source positions that passed values to code outside of the graph are
+    added.
+    """
 
     def made(self, node: Node, arguments: Sequence[Any], out: Any) -> None:
         if self.perturbation is not None:
@@ -465,7 +478,7 @@ class PerturbingWatch(Observer):
 
 
 class Reaching(Observer):
-    """The watch that notes the leaves with a gradient that are computed with.
+    """An observer that notes which leaves with a gradient are used.
 
     Operations inside the forward of a PyLayer count too.
     """
@@ -496,12 +509,14 @@ def operand_arrays(inputs: Sequence[Any]) -> list[Any]:
 
 
 def chooses(name: str, out: Array) -> bool:
-    """Whether an output of an operation is a choice: a truth, an integer, a step."""
+    """Whether an output of an operation is a choice: a boolean, an integer, a step."""
     return out.dtype.kind in "biu" or name in STEP_FUNCTIONS
 
 
 def is_replayed(known: Array, again: Array) -> bool:
-    """Whether a value is the recorded one up to `ROUNDINGS`; integers and truths bit by bit."""
+    """Whether a value equals the recorded one: up to `ROUNDINGS`, or exactly for integers and
+    booleans.
+    """
     if known.dtype != again.dtype or known.shape != again.shape:
         return False
     if known.tobytes() == again.tobytes():
@@ -539,7 +554,7 @@ def perturb_outputs(
 ) -> None:
     """Perturb the fresh outputs of an operation, which have these numbers on the tape.
 
-    None stands for an unreported choice and is not an output.
+    None stands for an unreported choice, not for an output.
     """
     for value, number in zip(outputs_of(out), numbers):  # noqa: B905 - numbers do not end
         if value is None or not is_fresh(op.name, value, read):
@@ -557,13 +572,16 @@ def perturb_outputs(
 
 
 def is_fresh(name: str, out: Array, read: Sequence[Any]) -> bool:
-    """Whether an output of an operation is neither one of the values read nor exactly widened from
-    the first."""
+    """Whether an output is new: neither one of the values read nor an exact widening of the
+    first.
+    """
     return id(out) not in map(id, read) and not (read and name == "cast" and widens(out, read[0]))
 
 
 def widens(value: Array, read: Any) -> bool:
-    """Whether the output of a cast has no fewer bytes than the value read, or than that dtype."""
+    """Whether the output of a cast has at least as many bytes as the value read, or as that
+    dtype.
+    """
     source = np.dtype(getattr(read, "dtype", read))
     return source.itemsize <= value.dtype.itemsize  # type: ignore[no-any-return]
 
@@ -600,7 +618,7 @@ def spot_of(frame: FrameType | None) -> Spot | None:
 
 
 def users_frame(frame: FrameType | None) -> FrameType | None:
-    """The innermost frame of the recorded call, from one on, whose code is the user's."""
+    """The innermost frame of the user's code in the recorded call, starting from a frame."""
     while frame is not None and frame.f_code is not recorded.__code__:
         if not is_library_file(frame.f_code.co_filename):
             return frame

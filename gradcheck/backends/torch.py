@@ -1,4 +1,4 @@
-"""PyTorch as a backend: its autograd Functions, compared with what their forward computes."""
+"""PyTorch as a backend: the backward of its autograd Functions is compared with their forward."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ REFUSED_BY_TORCH = re.compile(
 ONCE = "trying to differentiate twice a function that was marked with @once_differentiable"
 """Torch's message where such a backward's gradients are differentiated."""
 NEEDS_BACKWARD = "compatible with .grad()"
-"""How reentrant checkpoints, torch's and others, say that only ``backward`` runs them."""
+"""Message of reentrant checkpoints, torch's and others, which only ``backward`` can run."""
 
 
 class TorchBackend(Backend):
@@ -86,7 +86,7 @@ class TorchBackend(Backend):
         return [*super().generators(), (torch.get_rng_state, torch.set_rng_state)]
 
     def settings(self) -> Any:
-        """Whether gradients are recorded, and the default dtype."""
+        """The grad mode and the default dtype."""
         return torch.is_grad_enabled(), torch.get_default_dtype()
 
     def restore_settings(self, before: Any) -> None:
@@ -124,8 +124,9 @@ class TorchBackend(Backend):
         return torch.as_strided(tensor, shape, strides)
 
     def may_change(self, context: Any, returned: Tensors) -> Tensors:
-        """The tensors that a forward marks as dirty; all that it returns for a Function with
-        ``setup_context``, which marks them later."""
+        """The tensors that a forward marks as dirty; all returned tensors for a Function with
+        ``setup_context``, which marks them later.
+        """
         return returned if context is None else list(getattr(context, "dirty_tensors", ()) or ())
 
     # ----------------------------------------------------------------- gradients
@@ -144,8 +145,9 @@ class TorchBackend(Backend):
         held: Sequence[Tensor],
         create_graph: bool,
     ) -> list[Tensor | None]:
-        """The gradients as ``torch.autograd.grad`` gives them, or from the leaves after
-        ``backward`` if a layer allows only that."""
+        """The gradients as ``torch.autograd.grad`` gives them, or, if a layer allows only
+        ``backward``, from the leaves after it.
+        """
         try:
             with users_code():
                 found = run_backward(outputs, cotangents, inputs, create_graph=create_graph)
@@ -231,9 +233,9 @@ def is_of_once_differentiable(outputs: Tensors) -> bool:
 
 # ------------------------------ what contexts tell
 layer_observers: list[LayerObserver] = []
-"""The observers in force."""
+"""The current observers."""
 non_differentiable = WeakTensors()
-"""The tensors that Functions marked as such while an observer was in force."""
+"""The tensors that Functions marked as non-differentiable while there was an observer."""
 RAW_APPLY = BackwardCFunction.apply
 RAW_MARK = torch.autograd.function.FunctionCtx.mark_non_differentiable
 
@@ -265,7 +267,7 @@ CONTEXTS = Patch(
     (BackwardCFunction, "apply", report_pulled_back),
     (torch.autograd.function.FunctionCtx, "mark_non_differentiable", report_marked),
 )
-"""Contexts report that they are made, that their backward runs, and what they mark."""
+"""Contexts report their creation, their backward, and the outputs that they mark."""
 
 
 class ObservingContexts(ObserverBlock):

@@ -1,7 +1,7 @@
-"""Functions of torch as derivation and repair need them.
+"""Autograd Functions of torch, with the interface that derivation and repair need.
 
-The forward runs on torch, and each of its operations is played on the engine's Tensors that it is
-given: on a tape for the right gradients, in a trace for their text. A backward, an edited one too,
+The forward runs on torch, and each of its operations is replayed on Tensors of the engine: on a
+tape to get the right gradients, in a trace to get their source text. A backward, edited or not,
 runs on torch with the context of a forward.
 """
 
@@ -33,7 +33,7 @@ from pylayer.watch import watchers
 
 
 class TracedShadows(Shadows):
-    """The shadows of all tensors of a traced run, those of constants and integers as well."""
+    """The shadows of all tensors of a traced run, including constants and integers."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -42,7 +42,7 @@ class TracedShadows(Shadows):
         address."""
 
     def get(self, tensor: Any) -> Shadow:
-        """The shadow of a tensor; a new one is a constant's."""
+        """The shadow of a tensor; a tensor without one is taken as a constant."""
         key = storage_of(tensor), Memory.view(tensor)
         if key not in self.known:
             self.known[key] = tensor, shadow_of(array_of(tensor))
@@ -55,12 +55,12 @@ class TracedShadows(Shadows):
         self.known[storage_of(tensor), Memory.view(tensor)] = tensor, shadow
 
     def memory(self, tensor: Any) -> Memory:
-        """Raises Unplayed: an operation in place has no text."""
+        """Raises Unplayed: an in-place operation has no text."""
         raise Unplayed("forward writes in place")
 
 
 class PlayedFunction:
-    """A Function whose forward takes and gives the engine's Tensors.
+    """A Function whose forward takes and returns the engine's Tensors.
 
     Args:
         layer: the Function.

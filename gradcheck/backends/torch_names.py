@@ -1,4 +1,4 @@
-"""How a derived backward is written in torch's names: a table.
+"""The text of a derived backward in torch's names: a table.
 
 Each row has an operation of the engine and its text; see `gradcheck.deriving.dialects`. A name
 without a row is torch's function of that name.

@@ -1,10 +1,11 @@
-"""The operations of torch as they run: perturbed, with casts left out, or played on the engine.
+"""Interception of torch's operations as they run: perturbed, with casts left out, or replayed on
+the engine.
 
 A dispatch mode below autograd sees every aten operation of this thread: in forward and backward,
 under `no_grad`, and inside custom Functions. It is active while the user's code runs, if there is
-an observer of the engine or casts are left out; plain runs do without. Results are changed in
+an observer of the engine or casts are left out; plain runs do not use it. Results are changed in
 place, through the memory that NumPy shares with torch. While a call is recorded, *shadows* (see
-`gradcheck.backends.played`) represent all tensors that depend on the inputs, also where several
+`gradcheck.backends.played`) represent all tensors that depend on the inputs, even if several
 tensors share memory and code writes into it.
 
 Values that leave torch (``.item()``, ``.numpy()``), and operations outside of aten that are not
@@ -58,7 +59,7 @@ from pylayer.watch import NOBODY, Observer, watchers
 from pylayer.watch.casts import casts
 
 TAKES_OUT = ("numpy", "tolist", "__array__", "data_ptr")
-"""Methods of tensors that hand values to code that nothing sees."""
+"""Methods of tensors that pass values to unobserved code."""
 RAW_NUMPY = torch.Tensor.numpy
 """The original method of torch, also while a watched call replaces it."""
 
@@ -123,7 +124,7 @@ def tensors_among(values: Sequence[Any]) -> list[Any]:
 
 
 def replaced(value: Any, function: Callable[[Any], Any]) -> Any:
-    """Apply a function to a value, or to each value in lists."""
+    """Apply a function to a value, or to each value in nested lists."""
     if isinstance(value, (list, tuple)):
         return [replaced(item, function) for item in value]
     return function(value)
@@ -180,7 +181,7 @@ operation_of = functools.cache(Operation)
 
 
 class ForeignOperation:
-    """One run of an operation without counterpart, with torch's derivative.
+    """One run of an operation without a counterpart, with torch's derivative.
 
     It runs again, in double precision, each time that a cotangent is pulled back.
 
@@ -214,19 +215,19 @@ class ForeignOperation:
 
 # ------------------------------ shadows of tensors
 def leak(how: str) -> None:
-    """Tell the current observer that values are computed which it does not follow."""
+    """Tell the current observer that values are computed that it does not follow."""
     watchers.get().observer.leaked(how)
 
 
 def or_constant(shadow: Shadow | None, tensor: Any) -> Shadow:
-    """A shadow, or the one of a constant with the values of a tensor where there is none."""
+    """The given shadow, or, if there is none, a constant's shadow with the values of a tensor."""
     return shadow_of(array_of(tensor)) if shadow is None else shadow
 
 
 class Memory:
-    """The shadows of the tensors that see one storage.
+    """The shadows of the tensors that share one storage.
 
-    All of them see what is written into the storage.
+    A write into the storage reaches all of them.
     """
 
     def __init__(self, tensor: Any) -> None:
@@ -234,26 +235,28 @@ class Memory:
         """Kept, so that no other gets its address."""
         self.count = self.storage.nbytes() // tensor.element_size()
         self.views: dict[tuple[Any, ...], Shadow] = {}
-        """The shadows, by the view of the storage that tensors have."""
+        """The shadows, by the view of the storage."""
         self.flat: Shadow | None = None
-        """All of its elements, once it was written into or seen in another way."""
+        """All elements of the storage, once it was written into or viewed in another way."""
         self.writer = ""
-        """The operation that wrote into it unseen."""
+        """The operation that wrote into the storage unobserved."""
 
     @staticmethod
     def view(tensor: Any) -> tuple[Any, ...]:
-        """How a tensor sees its storage."""
+        """The view that a tensor has of its storage."""
         kind = tensor.dtype, tensor.is_conj(), tensor.is_neg()
         return kind, tensor.storage_offset(), tensor.shape, tensor.stride()
 
     def places(self, tensor: Any) -> Array:
-        """The numbers of the elements that a tensor sees, in its shape."""
+        """The indices in the storage of a tensor's elements, in the tensor's shape."""
         numbers = np.arange(self.count)[tensor.storage_offset() :]
         strides = [stride * numbers.itemsize for stride in tensor.stride()]
         return np.lib.stride_tricks.as_strided(numbers, tensor.shape, strides)
 
     def read(self, tensor: Any) -> Shadow | None:
-        """The shadow of a tensor; None for integers, and where it cannot be followed: a leak."""
+        """The shadow of a tensor; None for integers, and if it cannot be followed, which is a
+        leak.
+        """
         if self.writer:
             leak(f"{self.writer}()")
         if not is_floating_tensor(tensor):
@@ -264,7 +267,7 @@ class Memory:
         return self.views.get(view)
 
     def write(self, tensor: Any, shadow: Shadow) -> None:
-        """Show what was written into a tensor to all tensors of its storage."""
+        """Propagate a write into a tensor to all tensors of its storage."""
         view = self.view(tensor)
         if self.views.keys() <= {view} and self.count == tensor.numel():
             self.flat = None  # it sees everything, and nothing else does
@@ -274,7 +277,9 @@ class Memory:
         self.views = {view: shadow}
 
     def whole(self, tensor: Any) -> Shadow | None:
-        """All elements of the storage of a tensor; None if others see them in another dtype."""
+        """All elements of the storage of a tensor; None if other tensors view them in another
+        dtype.
+        """
         kind = self.view(tensor)[0]
         if kind[1:] != (False, False) or any(view[0] != kind for view in self.views):
             leak("memory that is seen in two dtypes")
@@ -295,14 +300,14 @@ class Memory:
 
 
 class Shadows:
-    """The shadows of tensors, by the storage that they see."""
+    """The shadows of tensors, by their storage."""
 
     def __init__(self) -> None:
         self.memories: dict[int, Memory] = {}
 
     @staticmethod
     def has_memory(tensor: Any) -> bool:
-        """Whether each element of a tensor has an element of memory."""
+        """Whether each element of a tensor has its own element of memory."""
         return tensor.layout is torch.strided and not is_zero_tensor(tensor)
 
     def keeps(self, tensor: Any, shadow: Shadow) -> bool:
@@ -440,7 +445,7 @@ class OperationMode(TorchDispatchMode):  # type: ignore[misc]
         return Played(operation, values, shadows) if shadows else None
 
     def perturb(self, operation: Operation, results: Sequence[Any], made: list[Shadow]) -> None:
-        """Change fresh results in place, and their shadows, if any, with them."""
+        """Perturb fresh results, and their shadows if any, in place."""
         assert self.perturbation is not None
         for k, result in enumerate(results):
             host, number = array_of(result), -1
@@ -455,7 +460,9 @@ class OperationMode(TorchDispatchMode):  # type: ignore[misc]
                 result.copy_(tensor_of(host))
 
     def keep(self, run: Played, results: Sequence[Any], made: Sequence[Shadow]) -> None:
-        """Keep the shadows of results, if any; what is written into and no such result has none."""
+        """Keep the shadows of results, if any; arguments that are written into without being such a
+        result lose theirs.
+        """
         assert self.shadows is not None
         followed = dict(zip(map(id, results), made, strict=False))
         for tensor in run.written:
@@ -478,7 +485,7 @@ class OperationMode(TorchDispatchMode):  # type: ignore[misc]
 
 
 def without_cast(tensor: Any, options: dict[str, Any]) -> dict[str, Any]:
-    """The options of a cast; to the tensor's own dtype, if it is to fewer digits and left out."""
+    """The options of a cast; with the tensor's own dtype if a cast to fewer digits is left out."""
     wanted, noted = options.get("dtype"), casts.left_out
     if noted is None or wanted is None or wanted.itemsize >= tensor.dtype.itemsize:
         return options
@@ -499,7 +506,7 @@ in_force = InForce()
 
 
 def users_code() -> AbstractContextManager[object]:
-    """A block around the user's code: its operations are reported, if the run is observed."""
+    """A block around the user's code: if the run is observed, its operations are reported."""
     return in_force.mode
 
 
@@ -515,7 +522,7 @@ def seen_by(mode: OperationMode) -> Iterator[None]:
 
 
 def noting_method(name: str, method: Any) -> Any:
-    """A method of tensors that notes the values that it takes out of the run of this thread."""
+    """A tensor method that also notes that it takes values out of this thread's run."""
 
     @functools.wraps(method)
     def noted(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -559,7 +566,7 @@ class SeenFunction:
     def __init__(self, function: Recordable) -> None:
         self.function = function
         self.makes_no_casts = set[str]()
-        """The passes, forward or vjp, that were seen to make no cast to fewer digits."""
+        """The passes (forward or vjp) in which no cast to fewer digits was observed."""
 
     def forward(self, arrays: Sequence[Array]) -> list[Array]:
         """The outputs."""
@@ -576,7 +583,7 @@ class SeenFunction:
         *given: Any,
         shadows: Shadows | None = None,
     ) -> Any:
-        """The result of a function, with its operations observed if needed."""
+        """Call a function, observing its operations if needed."""
         observer = watchers.get().observer
         leaves_casts_out = casts.left_out is not None and half not in self.makes_no_casts
         if observer is NOBODY.observer and not leaves_casts_out:

@@ -1,6 +1,6 @@
 """All undocumented names of torch that gradcheck uses, in one place: a release may lack them.
 
-Each name is looked up here once; the message on a missing one says which release has it.
+Each name is looked up here once; the message for a missing name says which release has it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ TorchDispatchMode: Any = private("torch.utils._python_dispatch", "TorchDispatchM
 BackwardCFunction: Any = private("torch.autograd.function", "BackwardCFunction")
 """The base class of the contexts of Functions, which have the Function as ``_forward_cls``."""
 WeakTensors: Any = private("torch.utils.weak", "WeakTensorKeyDictionary")
-"""A dictionary by tensors, which it does not keep alive."""
+"""A dictionary keyed by tensors, which it does not keep alive."""
 CUSTOM_OPERATIONS: Any = private("torch._library.custom_ops", "OPDEFS")
 """The operations of `torch.library.custom_op`, by name."""
 DEFAULT_SETUP: Any = torch.autograd.Function.setup_context
@@ -59,8 +59,8 @@ def run_backward(
     """The gradients of inputs as ``torch.autograd.grad`` gives them, None where no output depends
     on an input; without inputs, those of the leaves are added to their ``grad``.
 
-    torch's own function compares the shapes of outputs and cotangents, which are the same here, by
-    a module that imports SymPy for it: half a second before the first gradient.
+    torch's own function compares the shapes of outputs and cotangents, which are the same here, in
+    a module that imports SymPy: half a second before the first gradient.
     """
     found: tuple[Any, ...] = AUTOGRAD.run_backward(
         tuple(outputs),
@@ -81,13 +81,13 @@ class Patch:
     has one block around all its evaluations.
 
     Args:
-        rows: classes, the names of attributes, and what takes their place.
+        rows: classes, names of attributes, and their replacements.
     """
 
     def __init__(self, *rows: tuple[type, str, Any]) -> None:
         self.rows = rows
         self.before: list[Any] = []
-        """The classes' own definitions of these; None where a class has none."""
+        """The classes' own definitions of these attributes; None if a class has none."""
         self.depth = 0
 
     def __enter__(self) -> None:
@@ -114,14 +114,16 @@ without_transforms: Callable[[], Any] = private("torch._C", "_DisableFuncTorch")
 
 
 def plain_tensor(tensor: Any) -> Any:
-    """A tensor without what `torch.func` wraps around it."""
+    """A tensor without the wrappers of `torch.func`."""
     while functorch.is_functorch_wrapped_tensor(tensor):
         tensor = functorch.get_unwrapped(tensor)
     return tensor
 
 
 def is_zero_tensor(tensor: Any) -> bool:
-    """Whether a tensor is torch's zero without memory, which derivatives of steps are."""
+    """Whether a tensor is torch's zero without memory, such as the derivative of a step
+    function.
+    """
     return bool(tensor._is_zerotensor())
 
 
@@ -136,12 +138,12 @@ def python_code_of(func: Any) -> Callable[..., Any] | None:
 
 
 def layer_of_context(context: Any) -> Any:
-    """The user's layer that a context was made for."""
+    """The user's layer for which a context was made."""
     return users_layer(context._forward_cls)
 
 
 def users_layer(layer: Any) -> Any:
-    """The user's layer behind a Function that torch makes of it.
+    """The user's layer behind a Function that torch generated from it.
 
     That is the class, for one that torch runs under `torch.func`; the backward function, for an
     operation of `torch.library`. Any other Function is itself.

@@ -1,1 +1,1 @@
-"""One scenario as something that runs: its inputs, its layer, what it expects, and the verdict."""
+"""Running one scenario: its inputs, its layer, its expectations, and the verdict."""

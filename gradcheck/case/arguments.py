@@ -1,4 +1,6 @@
-"""A call from Python as a function of Tensors: its library, and the Tensors among its arguments."""
+"""The call that `gradcheck.check` gets, as a function of Tensors: its framework, and the Tensors
+among its arguments.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,7 @@ def backend_of(function: Any, inputs: Sequence[Any], *, is_named: bool = False) 
     then the modules, classes and functions that the function's code refers to.
 
     Args:
-        is_named: whether the user names the framework of what names none itself.
+        is_named: whether the user names the framework of a function that names none itself.
 
     Raises:
         TypeError: nothing says which framework's methods the function calls;
@@ -60,11 +62,11 @@ def backend_of(function: Any, inputs: Sequence[Any], *, is_named: bool = False) 
 
 
 def require_engine_only(packages: Iterable[str]) -> None:
-    """See that a function whose code names no framework, such as ``lambda x: x.tanh()``, can only
-    call the engine's methods.
+    """Require that a function whose code names no framework, such as ``lambda x: x.tanh()``, can
+    only call the engine's methods.
 
     Raises:
-        TypeError: one of the packages has its own backend.
+        TypeError: one of the imported packages has its own backend.
     """
     for package in packages:
         if backend_of_packages([package]):
@@ -83,13 +85,14 @@ def tensor_function(
     anew: Callable[[], Any] | None = None,
     keywords: Mapping[str, Any] = {},
 ) -> TensorFunction:
-    """The call of a layer or function on inputs, its Tensors under the names of its parameters.
+    """Make the function of Tensors that calls a layer or function on inputs; Tensors are named by
+    its parameters.
 
     Args:
         keywords: further arguments by name; arrays among them are inputs as well.
         world: returns the declaration of the ranks, given the placement of the inputs; None without
             ranks.
-        anew: imports the function for a rank, from modules of that rank; None where all ranks share
+        anew: imports the function for a rank, from modules of that rank; None if all ranks share
             one.
 
     Raises:
@@ -167,7 +170,7 @@ def argument_arrays(
 
 
 def check_argument(backend: Backend, called: str, value: Any) -> None:
-    """Raise TypeError if an argument is meant as an array and is none."""
+    """Raise TypeError if an argument is meant as an array but is not one."""
     refuse_array(called, value, backend.packages)
     if not isinstance(value, (list, tuple)) or any(isinstance(item, dict) for item in value):
         return
@@ -175,6 +178,6 @@ def check_argument(backend: Backend, called: str, value: Any) -> None:
     is_numbers = all(isinstance(item, (int, float)) for item in numbers)
     if is_numbers and any(isinstance(item, float) for item in numbers):
         raise TypeError(
-            f"{called} is a {type(value).__name__} of numbers, which gets no gradient: "
+            f"{called} is a {type(value).__name__} of numbers, and gets no gradient: "
             "pass np.asarray(x, float)"
         )

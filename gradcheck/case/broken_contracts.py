@@ -1,4 +1,6 @@
-"""Broken contracts as errors: values that are not gradients, and what a framework raises then."""
+"""Errors for broken contracts (GC137): backward returned values that are not gradients, or a
+framework rejects them.
+"""
 
 from __future__ import annotations
 
@@ -26,13 +28,15 @@ class NoGradient(Broken):
 
 
 def leave_out_own_place(error: BaseException) -> None:
-    """Take a place that is not the user's out of the notes of an error."""
+    """Remove a source position that is not the user's from the notes of an error."""
     with suppress(Exception):  # its notes may be anything
         error.__notes__[:] = [re.sub(f", {APPLIED}$", "", note) for note in error.__notes__]
 
 
 def refused(backend: Backend, error: BaseException) -> GradientSummary | None:
-    """FAIL for an error that says that backward returned no gradients; None for any other."""
+    """A FAIL if an error means that backward returned values that are not gradients; otherwise
+    None.
+    """
     refusal = backend.refusal(error)
     if isinstance(error, Broken):
         diagnosis = error.diagnosis

@@ -14,7 +14,7 @@ from gradcheck.spec.model import NO_DEVIATION, BackendExpectation, Expect, Scena
 
 
 class Case(BaseModel):
-    """One scenario at one point of its matrix on one backend: what a process runs."""
+    """One scenario at one point of its matrix on one backend; a process runs one case."""
 
     # Only the processes of cases validate them: `list` and `show` need not build the validator.
     model_config = ConfigDict(frozen=True, ser_json_inf_nan="constants", defer_build=True)
@@ -28,17 +28,19 @@ class Case(BaseModel):
     parameters: dict[str, Any] = {}
     seed: int = 0
     mode: Literal["auto", "probe", "full"] = "auto"
-    """How much of the Jacobian the gradient check looks at."""
+    """How much of the Jacobian the gradient check covers."""
     order: Literal[1, 2] = 1
-    """2: the derivative of the gradient as well, wherever backward is to match the derivative."""
+    """With 2, the derivative of the gradient is checked as well, if backward is expected to match
+    the derivative.
+    """
     effort: Literal["least", "usual", "full"] = "usual"
-    """The effort for naming what is wrong with a gradient."""
+    """The effort for diagnosing a wrong gradient."""
     timeout: float = TIMEOUT
     """Wall-clock limit in seconds."""
     reruns: int = 0
-    """How often it is run again if it is not as expected."""
+    """How often the case is run again if its result is not as expected."""
     compared: bool = False
-    """Whether its outputs and gradients are wanted, to be compared with those of other backends."""
+    """Whether outputs and gradients are kept, to compare them with those of other backends."""
     memory: int = MEMORY
     """Limit in bytes of what the case may allocate."""
     recorded: bool = False
@@ -51,7 +53,7 @@ class Case(BaseModel):
 
     @property
     def variables(self) -> dict[str, Any]:
-        """The parameters and sizes that its code finds."""
+        """The parameters and sizes that the scenario's code can read."""
         return {**self.scenario.sizes, **self.parameters}
 
     @property
@@ -87,7 +89,7 @@ class Case(BaseModel):
         )
 
     def not_run(self) -> Result | None:
-        """SKIP with the reason why this is not run at all; None if it is."""
+        """A SKIP with the reason if this case cannot run; otherwise None."""
         if skip := self.entry.skip:
             return self.result(Status.SKIP, skip.reason)
         reason = self.unavailable

@@ -1,8 +1,9 @@
-"""A layer or function of the installed Paddle as one of the bundled engine.
+"""A copy on the bundled engine of a layer or function for the installed Paddle: the same code, with
+the engine behind its names.
 
-It has its own code, with the engine behind its names. The engine records what it computes (lines,
-operations, rounding); Paddle does not. Where everything that the code names has a counterpart of
-the same dotted name, and the outputs agree, it may stand in for the original.
+The engine records what it computes (lines, operations, rounding); Paddle does not. If everything
+that the code names has a counterpart of the same dotted name, and the outputs agree, the copy may
+replace the original.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from gradcheck.case.reachable import closure_of, frameworks_of, globals_of, reac
 from gradcheck.checking.precision import EPSILON, distance, largest, wide
 
 UNKNOWN_EPSILON = EPSILON["bfloat16"]
-"""The epsilon of the coarsest dtype on the way where that is not known."""
+"""The epsilon that is assumed if the coarsest intermediate dtype is not known."""
 
 
 class NoTwin(Exception):  # noqa: N818 - an answer, not an error
@@ -91,9 +92,10 @@ def speaking_for(
 
 
 def alike(a: Array, b: Array, epsilon: float) -> bool:
-    """Whether outputs are the same up to rounding: to half of the digits, beside the largest
-    element; those without a derivative to the last bit. `epsilon` is the spacing at 1 of the
-    coarsest dtype on the way to them."""
+    """Whether outputs agree up to rounding: to half of the digits, relative to the largest element;
+    outputs without a derivative must be equal. `epsilon` is the spacing at 1 of the coarsest
+    intermediate dtype.
+    """
     if a.shape != b.shape or a.dtype != b.dtype:
         return False
     if not is_differentiable(a):
@@ -104,8 +106,7 @@ def alike(a: Array, b: Array, epsilon: float) -> bool:
 
 
 class Translation:
-    """Translates values of code that uses one library into those of the same code with another
-    library."""
+    """Translates the values that code refers to from one library into another."""
 
     def __init__(self, original: Backend, other: Backend) -> None:
         self.original, self.other = original, other
@@ -136,7 +137,7 @@ class Translation:
         return found
 
     def of(self, value: Any) -> Any:
-        """The counterpart of a value; the value itself where it has nothing to do with the library.
+        """The counterpart of a value; the value itself if it does not involve the library.
         Functions are still empty, because they may refer to one another. Raises NoTwin."""
         if id(value) not in self.known:
             self.known[id(value)] = self.made(value)
@@ -186,7 +187,7 @@ class Translation:
         return type(value)(self.of(value.__func__))
 
     def container(self, value: Any) -> Any:
-        """A list, tuple or dict of the counterparts; the same one where these are the items."""
+        """A list, tuple or dict of the counterparts; the same object if nothing changed."""
         pairs = value if isinstance(value, dict) else dict(enumerate(value))
         items = self.items(pairs)
         if all(items[key] is item for key, item in pairs.items()):
@@ -194,8 +195,8 @@ class Translation:
         return items if isinstance(value, dict) else type(value)(items.values())
 
     def module(self, value: Any) -> Any:
-        """An ``nn.Layer`` with its members: of a Paddle class without sublayers, the code of its
-        forward.
+        """An ``nn.Layer`` with its members; for one of Paddle's own classes without sublayers, the
+        code of its forward.
 
         Raises:
             NoTwin: it has hooks.
@@ -221,8 +222,9 @@ class Translation:
         return made
 
     def class_(self, value: type) -> type:
-        """A class with the counterparts of its bases and its own attributes, except those that
-        Paddle's metaclass adds."""
+        """A class with the counterparts of its bases and attributes, except the attributes that
+        Paddle's metaclass adds.
+        """
         own = {
             name: item
             for name, item in vars(value).items()
@@ -247,7 +249,7 @@ class Translation:
 
 
 def builtins_of(other: Backend) -> dict[str, Any]:
-    """Builtins for code whose ``import paddle`` is to give another library."""
+    """Builtins with which ``import paddle`` gives another library."""
 
     def imported(name: str, *args: Any, **kwargs: Any) -> ModuleType:
         if name.partition(".")[0] != "paddle":
@@ -260,7 +262,7 @@ def builtins_of(other: Backend) -> dict[str, Any]:
 
 
 def is_paddles_own(value: Any) -> bool:
-    """Whether it is a module, class or function of Paddle itself."""
+    """Whether a value is a module, class or function of Paddle itself."""
     if isinstance(value, ModuleType):
         return value.__name__.partition(".")[0] == "paddle"
     defined = inspect.isclass(value) or isinstance(value, (FunctionType, BuiltinFunctionType))

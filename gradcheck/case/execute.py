@@ -59,8 +59,9 @@ if TYPE_CHECKING:
 
 
 TIME_TO_NAME = 0.75
-"""Share of a case's time after which a wrong gradient is reported with what is known by then; the
-rest is for the report."""
+"""Share of a case's time limit after which the search for causes ends; the rest is for the
+report.
+"""
 
 
 def execute(case: Case) -> Result:
@@ -143,7 +144,7 @@ def class_names(cls: type) -> set[str]:
 
 
 class Run:
-    """One case while it runs; `started` is when, by ``time.perf_counter``."""
+    """One case while it runs; `started` is its start time by ``time.perf_counter``."""
 
     def __init__(self, case: Case, backend: Backend, started: float) -> None:
         self.case, self.backend, self.started = case, backend, started
@@ -151,18 +152,18 @@ class Run:
         self.expect: Expect = case.expect
         self.in_world = case.scenario.world_at(case.parameters) is not None
         self.values: tuple[Value, ...] = ()
-        """Outputs and gradients of the documented run, where they are wanted."""
+        """Outputs and gradients of the documented run, if they are kept."""
         self.calls = LayerCalls(backend)
         """The layers of the documented run."""
         self.raised: Exception | None = None
         """The exception of the documented run."""
         self.gradients: dict[str, Any] = {}
-        """The gradients that it gave, by input."""
+        """The gradients of the documented run, by input."""
         self.namespace: Namespace = {**new_namespace(backend), **case.variables}
         self.defined_line = 0
         """The line of the layer in its module, once it is imported; 0 if it is not known."""
         self.given = dict(self.namespace)
-        """Names that the code has."""
+        """Names that are defined for the code."""
         backend.seed(case.seed)
 
     def findings(self) -> tuple[list[Finding], GradientSummary | None]:
@@ -192,8 +193,8 @@ class Run:
     ) -> ScenarioLayer:
         """The scenario's layer on a backend.
 
-        An imported layer is replaced by the result of `counterpart`; the functions of a static
-        layer are called on Tensors if `eager`.
+        An imported layer is replaced by the result of `counterpart`; if `eager`, the functions of a
+        static layer are called on Tensors.
         """
         kind = WorldLayer if self.in_world else ScenarioLayer
         if is_static(self.scenario.layer):
@@ -202,7 +203,7 @@ class Run:
 
     # ----------------------------------------------------------------- the documented run
     def run_script(self, script: str) -> list[Finding]:
-        """Run the program, then inspect the values that it leaves."""
+        """Run the program, then compare the values that it computed."""
         scenario, paddle = self.scenario, self.backend.paddle
         with self.expected_exception() as found, self.backend.observing(self.calls):
             if isinstance(scenario.layer, str):
@@ -219,7 +220,8 @@ class Run:
     def run_and_check(self, layer: ScenarioLayer) -> tuple[list[Finding], GradientSummary | None]:
         """The documented run and, where the scenario asks for it, the gradient check.
 
-        If the backend refuses gradients in the first, the second reports them as a broken contract.
+        If the backend rejects gradients in the documented run, the gradient check reports a broken
+        contract.
         """
         is_checked = self.expect.gradient != "unchecked"
         found: list[Finding] = []
@@ -261,7 +263,7 @@ class Run:
 
     @contextmanager
     def expected_exception(self) -> Iterator[list[Finding]]:
-        """Compare what the block raises with `raises`; findings go into the list that it yields."""
+        """Compare what the block raises with `raises`; findings are added to the yielded list."""
         found: list[Finding] = []
         expected, text = self.expect.raises, ""
         try:
@@ -286,8 +288,7 @@ class Run:
             found.append(Finding(Status.FAIL, text))
 
     def missing_words(self, asked: Raises | Warns, message: str) -> Message | None:
-        """The expected words that a message lacks: those for all implementations, or for this
-        one."""
+        """The expected words that a message lacks, for all implementations or for this one."""
         of_backend = self.expect.wording.words_of(kind_of(self.case.backend))
         for words in (asked.message, of_backend):
             if words is not None and not message_matches(words, message):
@@ -314,7 +315,7 @@ class Run:
         return found
 
     def check_calls(self) -> list[Finding]:
-        """How often forward and backward of the scenario's layers ran."""
+        """The differences between expected and actual calls of forward and backward."""
         return [
             Finding(Status.FAIL, f"{name} ran {count} times, expected {expected}")
             for name, (count, expected) in self.counted_calls().items()
@@ -331,7 +332,7 @@ class Run:
         }
 
     def check_warnings(self, caught: list[warnings.WarningMessage]) -> list[Finding]:
-        """The warning under `warns`, among those that the code gave."""
+        """Compare the warnings that the code issued with `warns`."""
         wanted = self.expect.warns
         if wanted is None:
             return []
@@ -343,8 +344,9 @@ class Run:
         return [Finding(Status.FAIL, f"expected a {wanted.type}, but the warnings were: {given}")]
 
     def instead(self, gradient: GradientSummary | None) -> dict[str, Any]:
-        """The behaviour of the backend that differs from the expected one, as `observed` in release
-        files."""
+        """The behaviour of the backend that differs from the expected, in the form of `observed` in
+        release files.
+        """
         seen = Instead(self.namespace, self.on_host)
         if self.raised is not None:
             return seen.exception(self.raised)
@@ -360,7 +362,7 @@ class Run:
         return found or {"values": seen.gradients_left()}
 
     def on_host(self, value: Any) -> Any:
-        """A Tensor's values as an array of NumPy; anything else as it is."""
+        """A Tensor's values as a NumPy array; anything else as it is."""
         return self.backend.array(value) if isinstance(value, self.backend.tensor_type) else value
 
     # ----------------------------------------------------------------- the gradient
@@ -392,7 +394,7 @@ class Run:
             layer.restore()
 
     def make_twin(self, engine: Backend) -> ScenarioLayer:
-        """The layer on the engine, in place of Paddle where it is Paddle's."""
+        """The scenario's layer on the engine, in place of Paddle."""
         namespace = {**new_namespace(engine), **self.case.variables}
         counterpart: Callable[[Any], Any] = unchanged
         if engine is not self.backend:

@@ -1,4 +1,6 @@
-"""The fix of a wrong gradient: one edit of a hand-written backward that a call runs."""
+"""The search for a fix of a wrong gradient: a single edit of a hand-written backward in the
+call.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ MOST_LAYERS = 8
 
 
 def fix_of(function: TensorFunction, passes: FunctionPasses) -> Fix | None:
-    """The edit of a backward that makes the gradient of a function right; None if none is found.
+    """The edit of a backward that corrects the gradient of a function; None if none is found.
 
     Exceptions of the layers are swallowed: the verdict stands.
     """
@@ -47,8 +49,9 @@ def fix_of(function: TensorFunction, passes: FunctionPasses) -> Fix | None:
 
 
 def calls_on_engine(function: TensorFunction) -> Iterator[tuple[Any, AppliedCall]]:
-    """The layers that a call applies, each with the call of the engine's layer that it is, or that
-    replaces it."""
+    """The layers that a call applies, each with the engine's layer (the same or its copy) and that
+    layer's call.
+    """
     known = forward_calls(function)[:MOST_LAYERS]
     if function.backend.name == "numpy":
         yield from ((call[0], call) for call in known)
@@ -61,23 +64,25 @@ def calls_on_engine(function: TensorFunction) -> Iterator[tuple[Any, AppliedCall
 
 
 def in_scope_of(original: Any, backward: Any) -> Any:
-    """An edited backward with the names that the original has: those of an installed Paddle, where
-    the search ran on the engine."""
+    """An edited backward that uses the names of the original: those of an installed Paddle, if the
+    search ran on the engine.
+    """
     before = inspect.unwrap(original)
     scope = {**before.__globals__, **inspect.getclosurevars(before).nonlocals}
     return FunctionType(backward.__code__, scope, backward.__name__, backward.__defaults__)
 
 
 def written_backward(layer: Any) -> Any:
-    """The backward that a person wrote: of a layer, or for a function of arrays."""
+    """The user's hand-written backward, of a layer or for a function of arrays."""
     return layer.pair[1] if hasattr(layer, "pair") else layer.backward
 
 
 def call_and_backward(
     layer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[LayerCall, Callable[..., Any]]:
-    """The call of a layer, or of the function of arrays that a layer was made of, and the backward
-    that a person wrote."""
+    """The call of a layer, or of the function of arrays behind it, and the user's hand-written
+    backward.
+    """
     backward = written_backward(layer)
     if not hasattr(layer, "pair"):
         return LayerCall.of(layer, args, kwargs), backward
@@ -107,7 +112,7 @@ def forward_calls(function: TensorFunction) -> list[AppliedCall]:
 
 
 class replaced_backward:  # noqa: N801 - reads as a block
-    """A block in which a layer has another backward."""
+    """A block in which a layer's backward is replaced."""
 
     def __init__(self, layer: Any, backward: Callable[..., Any]) -> None:
         self.name = "pair" if hasattr(layer, "pair") else "backward"

@@ -1,4 +1,4 @@
-"""Layers and arrays of other frameworks, which are refused by name.
+"""Errors for layers and arrays of another framework than the one in use.
 
 A framework is recognised by the modules of classes and functions. None is imported.
 """
@@ -18,8 +18,9 @@ from gradcheck.spec.containers import flat_names
 
 
 class Framework(NamedTuple):
-    """A framework: its name, how the dotted names of its modules begin, and how its arrays and
-    layers become NumPy's."""
+    """A framework: its name, the prefixes of its module names, and code that converts its arrays
+    and layers to NumPy.
+    """
 
     name: str
     modules: tuple[str, ...]
@@ -31,7 +32,7 @@ class Framework(NamedTuple):
 
     @property
     def backend(self) -> str:
-        """The backend that runs its backwards; empty if there is none."""
+        """The backend that runs the framework's backwards; empty if there is none."""
         return backend_of_packages([module.rstrip(".") for module in self.modules])
 
 
@@ -57,7 +58,7 @@ REFUSAL = "gradcheck does not run the backwards of "
 
 
 class ForeignFrameworkError(TypeError):
-    """A layer of another framework was given; `recipe` is a line of code that still checks it."""
+    """A layer of another framework was given; `recipe` is a line of code that can check it."""
 
     def __init__(self, what: str, recipe: str) -> None:
         super().__init__(f"{what}:\n    {recipe}")
@@ -79,7 +80,9 @@ def framework_of_module(module: str) -> Framework | None:
 
 
 def foreign_framework(value: Any, packages: Sequence[str] = ()) -> Framework | None:
-    """The framework that a value belongs to; None if it is that of the given packages."""
+    """The framework that a value belongs to; None if that framework is one of the given
+    packages.
+    """
     framework = framework_of(value)
     if framework is None or f"{next(iter(packages), '')}." in framework.modules:
         return None
@@ -112,7 +115,7 @@ def refuse_array(name: str, value: Any, packages: Sequence[str] = ()) -> None:
     """Raise if an argument is an array of another framework than some packages.
 
     Raises:
-        TypeError: it is, or one in it is.
+        TypeError: the argument, or an array in it, is of another framework.
     """
     for item in flat_names("", value).values():
         framework = foreign_framework(item, packages)

@@ -1,4 +1,6 @@
-"""A function of Tensors as the gradient check sees it: arrays in, arrays out, and its vjp."""
+"""The adapter from a function of Tensors to a function of arrays with a vjp, which the gradient
+check takes.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +69,7 @@ def map_present(function: Callable[[Any], Any], values: Iterable[Any]) -> list[A
 
 
 def with_zeros(values: Iterable[Any], like: Iterable[Any]) -> list[Any]:
-    """Values, with zeros like the others in place of None."""
+    """Values, with zeros of the shapes of `others` in place of None."""
     return [x * 0 if value is None else value for value, x in zip(values, like, strict=True)]
 
 
@@ -79,7 +81,7 @@ def gradients_of(
     held: Sequence[Tensor] = (),
     create_graph: bool = False,
 ) -> list[Tensor | None]:
-    """The gradients of leaves, of the outputs that have both a graph and a cotangent."""
+    """The gradients of leaves, from the outputs that have both a graph and a cotangent."""
     ends, starts = list[Tensor](), list[Tensor]()
     for out, cotangent in zip(outputs, cotangents, strict=True):
         if out is not None and cotangent is not None and backend.needs_gradient(out):
@@ -92,7 +94,7 @@ def gradients_of(
 
 @dataclass(eq=False)
 class NamespaceCall:
-    """A call written as an expression, in the namespace of its code."""
+    """A call given as an expression, in the namespace of its code."""
 
     namespace: dict[str, Any]
     code: CodeType
@@ -104,15 +106,17 @@ class NamespaceCall:
 
 @dataclass(frozen=True)
 class FirstCall:
-    """The first call at some inputs, which shows what the function claims."""
+    """The first call at some inputs; it shows which inputs and outputs take gradients."""
 
     inputs: list[Array]
-    """Their values before the call, including leaves that the call reads besides its arguments."""
+    """The inputs' values before the call, including leaves that the call reads besides its
+    arguments.
+    """
     outputs: list[Array]
     claimed: list[bool]
-    """Whether the function claims a gradient for each output."""
+    """For each output, whether the function claims a gradient."""
     needed: list[bool]
-    """Whether each input takes a gradient."""
+    """For each input, whether it takes a gradient."""
     unchecked: str
     """The reason why nothing can be checked; otherwise empty."""
 
@@ -131,11 +135,11 @@ class TensorFunction:
     """
 
     knows_leaves = False
-    """Whether the leaves that the call reads are among the inputs, or are not to be."""
+    """Whether the leaves that the call reads need not be added to the inputs."""
     layers_by_name = False
-    """Whether layers of the same name are one."""
+    """Whether layers of the same name count as one."""
     expects_backward = True
-    """Whether a check in which no hand-written backward runs is marked."""
+    """Whether the result is marked if no hand-written backward ran."""
 
     def __init__(
         self,
@@ -154,20 +158,21 @@ class TensorFunction:
         self.calls = self.new_calls()
         """The layers of the evaluations at these arrays."""
         self.closed_over: dict[str, Tensor] = {}
-        """Leaves that need a gradient and that the call reads besides its inputs: once known, they
-        are inputs too."""
+        """Leaves that need a gradient and that the call reads, other than its inputs; once known,
+        they are added to the inputs.
+        """
         self.held: Sequence[Tensor] = ()
-        """The leaves, and others whose gradients a release may add to."""
+        """These leaves, and others whose ``grad`` Paddle may add to."""
         self.originals: dict[str, Tensor] = {}
-        """The Tensors that first held their memory, by the same names."""
+        """The Tensors whose memory these leaves originally used, by the same names."""
         self.twin: TensorFunction | None = None
-        """The call on a backend that can record it, if this one cannot."""
+        """The same call on a backend that can record it, if this one cannot."""
         self.marks: Sequence[str] = ()
         """Marks of the verdict from the observations of `observe`."""
         self.evaluations = 0
-        """How often it was called."""
+        """How often the function was called."""
         self.draws: GeneratorStates = []
-        """The states that generators of random numbers get before each evaluation."""
+        """The states to which random generators are set before each evaluation."""
 
     def at(self, arrays: dict[str, Array], dtypes: dict[str, str] | None = None) -> TensorFunction:
         """Return a copy of the function at other input values."""
@@ -183,7 +188,7 @@ class TensorFunction:
 
     # ----------------------------------------------------------------- Tensors
     def tensors(self, arrays: Mapping[str, Array] | None = None) -> dict[str, Tensor]:
-        """The inputs as fresh leaf Tensors, or others of their dtypes."""
+        """The inputs, or other arrays of the inputs' dtypes, as fresh leaf Tensors."""
         return {
             name: self.tensor(name, array, self.dtypes[name], name in self.stopped)
             for name, array in (arrays or self.arrays).items()
@@ -232,7 +237,7 @@ class TensorFunction:
             raise
 
     def repeat_draws(self) -> None:
-        """Let each evaluation from now on draw the same random numbers, the first one included."""
+        """Make all evaluations, including the first, draw the same random numbers."""
         self.draws = self.backend.generator_states()
         self.__dict__.pop("first_call", None)
 
@@ -257,7 +262,7 @@ class TensorFunction:
         inputs: list[Tensor],
         create_graph: bool = False,
     ) -> list[Tensor | None]:
-        """The gradients by `gradients_of`."""
+        """The gradients of outputs, by `gradients_of`."""
         return gradients_of(self.backend, outputs, cotangents, inputs, self.held, create_graph)
 
     def pull_back(
@@ -273,8 +278,9 @@ class TensorFunction:
     # ----------------------------------------------------------------- the first call
     @property
     def only_applies(self) -> bool:
-        """Whether the call is the base class's apply of a layer, which the backend reports before
-        it looks up the forward: then no code calls a forward outside of it."""
+        """Whether the call is the base class's ``apply`` of a layer. The backend reports it before
+        it looks up the forward, so no forward runs outside of it.
+        """
         return (
             self.backend.records
             and isinstance(self.subject, type)
@@ -283,7 +289,9 @@ class TensorFunction:
 
     @cached_property
     def first_call(self) -> FirstCall:
-        """The call at the inputs, which shows what the function claims and closes over."""
+        """The first call at the inputs; it shows which gradients the function claims and which
+        leaves it closes over.
+        """
         if not self.knows_leaves and not self.backend.records:
             self.close_over(self.leaves_named())  # what it reads is not known: what it refers to
         array, tensors = self.backend.array, self.tensors()
@@ -323,7 +331,7 @@ class TensorFunction:
         return {name: leaf for name, leaf in found.items() if name not in self.arrays}
 
     def named(self, others: Sequence[weakref.ref[Tensor]]) -> dict[str, Tensor]:
-        """The leaves among `others` that outlive the call, by the names in the user's code."""
+        """Those leaves among `others` that outlive the call, by their names in the user's code."""
         if not others:
             return {}
         known = {id(leaf): name for name, leaf in self.leaves_named().items()}
@@ -349,7 +357,7 @@ class TensorFunction:
                 self.arrays[name], self.dtypes[name] = array.copy(), array.dtype.name
 
     def restore(self) -> None:
-        """Give the leaves that are among the inputs their own memory again."""
+        """Restore the original memory of the leaves that are among the inputs."""
         for name, leaf in self.closed_over.items():
             self.backend.share(leaf, self.originals[name])
 
@@ -376,8 +384,9 @@ class TensorFunction:
     def recomputation(
         self, part: Callable[[TensorFunction], Recordable], takes_gradients: bool = False
     ) -> Recomputation | None:
-        """A part of the function, ready to be computed again: on the engine if the function has a
-        copy there."""
+        """A part of the function for recomputation, on the engine if the function has a copy
+        there.
+        """
         recorder = self.twin or self
         original = None if recorder is self else part(self)
         computed: Recomputation | None = recorder.backend.recomputation(
@@ -391,10 +400,11 @@ class TensorFunction:
         return list(map(self.backend.array, outputs))
 
     def vjp(self, arrays: Sequence[Array], cotangents: Cotangents) -> InputGradients:
-        """The gradients of the inputs; None where none is needed or defined.
+        """The gradients of the inputs; None for an input without one.
 
         Raises:
-            NoGradient: one has another shape than its input, or its dtype holds no derivatives.
+            NoGradient: a gradient's shape differs from its input's, or its dtype cannot hold
+                derivatives.
         """
         tensors, starts = self.bound(arrays), self.starts(cotangents, True)
         found = self.calls.run(self.pull_back, tensors, starts)
@@ -430,7 +440,7 @@ class TensorFunction:
     def observe(self, cotangents: Cotangents) -> Observation:
         """Run forward and backward once and compare inputs and cotangents before and after.
 
-        In between, forward runs at other values, as it does when the layer is used twice.
+        In between, forward runs at other values, as in a model that uses the layer twice.
 
         Raises:
             NoGradient: a backward on the way returned integers or booleans.
@@ -479,7 +489,7 @@ class TensorFunction:
     def run_elsewhere(self) -> bool:
         """Run forward at other values of the inputs, and drop its outputs.
 
-        False if it takes none that were tried.
+        False if it raises at all values that were tried.
         """
         for scale in ELSEWHERE:
             arrays = {
@@ -492,14 +502,14 @@ class TensorFunction:
         return False
 
     def in_words(self, summary: GradientSummary) -> GradientSummary:
-        """A summary as it is reported of this function."""
+        """Add this function's marks to a summary."""
         return summary
 
     # ----------------------------------------------------------------- second order
     def second_order(self, first: Problem) -> Problem:
         """The first vjp as a function of the inputs and the cotangents.
 
-        Its own vjp is by double backward; `first` is what `problem` gave.
+        Its own vjp is by double backward; `first` is the result of `problem`.
         """
         outputs = self.forward(first.inputs) if first.outputs is None else first.outputs
         active = [is_differentiable(out) for out in outputs]
@@ -529,7 +539,9 @@ class TensorFunction:
         cotangents: Cotangents,
         second: Cotangents,
     ) -> InputGradients:
-        """The gradients, of inputs and cotangents, of the first gradients times `second`."""
+        """The gradients, with respect to inputs and cotangents, of the first gradients times
+        `second`.
+        """
         tensors, starts = self.bound(arrays), self.starts(cotangents, False)
         given = [s for s in starts if s is not None]
         firsts = self.calls.run(self.pull_back, tensors, starts, True)
@@ -563,7 +575,7 @@ class GradientFunction:
         return self.function.double_vjp(*self.split(arrays), cotangents)
 
     def recordable_call(self, arrays: Sequence[Array]) -> RecordableCall:
-        """A call that takes the first gradients, and its leaves."""
+        """The leaves of a call that takes the first gradients, and that call."""
         function = self.function
         inputs, cotangents = self.split(arrays)
         tensors, starts = function.bound(inputs), function.starts(cotangents, False)

@@ -1,7 +1,7 @@
 """The gradient check: verdict, wrong entries and causes, as one summary.
 
-For functions of Tensors it covers both orders, several points, and backwards that are declared to
-differ from the derivative.
+It covers both orders, several points, and backwards that are declared to differ from the
+derivative.
 """
 
 from __future__ import annotations
@@ -61,15 +61,15 @@ if TYPE_CHECKING:
 
 Mode = Literal["auto", "probe", "full"]
 Effort = Literal["least", "usual", "full"]
-"""The effort for naming what is wrong: `least` does not search for a fix."""
+"""The effort for diagnosing a failure: `least` does not search for a fix."""
 
 SAME_DRAWS = "the same random numbers in each evaluation"
-"""The mark of a function that draws some, as a dropout does."""
+"""The mark of a function that draws random numbers, such as a dropout."""
 
 LEAST_BUDGET = 300
-"""Evaluations and vjps that naming may take in any case: some hundredths of a second."""
+"""Evaluations and vjps that a diagnosis may always take: a few hundredths of a second."""
 BUDGET = 10
-"""Naming costs at most this many times the evaluations and vjps of the check itself."""
+"""A diagnosis takes at most this many times the evaluations and vjps of the check itself."""
 
 
 def check_gradient(
@@ -92,15 +92,14 @@ def check_gradient(
         rtol: widens the error bounds, relative to the largest entry of a gradient; never narrows
             them.
         mode: ``probe`` compares projections alone without a tape; ``auto`` also every entry of the
-        gradient with one; ``full`` every entry of every Jacobian. listed: wrong entries that the
-        summary lists of an input at most; all that are found are
-            counted.
-        effort: ``usual`` spends about ten times the check itself on naming what is wrong; ``full``
-            names every entry; ``least`` names what ``usual`` does.
-        precision: ``loose`` lets a backward pass that is right but loses digits in its own dtypes.
+            gradient if there is one; ``full`` every entry of every Jacobian. listed: the most wrong
+            entries that the summary lists for an input; all that are found are counted.
+        effort: ``usual`` spends up to ten times the cost of the check on diagnosing a failure, and
+            so does ``least``; ``full`` diagnoses every entry.
+        precision: ``loose`` accepts a backward that is right but loses digits in its own dtypes.
         nondet: how far results of equal runs may be apart, relative to the largest entry of an
             output or gradient. It widens the error bounds by as much.
-        seconds: how long the check may take before naming ends. The verdict stands before that and
+        seconds: how long the check may take before the diagnosis ends; the verdict comes first and
             is never lost.
 
     Raises:
@@ -133,7 +132,9 @@ def check_gradient(
 
 
 def checked(problem: Problem, *options: Any) -> tuple[Check, CheckOutcome]:
-    """A check and its outcome; with casts if backward does not work without them."""
+    """Make a check and return it with its outcome; casts are kept if backward does not work without
+    them.
+    """
     check = Check(problem, *options)
     try:
         return check, check.run()
@@ -197,7 +198,9 @@ def approximation(probe: Probe, most: float) -> list[Diagnosis]:
 
 @contextmanager
 def marked_as_unfinished(details: dict[str, Any]) -> Iterator[None]:
-    """Note if the search for the cause ends early. The verdict stands, whatever happens."""
+    """Note in the summary if the search for the cause ends early. The verdict stands in any
+    case.
+    """
     try:
         yield
     except OutOfTimeError:
@@ -241,7 +244,9 @@ def summary_of(
 
 # ------------------------------ a function of Tensors
 SEVERITY = (Status.ERROR, Status.FAIL, Status.INCONCLUSIVE, Status.KINK, Status.PASS)
-"""Statuses by severity: a case with several findings, or points, has the first of these."""
+"""Statuses by severity: a case with several findings, or several points, gets the one that comes
+first here.
+"""
 Expectation = Literal["matches", "differs", "straight-through", "zero"]
 """Kinds of a backward: the derivative; not the derivative; the cotangent unchanged, for a function
 in steps; zero."""
@@ -301,7 +306,8 @@ def differs_by_call(summary: GradientSummary) -> bool:
 
 
 def refusal_of(function: TensorFunction, error: Exception) -> GradientSummary:
-    """FAIL for an error of a function that says that backward returned no gradients.
+    """A FAIL if an error of the function means that backward returned values that are not
+    gradients.
 
     Raises:
         Exception: it is any other error; if the function's code names a layer of another framework
@@ -321,14 +327,14 @@ def with_marks(summary: GradientSummary, *marks: str) -> GradientSummary:
 
 # ------------------------------ what a scenario expects
 class Finding(NamedTuple):
-    """Something that is not as expected, or, for a KINK, worth marking."""
+    """A finding: something unexpected, or, for a KINK, worth marking."""
 
     status: Status
     message: str
 
 
 def judge(gradient: GradientSummary, expect: Expect) -> list[Finding]:
-    """The findings of the gradient check for a scenario that says what backward is."""
+    """The findings of the gradient check, given what the scenario declares backward to be."""
     if expect.gradient == "differs" and gradient.verdict is not Status.INCONCLUSIVE:
         return judge_difference(gradient, expect)
     if gradient.verdict is Status.PASS:
@@ -345,7 +351,7 @@ def judge_difference(gradient: GradientSummary, expect: Expect) -> list[Finding]
     wanted, found = expect.differs, list[Finding]()
     codes = [d.code for d in gradient.diagnosis]
     if wanted.code is not None and wanted.code not in codes:
-        given = ", ".join(codes) or "no cause that it knows"
+        given = ", ".join(codes) or "no known cause"
         text = f"expected {wanted.code} ({CODES[wanted.code].title}), but the check names {given}"
         found.append(Finding(Status.FAIL, text))
     wrong = {name for name, (count, _) in gradient.wrong_counts.items() if count}
@@ -359,17 +365,19 @@ def judge_difference(gradient: GradientSummary, expect: Expect) -> list[Finding]
 
 # ------------------------------ what backward is declared to be
 FIND_DEVIATION = {"zero": not_zero, "straight-through": not_straight_through}
-"""The functions that say where a backward is not what it is declared to be; empty if it is."""
+"""The functions that report where a backward breaks its declaration; none for a backward declared
+to match.
+"""
 MUST_BE = {"differs": "differ", "zero": "be zero", "straight-through": "be straight-through"}
 
 
 def as_expected(
     function: TensorFunction, settings: Settings, expect: Expectation
 ) -> GradientSummary:
-    """The summary of the gradient check, its verdict being whether backward is as expected.
+    """The summary of the gradient check; the verdict says whether backward is as expected.
 
-    Where it is declared not to be the derivative and passes, `wrong` still lists where the two were
-    seen to differ.
+    Where it is declared not to be the derivative and passes, `wrong` still lists where backward and
+    derivative differ.
 
     Raises:
         Exception: whatever the function raises.
@@ -448,7 +456,7 @@ def evaluation_points(
 
     The first point is the given one. At the others every element of a floating input is multiplied
     by a random factor between 1/2 and 2: it keeps its sign and its magnitude; integers and booleans
-    stay. Nearer ones are taken if the function raises there or is not finite.
+    stay. Points nearer to the given one are taken if the function raises there or is not finite.
     """
     random = functools.cache(lambda: np.random.default_rng(seed))  # most checks draw no point
     function.know_leaves()
@@ -510,7 +518,7 @@ def in_float32_if_it_must(
 def worst(
     points: Iterator[tuple[str, TensorFunction]], check: Callable[[TensorFunction], GradientSummary]
 ) -> GradientSummary:
-    """The worst summary, with where it was found; the search ends with the first FAIL.
+    """The worst summary, with its point and dtype; the search ends with the first FAIL.
 
     A backward that is declared to differ fails only if it agrees with the derivative at every
     point.

@@ -1,4 +1,6 @@
-"""The values of a scenario's inputs: given, drawn, or read from files."""
+"""The values of a scenario's inputs: given, drawn by an ``init`` such as ``exponential``, or read
+from files.
+"""
 
 from __future__ import annotations
 
@@ -14,24 +16,25 @@ from gradcheck.spec.model import Input
 
 HERE = Path()
 MOST_INPUT_BYTES = 2**30
-"""The most bytes of a file: as many as an input may take."""
+"""The most bytes that a file may have: the limit of one input."""
 
 
 class NoInputError(ValueError):
     """A file does not have the values of an input; the message says why."""
 
     key = "inputs"
-    """The key of the scenario that is mistaken."""
+    """The key of the scenario that has the mistake."""
 
 
 def make_input(
     spec: Input, dtype: str, random: np.random.Generator, folder: Path = HERE
 ) -> NumpyArray:
-    """The values of an input of `dtype`, in float64, int64, bool or complex128.
+    """The values of an input, computed in float64, int64, bool or complex128; the backend casts
+    them to its `dtype`.
 
-    The backend casts them. `near` shifts the drawn values, scaled to 1e-3, to the given points in
-    turn. Complex inputs draw both parts. All rows of an expanded input are equal to its first.
-    Files lie below the `folder` of the spec.
+    `near` shifts the drawn values, scaled to 1e-3, to the given points in turn. Complex inputs draw
+    both parts. All rows of an expanded input are equal to its first. Files lie below the `folder`
+    of the spec.
 
     Raises:
         NoInputError: a file does not have the values.
@@ -59,7 +62,9 @@ def make_input(
 
 
 def draw(spec: Input, random: np.random.Generator) -> NumpyArray:
-    """Values of the input's shape as its `init` says."""
+    """Values of the input's shape, drawn by the distribution that its `init` names (``normal``,
+    ``exponential``, …).
+    """
     shape = tuple(int(size) for size in spec.shape or ())
     count = prod(shape)
     match spec.drawn:
@@ -86,7 +91,9 @@ def draw(spec: Input, random: np.random.Generator) -> NumpyArray:
 
 
 def draw_rows(kind: str, shape: tuple[int, ...], random: np.random.Generator) -> NumpyArray:
-    """Normal values, which a `kind` changes along the last axes."""
+    """Matrices of normal values along the last axes, made symmetric, orthogonal or the like by
+    `kind`.
+    """
     match kind:
         case "one-hot" if prod(shape):
             return np.eye(shape[-1])[random.integers(0, shape[-1], shape[:-1])]
@@ -117,7 +124,7 @@ def loaded(folder: Path, name: str, key: str | None) -> NumpyArray:
         raise NoInputError(f"{name} leads out of the spec's folder: copy the file there")
     if file.exists() and not file.is_file():  # opening a pipe would wait for a writer
         raise NoInputError(
-            f"{name} is not a regular file: 'from' reads a file of np.save or np.savez"
+            f"{name} is not a regular file: 'from' reads files written by np.save or np.savez"
         )
     found: Any = None
     try:
@@ -131,7 +138,7 @@ def loaded(folder: Path, name: str, key: str | None) -> NumpyArray:
         has = ", ".join(found.files) or "nothing"
         raise NoInputError(f"{name} has no {key!r}: it has {has}") from None
     except (ValueError, EOFError, zipfile.BadZipFile, TypeError, IndexError) as error:
-        text = f"{name} is not a file that np.save or np.savez has written: {error}"
+        text = f"{name} is not a file written by np.save or np.savez: {error}"
         raise NoInputError(text) from None
     if size > MOST_INPUT_BYTES:
         raise NoInputError(f"{name} has {size / 2**30:.1f} GiB, at most 1 GiB is allowed")

@@ -1,4 +1,4 @@
-"""The outcome of a case in the words of a release file: values, gradients, or an exception."""
+"""The outcome of a case in the format of a release file: values, gradients, or an exception."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from gradcheck.support.foreign import text_of, type_name
 LONGEST_RECORDED = 80
 """Characters of an exception's text that are recorded."""
 _SUMMARY = "Error Message Summary:"
-"""The heading that follows a trace in Paddle's messages; the addresses in a trace differ from run
-to run."""
+"""The heading after the trace in a message of Paddle; the addresses in a trace differ from run to
+run.
+"""
 _VARYING = re.compile(r"0x[0-9a-fA-F]+|/\S+|\n+|-{5,}|\d{6,}")
-"""Parts of a message that may differ in another run."""
+"""Parts of a message that may differ from run to run."""
 
 
 class Instead:
-    """Reads what a program left in its namespace; `on_host` gives a Tensor's array."""
+    """Reads values from the namespace of a program that ran; `on_host` gives a Tensor's array."""
 
     def __init__(self, namespace: Mapping[str, Any], on_host: Callable[[Any], Any]) -> None:
         self.namespace, self.on_host = namespace, on_host
@@ -37,7 +38,7 @@ class Instead:
         return {"raises": {**raises, "message": message} if message else raises}
 
     def values(self, expressions: Iterable[str]) -> dict[str, Any]:
-        """The values of expressions; those that cannot be evaluated or written are left out."""
+        """The values of expressions, without those that cannot be evaluated or written."""
         found = {}
         for expression in expressions:
             with suppress(Exception):  # of the scenario's code: anything
@@ -46,13 +47,13 @@ class Instead:
         return found
 
     def gradients_left(self) -> dict[str, Any]:
-        """The gradients of the Tensors that the program left, by ``NAME.grad``."""
+        """The gradients of the Tensors in the program's namespace, by ``NAME.grad``."""
         names = [name for name, value in self.namespace.items() if hasattr(value, "stop_gradient")]
         leaves = [name for name in names if not self.namespace[name].stop_gradient]
         return self.values(f"{name}.grad" for name in leaves)
 
     def plain(self, value: Any) -> Any:
-        """A value as YAML holds it. Raises TypeError: it cannot be written."""
+        """A value as plain data for YAML. Raises TypeError: it cannot be written."""
         value = self.on_host(value)
         if isinstance(value, (np.ndarray, np.generic)):
             value = np.asarray(value).tolist()

@@ -1,4 +1,6 @@
-"""A layer scenario as a function of Tensors: its code, its call and its inputs."""
+"""The call of a scenario's layer, as a function of Tensors: the layer's code, its call and its
+inputs.
+"""
 
 from __future__ import annotations
 
@@ -44,11 +46,11 @@ class WrongCotangent(Exception):  # noqa: N818 - a mistake in the scenario
     """The cotangent of a scenario does not fit the output of its layer."""
 
     key = "expect.cotangent"
-    """The key of the scenario that is mistaken."""
+    """The key of the scenario that has the mistake."""
 
 
 def fitting_cotangent(cotangent: Any, shape: Sequence[int]) -> NumpyArray:
-    """The cotangent of an output of a shape. Raises WrongCotangent."""
+    """The scenario's cotangent for an output of a shape. Raises WrongCotangent."""
     given = np.array(cotangent)
     if given.shape != tuple(shape):
         raise WrongCotangent(
@@ -68,7 +70,7 @@ def require_functions(layer: LayerRef, function: Any, gradient: Any) -> None:
 
 
 def unchanged(value: Any) -> Any:
-    """An imported layer as it is, for the backend that it was written for."""
+    """Return an imported layer unchanged, for the backend that it was written for."""
     return value
 
 
@@ -76,11 +78,11 @@ class ScenarioLayer(TensorFunction):
     """A scenario's layer, its inputs and its call, on one backend.
 
     Args:
-        counterpart: makes one for this backend of a layer that is imported.
+        counterpart: converts an imported layer to this backend.
     """
 
     default_call = ""
-    """The call of a layer whose source defines no class."""
+    """The call for a layer whose source defines no class."""
 
     def __init__(
         self,
@@ -96,7 +98,9 @@ class ScenarioLayer(TensorFunction):
         self.defined_line = 0
         """The line of an imported layer in its module; 0 if it is not known."""
         self.latest_leaves: dict[str, tuple[Array, Tensor]] = {}
-        """The inputs of the latest call, with their values: an alias has the memory of another."""
+        """The inputs of the latest call, with their values: an alias shares the memory of another
+        input.
+        """
         self.documented_outputs: Sequence[Any] = ()
         """Outputs of the documented call."""
         random = np.random.default_rng(case.seed)
@@ -115,12 +119,14 @@ class ScenarioLayer(TensorFunction):
         self.expects_backward = not isinstance(scenario.layer, LayerOp)
 
     def load_call(self, case: Case) -> tuple[Call, list[NamespaceCall]]:
-        """The call of the inputs, and the calls of the user's code that it consists of."""
+        """The layer's call on the inputs, and the parts of it that are the user's code."""
         call = self.load(self.namespace)
         return call, [call]
 
     def load(self, namespace: Namespace) -> NamespaceCall:
-        """The call, in a namespace in which the layer's source was run, or that has its import."""
+        """The call, in a namespace in which the layer's source has run or the layer was
+        imported.
+        """
         scenario, layer = self.scenario, self.scenario.layer
         arguments = written_arguments(variables(self.inputs), scenario.kwargs)
         if isinstance(layer, str):
@@ -151,12 +157,12 @@ class ScenarioLayer(TensorFunction):
         return f"{layer.name}({arguments})"
 
     import_module = staticmethod(module_of_reference)
-    """Returns the module that a layer refers to."""
+    """Return the module that a layer refers to."""
 
     def load_reference(self, layer: LayerRef, namespace: Namespace) -> str:
         """Import a layer, with the names of its module that the call uses; return its usual call.
 
-        Raises NoLayerError: it is not there, or cannot be called with the inputs.
+        Raises NoLayerError: the layer does not exist, or cannot be called with the inputs.
         """
         scenario = self.scenario
         module = self.import_module(layer.ref, self.folder)
@@ -184,7 +190,9 @@ class ScenarioLayer(TensorFunction):
         return signature.call_of(self.inputs, scenario.kwargs)
 
     def require_apply(self, call: str, name: str, target: Any) -> None:
-        """Raise NoLayerError: a call calls a layer that is applied by its ``apply``."""
+        """Raise NoLayerError if a scenario's ``call`` calls a layer directly, not by its
+        ``apply``.
+        """
         is_applied = self.backend.layer_of(target) is target
         called = called_with_arguments(ast.parse(call.strip(), mode="eval"))
         if is_applied and name in called and self.scenario.expect.raises is None:
@@ -210,7 +218,7 @@ class ScenarioLayer(TensorFunction):
         return compile_expression(call, self.scenario.path, line)
 
     def tensor(self, name: str, array: Array, dtype: str | None, stop_gradient: bool) -> Tensor:
-        """One input as a leaf Tensor, in the memory that its layout asks for."""
+        """One input as a leaf Tensor, in memory of the requested layout."""
         leaf = self.laid_out(name, array, dtype, stop_gradient)
         if leaf is None:
             leaf = super().tensor(name, array, dtype, stop_gradient)
@@ -220,7 +228,9 @@ class ScenarioLayer(TensorFunction):
     def laid_out(
         self, name: str, array: Array, dtype: str | None, stop_gradient: bool
     ) -> Tensor | None:
-        """An input as a leaf in other memory than its own in the usual order; None for that."""
+        """An input as a leaf in the memory of its layout or alias; None for contiguous memory of
+        its own.
+        """
         if name not in self.inputs:  # what the call reads beside its inputs
             return None
         memory = self.memory(self.inputs[name], array, dtype)
@@ -229,10 +239,10 @@ class ScenarioLayer(TensorFunction):
         return self.backend.alias(memory, stop_gradient)
 
     def memory(self, spec: Input, array: Array, dtype: str | None) -> Tensor | None:
-        """The Tensor whose memory an input has; None for its own in the usual order.
+        """The Tensor whose memory an input uses; None for contiguous memory of its own.
 
-        An alias has the other's memory as long as both have the same values: the check moves one
-        input at a time.
+        An alias shares the other's memory only while both have the same values, because the check
+        perturbs one input at a time.
         """
         if spec.alias_of:
             values, other = self.latest_leaves[spec.alias_of]
@@ -252,13 +262,13 @@ class ScenarioLayer(TensorFunction):
         return self.backend.strided(row, shape, strides)
 
     def documented(self, cotangent: Any) -> dict[str, Tensor | None]:
-        """Call the layer as its users do and take gradients, if there are any.
+        """Call the layer like user code and take gradients, if there are any.
 
-        They start from ones or from `cotangent`. `out` in the namespace becomes what the call
-        returned. Returns the gradients by input.
+        They start from ones or from `cotangent`. `out` in the namespace becomes the result of the
+        call. Returns the gradients by input.
 
         Raises:
-            WrongCotangent: it has another shape than the output.
+            WrongCotangent: the cotangent and the output differ in shape.
         """
         inputs = self.tensors()
         self.namespace.update(in_variables(inputs))

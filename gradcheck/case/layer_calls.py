@@ -1,4 +1,4 @@
-"""The record of the hand-written backwards that evaluations of a function call."""
+"""The record of which layers, with hand-written backwards, the evaluations of a function call."""
 
 from __future__ import annotations
 
@@ -17,16 +17,15 @@ from gradcheck.backends.base import Backend, flat_tensors, package_of
 
 
 class Way(IntEnum):
-    """How the forward of a layer was called, outside of any other layer.
-
-    The way that says most about the backward is last.
+    """How the forward of a layer was called, outside of any other layer; the most informative about
+    the backward is last.
     """
 
     IDLE = 1
     """The layer was applied to inputs none of which needs a gradient."""
     APPLIED = 2
     DIRECT = 3
-    """Called by itself, not through apply."""
+    """The forward was called directly, not through apply."""
 
 
 class LayerCalls:
@@ -38,8 +37,8 @@ class LayerCalls:
 
     Args:
         backend: of the layers.
-        by_name: whether classes of the same name are one layer: those that the ranks of a world
-            have each.
+        by_name: whether classes of the same name count as one layer, because each rank of a world
+            has its own.
     """
 
     def __init__(self, backend: Backend, by_name: bool = False) -> None:
@@ -50,20 +49,20 @@ class LayerCalls:
         self.forwards = Counter[Any]()
         self.backwards = Counter[Any]()
         self.ways: dict[Any, Way] = {}
-        """How layers are called in the evaluations whose forwards are watched, by the layers'
-        keys."""
+        """How layers are called in the evaluations that are watched, by the layers' keys."""
         self.wrap: Callable[[Any], None] | None = None
-        """Wraps a layer that is applied while forwards are watched: contexts are not kept
-        otherwise."""
+        """Wraps a layer that is applied while forwards are watched; without this, contexts are not
+        kept.
+        """
         self.latest: tuple[Any, Any] = (None, None)
-        """The layer that was applied last, and its context, until its forward begins."""
+        """The layer that was applied last, and its context, until the layer's forward begins."""
 
     def run(self, function: Callable[..., Any], *given: Any) -> Any:
-        """Call the user's code, with the layers that it runs noted.
+        """Call the user's code, and record the layers that it runs.
 
-        Process-wide settings, which a layer may change, are restored afterwards. They are NumPy's
-        handling of errors, the filters of warnings, and those of the backend: the layer's are in
-        force while it runs, not while gradcheck computes.
+        Process-wide settings, which a layer may change, are restored afterwards. These are NumPy's
+        error handling, the warning filters, and the backend's settings: the layer's changes apply
+        while it runs, not while gradcheck computes.
         """
         settings = self.backend.settings()
         filters = list(warnings.filters)
@@ -79,7 +78,7 @@ class LayerCalls:
 
     # ----------------------------------------------------------------- what the backend reports
     def applied(self, layer: Any, context: Any) -> None:
-        """Note that the forward of a layer is about to run, with this context."""
+        """Record that the forward of a layer is about to run, with this context."""
         self.forwards[layer] += 1
         if self.wrap is not None:
             self.latest = layer, context
@@ -88,12 +87,12 @@ class LayerCalls:
             self.add_way(self.key(layer), Way.APPLIED)
 
     def pulled_back(self, layer: Any) -> None:
-        """Note that the backward of a layer is about to run."""
+        """Record that the backward of a layer is about to run."""
         self.backwards[layer] += 1
 
     # ----------------------------------------------------------------- which layer is which
     def key(self, layer: Any) -> Any:
-        """A layer's key; None for one whose backward is a library's."""
+        """A layer's key; None for a layer whose backward belongs to a library."""
         owner = layer
         if isinstance(layer, type):
             owner = definer(layer, "backward") or self.base
@@ -114,7 +113,7 @@ class LayerCalls:
     # ----------------------------------------------------------------- how forwards are called
     @contextmanager
     def watching_forwards(self, only_applied: bool = False) -> Iterator[None]:
-        """A block in which `ways` gets each call of a forward outside of another layer's.
+        """A block in which each call of a forward, outside of another layer's, is added to `ways`.
 
         Args:
             only_applied: whether to watch only layers that are applied; see `wrapped_methods`.
@@ -129,10 +128,10 @@ class LayerCalls:
     def watched_forward(
         self, owner: type, forward: Callable[..., Any], position: int
     ) -> Callable[..., Any]:
-        """The forward of a class, which notes how it is called.
+        """Wrap the forward of a class to record how it is called.
 
         Its context is the argument at `position`. Layers of libraries, such as a recomputation or
-        a world, are not watched: what counts are the layers in them.
+        a world, are not watched: the layers in them count instead.
         """
         if package_of(owner) in self.libraries:
             return forward
@@ -166,13 +165,14 @@ class LayerCalls:
 
     # ----------------------------------------------------------------- the ranks of a world
     def rows(self) -> list[tuple[str, bool, Way | None]]:
-        """Each layer in a form that can be sent: its name, whether its backward ran, how it was
-        called."""
+        """Each layer in a form that another process can send: its name, whether its backward ran,
+        how it was called.
+        """
         ran = self.ran()
         return [(key, key in ran, self.ways.get(key)) for key in {*ran, *self.ways}]
 
     def add_rows(self, rows: Iterable[tuple[str, bool, Way | None]]) -> None:
-        """Add the calls that a rank in another process has seen."""
+        """Add the calls that a rank in another process recorded."""
         for key, ran, way in rows:
             if ran:
                 self.backwards[key] += 1
@@ -181,11 +181,11 @@ class LayerCalls:
 
 
 inside_a_layer: ContextVar[bool] = ContextVar("inside_a_layer", default=False)
-"""Whether the forward of a layer runs, here and on this rank."""
+"""Whether the forward of a layer is running, in this thread and on this rank."""
 
 
 def definer(layer: type, method: str) -> type | None:
-    """The class from which a layer has a method; None if it has no method of that name."""
+    """The class from which a layer has a method; None if the class has no method of that name."""
     for cls in layer.__mro__:
         if method in vars(cls):
             return cls
@@ -207,20 +207,22 @@ def any_needs_gradient(backend: Backend, arguments: list[Any]) -> bool:
 
 
 Wrap = Callable[[type, Callable[..., Any], int], Callable[..., Any]]
-"""Makes the replacement of a method of a class, given both and the position of the context among
-its arguments; a method without a context has the position before the first."""
+"""Makes the replacement of a method of a class, given the class, the method, and the position of
+the context among the arguments; a method without a context has the position before the first.
+"""
 
 
 @contextmanager
 def wrapped_methods(
     backend: Backend, wraps: dict[str, Wrap], only_applied: bool = False
 ) -> Iterator[Callable[[Any], None]]:
-    """A block in which methods of the backend's layers have something around them.
+    """A block in which methods of the backend's layers are wrapped.
 
     Wraps a layer and all its base classes.
 
     Args:
-        only_applied: wrap only those, as a process may have thousands of layers; for a backend that
+        only_applied: wrap only layers that are applied, as a process may have thousands of layers;
+            for a backend that
         reports a layer before it looks up the forward.
     """
     kept, base = list[tuple[Any, str, Any]](), backend.layer_type

@@ -1,7 +1,7 @@
 """How an imported layer or function is called: its arguments, and the call that passes inputs.
 
-The object behind a name counts, not the text of its module: it may have been assigned, decorated,
-or imported from elsewhere.
+The signature comes from the object, not from its module's text: the name may have been assigned,
+decorated, or imported from elsewhere.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ class LayerSignature(NamedTuple):
 
     name: str
     is_applied: bool
-    """Whether it is a class with ``apply``, such as a PyLayer, rather than called itself."""
+    """Whether the layer is a class with ``apply``, such as a PyLayer, rather than a callable."""
     parameters: Sequence[inspect.Parameter]
-    """Without the context of a PyLayer."""
+    """The parameters, without the context of a PyLayer."""
     target: Any
     """The layer or function itself."""
 
@@ -54,7 +54,7 @@ class LayerSignature(NamedTuple):
         return [each.name for each in named if each.default is each.empty]
 
     def names_of(self, count: int) -> list[str]:
-        """The names of `count` arguments in order; made up beyond those that have one."""
+        """The names of `count` arguments in order; generated for arguments without a name."""
         names = [each.name for each in self.parameters if each.kind in POSITIONAL][:count]
         for number in range(len(names), count):
             names.append(unused_name(f"x{number}", names))
@@ -74,9 +74,9 @@ class LayerSignature(NamedTuple):
         return f"{self.name}.apply" if self.is_applied else self.name
 
     def require_call(self, inputs: Collection[str], keywords: Collection[str] = ()) -> None:
-        """Require that it can be called with the inputs, and with further keywords.
+        """Require that the layer can be called with the inputs, and with further keywords.
 
-        Raises NoLayerError: it has no such argument, or one without a default is missing.
+        Raises NoLayerError: an argument does not exist, or one without a default is missing.
         """
         self.require_names(inputs, keywords)
         if missing := self.missing(inputs, keywords):
@@ -87,7 +87,7 @@ class LayerSignature(NamedTuple):
             )
 
     def require_names(self, inputs: Collection[str], keywords: Collection[str] = ()) -> None:
-        """Require that it has the arguments. Raises NoLayerError: it has no such one."""
+        """Require that the layer has the arguments. Raises NoLayerError: one does not exist."""
         if any(parameter.kind in STARS for parameter in self.parameters):
             return
         for name in [*variables(inputs), *keywords]:
@@ -96,7 +96,7 @@ class LayerSignature(NamedTuple):
                 raise NoLayerError(f"{self.place}forward has no argument {name!r}; {near}")
 
     def missing(self, inputs: Collection[str], keywords: Collection[str]) -> list[str]:
-        """Return the needed arguments that are not given."""
+        """Return the required arguments that are not given."""
         given = {*variables(inputs), *keywords}
         return [name for name in self.needed if name not in given]
 
@@ -109,8 +109,9 @@ class LayerSignature(NamedTuple):
         return ""
 
     def call_to_complete(self, inputs: Collection[str], keywords: Mapping[str, Any]) -> str:
-        """Return its call with all arguments, and a note on the arguments that are still
-        missing."""
+        """Return a call of the layer with all arguments, and a note on the arguments that are still
+        missing.
+        """
         missing = self.missing(inputs, keywords)
         arguments = [*self.arguments_of(inputs), *(f"{name}=…" for name in missing)]
         others = {**keywords}
@@ -118,7 +119,7 @@ class LayerSignature(NamedTuple):
             is_given = parameter.name in {*variables(inputs), *missing}
             if parameter.default is not parameter.empty and not is_given:
                 others.setdefault(parameter.name, parameter.default)
-        note = f"  # needed: say what {' and '.join(missing)} shall be" if missing else ""
+        note = f"  # needed: specify what {' and '.join(missing)} shall be" if missing else ""
         return f"{self.callee}({written_arguments(arguments, others)}){note}"
 
     @property
@@ -162,7 +163,9 @@ class LayerSignature(NamedTuple):
 
 
 def instance_of(target: Any, backend: Backend) -> Any:
-    """Return an instance of a module's class that is made without arguments; otherwise `target`."""
+    """Return an instance of a module's class, if it can be made without arguments; otherwise
+    `target`.
+    """
     if inspect.isclass(target) and issubclass(target, backend.module_type):
         with suppress(TypeError):
             inspect.signature(target).bind()
@@ -171,9 +174,10 @@ def instance_of(target: Any, backend: Backend) -> Any:
 
 
 def signature_of(target: Any, name: str, backend: Backend) -> LayerSignature:
-    """Return how an object is called that a module has under a name.
+    """Return the signature of the object that a name refers to in a module.
 
-    Raises NoLayerError: it cannot be called, or is the class of a module, such as ``nn.Layer``.
+    Raises NoLayerError: the object cannot be called, or is the class of a module, such as
+    ``nn.Layer``.
     """
     is_class, words = inspect.isclass(target), backend.words
     if is_class and issubclass(target, backend.module_type):

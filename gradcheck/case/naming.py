@@ -19,7 +19,7 @@ def is_file(spec: str) -> bool:
 
 
 def points(matrix: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
-    """The points of a scenario's matrix: a case each."""
+    """The points of a scenario's matrix; each is one case."""
     return [dict(zip(matrix, point, strict=True)) for point in product(*matrix.values())]
 
 

@@ -1,4 +1,4 @@
-"""Whether the hand-written backwards ran: a backward that did not run is never green (V28)."""
+"""The check that hand-written backwards ran: if one did not, the result is never PASS (V28)."""
 
 from __future__ import annotations
 
@@ -17,21 +17,20 @@ from gradcheck.case.reachable import code_of_call, reads, references_of_function
 from gradcheck.result import GREEN, Diagnosis, GradientSummary, Status
 
 CODE = "GC125"
-APPLY_OVERRIDDEN = "its apply is overridden, and does not call {layer}'s apply"
+APPLY_OVERRIDDEN = "its apply is overridden and does not call {layer}'s apply"
 FORWARD_DIRECT = "its forward was called directly, not through apply"
 NO_GRADIENT_NEEDED = "none of its inputs needs a gradient"
 NOT_REACHED = "no gradient reaches its outputs (detached, computed under no_grad, or not used)"
 NOT_TAKEN = "another branch was taken"
-NOT_CALLED = "its module holds it, and does not call it"
-NOT_GIVEN = "it was not handed to static_pylayer"
+NOT_CALLED = "its module holds it but does not call it"
+NOT_GIVEN = "it was not passed to static_pylayer"
 CERTAIN = (APPLY_OVERRIDDEN, FORWARD_DIRECT)
-"""Reasons that also explain a gradient that is wrong, or that there is none."""
+"""Reasons that also explain a wrong or missing gradient."""
 
 
 def with_backwards_that_ran(function: TensorFunction, summary: GradientSummary) -> GradientSummary:
-    """The summary of a check: not green if a backward that must run did not.
-
-    It is marked if no hand-written backward ran and none needed to.
+    """The summary of a check, changed from PASS if a backward that must run did not run, and marked
+    if no hand-written backward ran and none needed to.
     """
     subject = Subject(function)
     is_green = summary.verdict in GREEN
@@ -69,7 +68,9 @@ def refuse_foreign_layers(function: TensorFunction) -> None:
 
 
 def never_ran(missing: list[Diagnosis], summary: GradientSummary) -> GradientSummary:
-    """The summary with the backwards that never ran. A FAIL stays one: they are its first cause."""
+    """Add the backwards that never ran to a summary. A FAIL stays a FAIL, with these as its first
+    cause.
+    """
     diagnosis = (*missing, *summary.diagnosis)
     if summary.verdict is Status.FAIL:
         return summary.model_copy(update={"diagnosis": diagnosis})
@@ -83,7 +84,7 @@ def never_ran(missing: list[Diagnosis], summary: GradientSummary) -> GradientSum
 
 
 class Subject:
-    """The layers that a call is meant to use, as far as its code shows; see `reads`."""
+    """The layers that a call refers to in its code; see `reads`."""
 
     def __init__(self, function: TensorFunction) -> None:
         self.calls = function.layer_calls()
@@ -92,30 +93,32 @@ class Subject:
         self.backend, subject = function.backend, function.subject
         self.home = package_of(subject)
         self.named: dict[Any, Any] = {}
-        """The layers that code reads or modules hold, by key, as they are named: a class may
-        inherit its backward."""
+        """The layers that code reads or modules hold, by key, as the classes that are named: a
+        class may inherit its backward.
+        """
         self.read = set[Any]()
-        """The keys of those that code reads."""
+        """The keys of the layers that code reads."""
         self.of_forwards: list[Any] = []
         """The keys of layers whose forward has another name, by which it runs outside of apply."""
         self.in_eval_mode: list[Any] = []
         """Modules in eval mode."""
         self.in_training: list[Any] = []
-        """The keys of the layers that are named by code outside of these modules."""
+        """The keys of the layers that are named by code outside of modules in eval mode."""
         self.foreign: list[Any] = []
         """Layers of other frameworks."""
         self.checked: Any = None
         """The key of the layer, if the checked object is itself a layer."""
         is_function = isinstance(subject, FunctionType)
         self.is_of_library = is_function and self.home in self.calls.libraries
-        """Whether an operation or a layer of the library itself is checked."""
+        """Whether the checked object is an operation or a layer of the library itself."""
         with suppress(Exception):  # a user's object may raise at any access
             self.follow(subject)
 
     def follow(self, subject: Any) -> None:
-        """Follow the checked object, which is a layer itself unless it names others.
+        """Collect the layers that the checked object names; if it names none, the object itself
+        counts.
 
-        A scenario names what its call reads, and the ``backward_fn`` of a static layer.
+        A scenario names the objects that its call reads, and the ``backward_fn`` of a static layer.
         """
         start = [subject]
         if isinstance(subject, NamespaceCall):
@@ -134,7 +137,7 @@ class Subject:
         traverse(self.in_eval_mode, self.follow_value)
 
     def refuse_foreign(self) -> None:
-        """Implements `refuse_foreign_layers`."""
+        """Raise ForeignFrameworkError for a foreign layer; see `refuse_foreign_layers`."""
         if self.foreign and not self.ran:
             refuse_layer(self.foreign[0], self.backend.packages)
 
@@ -169,7 +172,7 @@ class Subject:
         return NOT_GIVEN if callable(layer) and not is_class else NOT_TAKEN
 
     def diagnosis(self, key: Any, reason: str) -> Diagnosis:
-        """The diagnosis of a layer whose backward did not run, in the words of the framework."""
+        """The diagnosis of a layer whose backward did not run, in the framework's terms."""
         words = reason.format(layer=self.backend.words.layer)
         return Diagnosis.of(CODE, f"backward of {self.name_of(key)} never ran: {words}")
 
@@ -188,25 +191,29 @@ class Subject:
 
     # ----------------------------------------------------------------- following the code
     def layer_of(self, value: Any) -> Any:
-        """The layer that a value is, or whose apply it is; otherwise None."""
+        """The layer, given the layer or its ``apply``; None for any other value."""
         return self.backend.layer_of(layer_of_arrays(value))
 
     def add(self, layer: Any) -> Any:
-        """Note that a layer is named, and return its key. The library's own layers are ignored."""
+        """Record that a layer is named, and return its key. The library's own layers are
+        ignored.
+        """
         key = self.calls.key(layer)
         if key is not None:
             self.named.setdefault(key, layer)
         return key
 
     def follow_training(self, value: Any) -> Iterable[Any]:
-        """As `follow_value`; modules in eval mode are kept for later."""
+        """Like `follow_value`, but modules in eval mode are kept for later."""
         if isinstance(value, self.backend.module_type) and not value.training:
             self.in_eval_mode.append(value)
             return ()
         return self.follow_value(value)
 
     def follow_value(self, value: Any) -> Iterable[Any]:
-        """Note a value that code names, if it is a layer or holds layers; return what it reads."""
+        """Record a value that code names, if it is a layer or holds layers; return the values that
+        it reads.
+        """
         layer = self.layer_of(value)
         if layer is not None:
             self.read.add(self.add(layer))
@@ -222,7 +229,7 @@ class Subject:
         return reads(value, self.backend, self.home)
 
     def note_forward(self, function: Any) -> None:
-        """Note the forward of a layer that code names: it runs outside of apply."""
+        """Record the forward of a layer that code names: it runs outside of apply."""
         for layer in subclasses(self.calls.base):
             if getattr(vars(layer).get("forward"), "__func__", None) is function:
                 self.of_forwards.append(self.add(layer))

@@ -1,4 +1,6 @@
-"""Contracts that layers break while a function runs."""
+"""Checks of the contracts of layers while a function runs: arguments, cotangents and returned
+gradients.
+"""
 
 from __future__ import annotations
 
@@ -24,18 +26,22 @@ from gradcheck.case.layer_calls import Wrap, wrapped_methods
 from gradcheck.checking.precision import identical
 
 GAVE_LESS = "the documents ask for one gradient per Tensor input"
-"""Marks a verdict on a backward that left gradients out, or returned None for one: it was read as
-releases read it."""
+"""Marks a verdict on a backward that left gradients out, or returned None for one: it was
+interpreted as Paddle's releases do.
+"""
 GAVE_OTHER_SHAPES = "a gradient between two layers has another shape than the input"
 """Marks a verdict on layers that pass on a gradient of another shape, which releases ignore."""
 ELSEWHERE = (7 / 8, 1.0)
-"""Factors of the inputs of a forward at other values: below 1, so that they stay in (−1, 1), and by
-far more than rounding; a forward that insists on sums of 1 or orthogonal columns takes the second.
+"""Factors by which inputs are scaled to run forward at other values. The first is below 1, so that
+values stay in (−1, 1), and changes them by far more than rounding; a forward that requires sums of
+1 or orthogonal columns accepts the second.
 """
 
 
 def tensors_in(backend: Backend, value: Any) -> list[Tensor]:
-    """The Tensors in what a layer takes or returns, at any depth of lists, tuples and dicts."""
+    """The Tensors among the arguments or results of a layer, at any depth of lists, tuples and
+    dicts.
+    """
     tensor_type = backend.tensor_type
     if isinstance(value, tensor_type):
         return [value]
@@ -53,10 +59,10 @@ def starts_for(
 
 
 def values_elsewhere(array: Array, scale: float) -> Array:
-    """The elements of `array`, each at the next place of every axis, times `scale`.
+    """The elements of `array`, rolled by one position along every axis, times `scale`.
 
-    Signs, ranges and a symmetric positive-definite matrix stay what they are, so that forward takes
-    these values too; other masks, sums and norms follow from them.
+    Signs, ranges, and symmetric positive-definite matrices are preserved, so that forward accepts
+    these values too; masks, sums and norms change.
     """
     if not is_differentiable(array):
         return array
@@ -76,10 +82,10 @@ class TensorArgument:
 
 @dataclass(frozen=True)
 class ForwardCall:
-    """The call of a layer's forward that a backward belongs to."""
+    """A call of a layer's forward, which a backward belongs to."""
 
     context: Any
-    """Kept so that no other context gets its id."""
+    """The context, kept so that no other context gets its id."""
     arguments: list[TensorArgument]
     shapes: list[tuple[int, ...]]
     """The shapes of all Tensors among the arguments."""
@@ -90,7 +96,7 @@ class LayerContracts:
 
     Args:
         backend: of the layers.
-        inputs: of the function that the layers are in.
+        inputs: of the function that contains the layers.
     """
 
     def __init__(self, backend: Backend, inputs: dict[str, Tensor]) -> None:
@@ -114,7 +120,8 @@ class LayerContracts:
     @contextmanager
     def watching(self) -> Iterator[None]:
         """A block in which layers are watched: those that are applied, if the backend reports them
-        in time; otherwise all."""
+        before their forward runs; otherwise all.
+        """
         wraps: dict[str, Wrap] = {"forward": self.watch_forward, "backward": self.watch_backward}
         backend = self.backend
         with wrapped_methods(backend, wraps, backend.records) as self.wrap, backend.observing(self):
@@ -128,7 +135,7 @@ class LayerContracts:
         """Do nothing before a backward."""
 
     def marks(self) -> list[str]:
-        """The words for what releases ignore."""
+        """The marks for contracts that were broken and that Paddle's releases ignore."""
         if not self.backend.documents:
             return []
         seen = {GAVE_LESS: self.gave_less, GAVE_OTHER_SHAPES: self.gave_other_shapes}
@@ -137,7 +144,7 @@ class LayerContracts:
     def watch_forward(
         self, owner: type, forward: Callable[..., Any], position: int
     ) -> Callable[..., Any]:
-        """The forward of a layer, watched; its context is the argument at `position`."""
+        """Wrap the forward of a layer to watch it; its context is the argument at `position`."""
 
         @functools.wraps(forward)
         def watched(*args: Any, **kwargs: Any) -> Any:
@@ -169,7 +176,7 @@ class LayerContracts:
     def watch_backward(
         self, owner: type, backward: Callable[..., Any], position: int
     ) -> Callable[..., Any]:
-        """The backward of a layer, watched; its context is the argument at `position`."""
+        """Wrap the backward of a layer to watch it; its context is the argument at `position`."""
 
         @functools.wraps(backward)
         def watched(*args: Any) -> Any:
@@ -184,7 +191,7 @@ class LayerContracts:
         return watched
 
     def note_gradients(self, returned: Any, call: ForwardCall | None) -> None:
-        """Note mistakes in the gradients that a backward returned."""
+        """Record mistakes in the gradients that a backward returned."""
         gradients = self.tensors_in(returned)
         self.aliased = self.aliased or [
             name
@@ -204,9 +211,10 @@ class LayerContracts:
         return self.backend.needs_gradient(tensor) and is_differentiable(self.array(tensor))
 
     def tensor_argument(self, value: Any) -> TensorArgument | None:
-        """An argument as backward is to return a gradient for it; None if it holds no Tensor.
+        """The structure in which backward must return a gradient for an argument; None if it holds
+        no Tensor.
 
-        Tensors in dicts, or deeper in lists, get none.
+        Tensors in dicts, or deeper in lists, get no gradient.
         """
         is_list = isinstance(value, (list, tuple))
         items = value if is_list else [value]
@@ -228,7 +236,7 @@ def argument_names(
 
 
 def gives_less(returned: Any, arguments: Sequence[TensorArgument]) -> bool:
-    """Whether a backward returned too few gradients, or None where one is needed."""
+    """Whether a backward returned too few gradients, or None for an input that needs one."""
     values = list(returned) if isinstance(returned, (list, tuple)) else [returned]
     is_flat = isinstance(returned, list) and not any(isinstance(v, (list, tuple)) for v in values)
     if is_flat and len(arguments) == 1 and arguments[0].is_list:

@@ -1,5 +1,6 @@
-"""A function of NumPy arrays, and its gradients written by hand, as a function of Tensors with a
-backward."""
+"""Wrap a function of NumPy arrays and its hand-written gradients as a function of Tensors with a
+backward.
+"""
 
 from __future__ import annotations
 
@@ -22,25 +23,24 @@ from gradcheck.support.display_paths import count
 ArrayPull = Callable[[Sequence[Any], Any, Sequence[Any], Mapping[str, Any]], Any]
 """See `function_with_pull`."""
 PLACES = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-"""The kinds of parameters that arguments are passed to in order."""
+"""The kinds of parameters that take positional arguments."""
 
 
 def function_of_arrays(backend: Backend, forward: Any, backward: Any) -> Callable[..., Any]:
-    """A function of arrays and its backward as a function of the backend's Tensors.
+    """Wrap a function of arrays and its backward as a function of the backend's Tensors.
 
     Args:
         forward: takes arrays, also in lists, tuples and dicts, and whatever else it is given;
             returns an array, or a tuple or list of them.
         backward: ``backward(*arguments, *output_gradients, **keywords)`` returns a gradient per
-            array among the arguments, None for none, also in lists and tuples; of one array the
-            gradient itself will do. Keyword arguments of the call go to both functions; arrays
+            array among the arguments, None for none, also in lists and tuples; for one array, the
+            gradient itself is enough. Keyword arguments of the call go to both functions; arrays
             among them are the last.
 
     Raises:
-        TypeError: one of them cannot be called. From the function: `forward` returned something
-            else; `backward` does not take these arguments.
-        NoGradient: from its backward: it returned another number of gradients than there are
-            arrays.
+        TypeError: `forward` or `backward` cannot be called. From the function: `forward` returned
+            something else; `backward` does not take these arguments.
+        NoGradient: raised from its backward: the numbers of gradients and of arrays differ.
     """
     for name, function in (("the function", forward), ("backward", backward)):
         if not callable(function):
@@ -63,10 +63,11 @@ def function_of_arrays(backend: Backend, forward: Any, backward: Any) -> Callabl
 
 
 def adapted(backend: Backend, value: Any) -> Any:
-    """A primitive of HIPS autograd as a function of the backend's Tensors; others unchanged.
+    """Wrap a primitive of HIPS autograd as a function of the backend's Tensors; other functions are
+    unchanged.
 
     Raises:
-        TypeError: it is one that has no vjps.
+        TypeError: the primitive has no vjps.
     """
     if not hips.is_primitive(value):
         return value
@@ -79,9 +80,9 @@ def function_with_pull(backend: Backend, forward: Any, pull: ArrayPull) -> Calla
 
     Args:
         forward: as in `function_of_arrays`.
-        pull: ``pull(arguments, what forward returned, output_gradients, keywords)`` returns the
-            gradients as a backward does. An exception in the place of a missing gradient is raised
-            if that gradient is needed.
+        pull: ``pull(arguments, result of forward, output_gradients, keywords)`` returns the
+            gradients like a backward. An exception in place of a gradient is raised if that
+            gradient is needed.
     """
     if backend.paddle is None:
         raise TypeError(
@@ -94,7 +95,9 @@ def function_with_pull(backend: Backend, forward: Any, pull: ArrayPull) -> Calla
     class OfArrays(backend.paddle.autograd.PyLayer):  # type: ignore[misc, name-defined]
         @staticmethod
         def forward(ctx: Any, inputs: Callable[[], list[Any]], *given: Any) -> Any:
-            """`given` are the values in `inputs`, which the engine would take for Tensors there."""
+            """`given` are the values in `inputs`; passed directly, the engine would treat them as
+            Tensors.
+            """
             ctx.given, ctx.names = given, [*flat_names("", inputs())]
             ctx.arrays = list(map(arrays.array, given))
             values = dict(zip(ctx.names, ctx.arrays, strict=True))
@@ -140,7 +143,9 @@ def layer_of_arrays(value: Any) -> Any:
 
 
 def without_backward(message: str) -> str:
-    """A hint if an error or a verdict is that of NumPy code which got Tensors; otherwise empty."""
+    """A hint if an error or a verdict is typical of NumPy code that got Tensors; otherwise
+    empty.
+    """
     if "__array_ufunc__" not in message and "returned a ndarray" not in message:
         return ""
     return (
@@ -150,7 +155,7 @@ def without_backward(message: str) -> str:
 
 
 class TensorArrays:
-    """Tensors of a backend as arrays that code may write into, and arrays as Tensors."""
+    """Convert Tensors of a backend to arrays that code may write into, and arrays to Tensors."""
 
     def __init__(self, backend: Backend) -> None:
         self.backend = backend
@@ -172,7 +177,9 @@ class TensorArrays:
         )
 
     def gradient(self, value: Any, is_needed: bool) -> Any:
-        """A gradient as a Tensor. Raises the error that there is in its place if it is needed."""
+        """A gradient as a Tensor. Raise the exception in place of a gradient if that gradient is
+        needed.
+        """
         if isinstance(value, Exception):
             if is_needed:
                 raise value
@@ -180,9 +187,10 @@ class TensorArrays:
         return self.tensor(value)
 
     def keep_up(self, tensors: Sequence[Any], arrays: Sequence[Any]) -> None:
-        """Copy into Tensors what code has written into their arrays, which are copies.
+        """Copy arrays back into their Tensors if code wrote into them, so that the caller sees the
+        change.
 
-        The caller sees the change too. Recorded arrays are of another type.
+        Recorded arrays are of another type.
         """
         for tensor, array in zip(tensors, arrays, strict=True):
             if self.is_tensor(tensor):
@@ -209,8 +217,9 @@ class TensorArrays:
 def check_signature(
     backward: Callable[..., Any], arguments: int, gradients: int, keywords: Mapping[str, Any]
 ) -> None:
-    """Raise TypeError unless `backward` takes these numbers of arguments, and the keyword
-    arguments."""
+    """Raise TypeError unless `backward` accepts these numbers of arguments, and the keyword
+    arguments.
+    """
     name = str(getattr(backward, "__name__", ""))
     shown = name if name.isidentifier() else ""
     try:
@@ -232,13 +241,13 @@ def per_array(returned: dict[str, Any], are_tensors: dict[str, bool]) -> list[An
     """The gradients of the Tensors among arguments.
 
     Args:
-        returned: flat, by their places. They have the structure of the arguments, dicts in any
-            order, or come one after the other; arguments that are not arrays have None or are left
-            out.
+        returned: the gradients, flat, by position. They have the structure of the arguments, dicts
+            in any order, or come one after the other; arguments that are not arrays have None or
+            are left out.
         are_tensors: by argument.
 
     Raises:
-        NoGradient: there is another number of them.
+        NoGradient: their number does not match.
     """
     gradients = [*returned.values()]
     if set(returned) == set(are_tensors):

@@ -1,7 +1,7 @@
-"""The objects that code can reach, by naming or holding them, and the packages they are from.
+"""The objects that code can reach, by name or as attributes, and the packages that they come from.
 
-`references` returns all that an object refers to, `reads` only the objects that a call of it names.
-Every question about user code is a traversal along one of the two.
+`references` returns all objects that an object refers to, `reads` only those that a call of it
+names. Every question about user code is a traversal along one of the two.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any
 from gradcheck.backends.base import FRAMEWORK_PACKAGES, Backend, Tensor, package_of
 
 Reference = tuple[Any, Any]
-"""The name, or number, of an object where it is referred to, and the object."""
+"""The name or number by which an object is referred to, and the object."""
 
 CLOSED = sys.stdlib_module_names | FRAMEWORK_PACKAGES | {"numpy", "gradcheck"}
 """Packages whose functions never refer to the user's objects, wherever they are installed."""
@@ -39,8 +39,9 @@ PARTS_OF_WRAPPERS: dict[type, tuple[str, ...]] = {
 
 # ------------------------------ whose an object is
 def modules_of(value: Any) -> Iterator[str]:
-    """The modules that define a value: those of its classes, of its code, and of the object that it
-    is bound to."""
+    """The modules that define a value: the modules of its classes, of its code, and of the object
+    that it is bound to.
+    """
     if isinstance(value, functools.partial):
         yield from modules_of(value.func)
     elif isinstance(value, FunctionType):
@@ -65,8 +66,9 @@ def frameworks_of(values: Iterable[Any]) -> set[str]:
 
 @functools.cache
 def is_open(package: str, home: str) -> bool:
-    """Whether the code of a package may refer to the user's objects: it is not `CLOSED`, and it is
-    `home` or not installed."""
+    """Whether the code of a package may refer to the user's objects: the package is not in
+    `CLOSED`, and it is `home` or not installed.
+    """
     file = getattr(sys.modules.get(package), "__file__", None) or ""
     is_installed = "site-packages" in Path(file).parts
     return package not in CLOSED and (package == home or not is_installed)
@@ -81,7 +83,7 @@ class NamesInCode:
     """Global ones."""
     attributes: set[str] = field(default_factory=set)
     modules: set[str] = field(default_factory=set)
-    """Modules that it imports."""
+    """Modules that the code imports."""
 
 
 @functools.lru_cache(maxsize=1024)
@@ -121,7 +123,7 @@ def globals_of(function: FunctionType) -> dict[str, Any]:
 
 
 def references_of_function(function: FunctionType) -> Iterator[Reference]:
-    """The globals, imported modules, closure and defaults of a function, by their names."""
+    """The globals, imported modules, closure and defaults of a function, by name."""
     code = function.__code__
     yield from globals_of(function).items()
     for name in sorted(names_in(code).modules & sys.modules.keys()):
@@ -134,8 +136,9 @@ def references_of_function(function: FunctionType) -> Iterator[Reference]:
 
 
 def read_of_modules(function: FunctionType) -> Iterator[tuple[str, str, Any]]:
-    """The attributes that a function reads from the modules that it names, as far as names show:
-    the module's name, the attribute's, and the object."""
+    """The attributes that a function reads from modules, as far as its names show: the module's
+    name, the attribute's name, and the object.
+    """
     attributes = names_in(function.__code__).attributes
     for _, module in references_of_function(function):
         if isinstance(module, ModuleType):
@@ -145,8 +148,7 @@ def read_of_modules(function: FunctionType) -> Iterator[tuple[str, str, Any]]:
 
 # ------------------------------ objects
 def traverse(start: Iterable[Any], follow: Callable[[Any], Iterable[Any]]) -> list[Any]:
-    """Objects and everything that `follow` yields from them, each once and before what it leads
-    to."""
+    """Objects and everything that `follow` yields from them, each once, in depth-first order."""
     seen, waiting = dict[Any, Any](), [*start][::-1]
     while waiting:
         value = waiting.pop()
@@ -160,7 +162,7 @@ def traverse(start: Iterable[Any], follow: Callable[[Any], Iterable[Any]]) -> li
 
 
 def reachable(function: Any) -> list[Any]:
-    """A function and all that its code refers to, each once.
+    """A function and all objects that its code refers to, each once.
 
     Installed packages other than the function's own are not followed.
     """
@@ -174,7 +176,7 @@ def reachable(function: Any) -> list[Any]:
 
 
 def references(value: Any) -> Iterable[Reference]:
-    """The objects that a value refers to, with their names there."""
+    """The objects that a value refers to, with their names in it."""
     if isinstance(value, FunctionType):
         of_modules = ((name, item) for _, name, item in read_of_modules(value))
         return chain(references_of_function(value), of_modules)
@@ -233,7 +235,7 @@ def reads(value: Any, backend: Backend, home: str) -> Iterator[Any]:
 
 
 def method_of(member: Any, owner: Any) -> Any:
-    """A member of an object as code of the object reads it: functions as its methods."""
+    """A member of an object as its code reads it: functions become bound methods."""
     if isinstance(member, (property, functools.cached_property, staticmethod, classmethod)):
         [(_, member)] = references(member)
     return MethodType(member, owner) if isinstance(member, FunctionType) else member
@@ -241,7 +243,7 @@ def method_of(member: Any, owner: Any) -> Any:
 
 # ------------------------------ leaves
 def unnamed(leaf: Tensor) -> str:
-    """The name of a leaf that no variable has."""
+    """The name for a leaf that no variable refers to."""
     return f"a leaf of shape {list(leaf.shape)}"
 
 
@@ -255,7 +257,7 @@ def leaves_of(backend: Backend, function: Any) -> dict[str, Tensor]:
     """The leaves with a gradient that the code of a function refers to, such as a layer's
     parameters.
 
-    Their names are those of variables, attributes or parameters; the shape where there is none.
+    They are named after variables, attributes or parameters, or by their shape.
     """
     names: dict[int, str] = {}
     leaves: dict[int, Tensor] = {}

@@ -52,7 +52,7 @@ class Program(NamedTuple):
     fetches: list[Any]
     """The Variables that are fetched, None for a missing gradient."""
     claimed: list[bool]
-    """Whether each output claims a gradient."""
+    """For each output, whether it claims a gradient."""
 
 
 class StaticLayer(ScenarioLayer):
@@ -67,7 +67,7 @@ class StaticLayer(ScenarioLayer):
         self.programs: dict[Any, Program] = {}
         """Programs built so far, by signature, order and active outputs."""
         self.executor = self.backend.paddle.static.Executor()
-        """One for all runs: it keeps what it compiled."""
+        """One executor for all runs, because it caches compiled programs."""
         return found
 
     def program(self, order: int, active: Sequence[bool], arrays: Sequence[Array]) -> Program:
@@ -90,12 +90,11 @@ class StaticLayer(ScenarioLayer):
         cotangents: Sequence[Array] = (),
         seconds: Sequence[Array] = (),
     ) -> InputGradients:
-        """A derivative: 0 for the outputs, 1 for the gradients, 2 for the gradients of those.
+        """A derivative: 0 for the outputs, 1 for the gradients, 2 for the second gradients.
 
         Args:
             active: per output that claims a gradient, whether it takes part in a gradient.
-            cotangents: of the active outputs.
-            seconds: of the first gradients.
+                cotangents: of the active outputs. seconds: cotangents of the first gradients.
         """
         program, feeds, fetches, _ = self.program(order, active, arrays)
         values = dict(zip(self.inputs, arrays, strict=True))
@@ -150,7 +149,7 @@ class StaticLayer(ScenarioLayer):
 
     @cached_property
     def first_call(self) -> FirstCall:
-        """Compute the outputs at the inputs, with which of them the program gives a gradient."""
+        """Compute the outputs at the inputs, and which of them have a gradient in the program."""
         arrays = [self.backend.array(t) for t in self.tensors().values()]
         pairs = zip(self.inputs.values(), arrays, strict=True)
         needed = [not spec.stop_gradient and is_differentiable(x) for spec, x in pairs]
@@ -178,7 +177,7 @@ class StaticLayer(ScenarioLayer):
     def recomputation(
         self, part: Callable[[TensorFunction], Recordable], takes_gradients: bool = False
     ) -> Recomputation | None:
-        """Only from the reference run: an Executor's run is not recorded."""
+        """Recorded only in the reference run: an Executor's run cannot be recorded."""
         return super().recomputation(part, takes_gradients) if self.twin else None
 
     def forward(self, arrays: Sequence[Array]) -> list[Array]:
@@ -204,7 +203,9 @@ class StaticLayer(ScenarioLayer):
 
 
 class EagerStaticLayer(ScenarioLayer):
-    """The functions of a static layer, called as those of a PyLayer: they can be recorded."""
+    """The functions of a static layer, called like those of a PyLayer so that they can be
+    recorded.
+    """
 
     knows_leaves = True
     default_call = StaticLayer.default_call
@@ -215,7 +216,7 @@ class EagerStaticLayer(ScenarioLayer):
 
 
 def present(values: Sequence[Any]) -> tuple[list[bool], list[Any]]:
-    """Which values are not None, and those values."""
+    """For each value, whether it is not None; and the values that are not."""
     flags = [value is not None for value in values]
     return flags, [*compress(values, flags)]
 

@@ -1,4 +1,6 @@
-"""The user's code: imported by name or compiled from a spec, and the places of its errors."""
+"""The user's code: imported by name or compiled from a spec, and the source positions of its
+errors.
+"""
 
 from __future__ import annotations
 
@@ -25,15 +27,16 @@ from gradcheck.support.user_error import UserError
 
 
 class NoLayerError(UserError, ImportError):
-    """There is no layer of that name, or it cannot be called in this way; the message says what to
-    do."""
+    """There is no layer of that name, or it cannot be called this way; the message says what to
+    do.
+    """
 
 
 def import_reference(reference: str, folder: Path | None = None) -> Any:
     """The object that ``package.module:name`` names, searched for in `roots`.
 
     Raises:
-        NoLayerError: there is no such module or name, or the reference is not of this form.
+        NoLayerError: there is no such module or name, or the reference does not have this form.
     """
     return named_in(module_of_reference(reference, folder), reference)
 
@@ -43,7 +46,7 @@ def module_of_reference(reference: str, folder: Path | None = None) -> ModuleTyp
     name = reference.partition(":")[0]
     if not all(reference.partition(":")):
         raise NoLayerError(
-            f"{reference!r} names nothing: write package.module:name, as layers.mine:Tanh"
+            f"{reference!r} is not a reference: write package.module:name, such as layers.mine:Tanh"
         )
     places = roots(folder)
     sys.path[:0] = [str(root) for root in places if str(root) not in sys.path]
@@ -92,18 +95,18 @@ def import_anew(reference: str, folder: Path | None = None) -> Any:
 
 
 def module_anew(reference: str, folder: Path | None = None) -> ModuleType:
-    """The module of `module_of_reference`, loaded anew: values that the user's code keeps in
-    modules are those of a new process.
+    """The module of `module_of_reference`, loaded anew: module-level values of the user's code are
+    as in a new process.
 
     Afterwards `sys.modules` is as it was.
 
     Raises:
-        ImportError: also where a module waits for other ranks while it is imported, and these
-            import it as well.
+        ImportError: also if a module waits for other ranks during its import, while they import it
+            as well.
     """
     if under_way:
         raise ImportError(
-            f"{reference} waits for other ranks while it is imported: wait in a function instead"
+            f"{reference} waits for other ranks during its import: wait in a function instead"
         )
     package, places = reference.partition(":")[0].partition(".")[0], roots(folder)
     own = {
@@ -122,8 +125,9 @@ def module_anew(reference: str, folder: Path | None = None) -> ModuleType:
 
 
 def is_projects(name: str, module: Any, package: str, places: Sequence[Path]) -> bool:
-    """Whether a module belongs to a package, or is the user's: below some folders and not
-    installed."""
+    """Whether a module belongs to a package, or is the user's: below one of some folders and not
+    installed.
+    """
     file = getattr(module, "__file__", None) or next(iter(getattr(module, "__path__", ())), "")
     if name == "__main__" or not file or file.endswith((".so", ".pyd")) or not is_users(file):
         return False
@@ -133,8 +137,8 @@ def is_projects(name: str, module: Any, package: str, places: Sequence[Path]) ->
 
 @contextmanager
 def engine(*, always: bool = False) -> Iterator[None]:
-    """A block in which ``import paddle`` gives the bundled engine, if no Paddle is installed, or
-    `always` unless one has been imported.
+    """A block in which ``import paddle`` gives the bundled engine, if no Paddle is installed; with
+    `always`, unless one has been imported.
 
     Modules imported in the block keep the engine afterwards; ``import paddle`` itself is as before.
     """
@@ -155,7 +159,9 @@ Namespace = dict[str, Any]
 GRADIENT_FUNCTIONS = frozenset({"append_backward", "backward", "grad", "gradients"})
 """The public functions of frameworks that take gradients."""
 GRADIENT_MODULE = "pylayer.tape.autograd"
-"""The place where the engine reads them, for any name of its functions."""
+"""The attributes from which the engine reads these functions, under whichever name they are
+called.
+"""
 
 
 @functools.lru_cache(maxsize=8)
@@ -176,8 +182,9 @@ def compile_expression(expression: str, path: str, line: int) -> CodeType:
 
 
 def new_namespace(backend: Backend) -> Namespace:
-    """Names that a layer's code can use without importing them, as the documents of its framework
-    do: paddle, PyLayer and np."""
+    """Names that a layer's code can use without importing them, as in the examples of the
+    framework's documents: paddle, PyLayer and np.
+    """
     import numpy as np
 
     return {"__name__": "__main__", **backend.names(), "np": np}
@@ -185,12 +192,13 @@ def new_namespace(backend: Backend) -> Namespace:
 
 # ------------------------------ what was raised, and where
 def hint_of_framework(error: BaseException) -> str:
-    """A hint where code reads a name of another framework than the file's; empty for any other
-    error."""
+    """A hint if code reads a name of another framework than the file's; empty for any other
+    error.
+    """
     name = error.name if isinstance(error, NameError) else ""
     for framework, names in NAMES_OF_FRAMEWORKS.items():
         if name in names:
-            return f"{name} is there in files with 'framework: {framework}' at their top"
+            return f"{name} is defined in files with 'framework: {framework}' at their top"
     return ""
 
 
@@ -198,12 +206,13 @@ Frame = tuple[str, int]
 """A file and a line of it."""
 
 LIBRARIES = FRAMEWORK_PACKAGES | {"cupy", "decorator", "numpy", "scipy"}
-"""Installed packages in which nobody looks for a mistake in a layer; Paddle wrapped its functions
-by `decorator`."""
+"""Installed packages whose frames are not reported as the place of a mistake; Paddle wraps its
+functions by `decorator`.
+"""
 IMPORTING = "<frozen importlib"
-"""The start of the file names of Python's import machinery."""
+"""The prefix of the file names of Python's import machinery."""
 MOST_CALLS = 5
-"""Calls shown of a chain, from the innermost."""
+"""The most calls of a chain that are shown, from the innermost."""
 
 
 ROOTS = (
@@ -215,14 +224,14 @@ ROOTS = (
     ),
     *(Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib")),
 )
-"""The folders of gradcheck, the engine and Python's own library. Found once, so that not every case
-has to find them."""
+"""The folders of gradcheck, the engine and Python's own library. Computed once for all cases."""
 
 
 @functools.cache
 def is_users(file: str) -> bool:
-    """Whether a file is the user's: none of gradcheck, the engine, Python's own library or
-    `LIBRARIES`."""
+    """Whether a file is the user's: not part of gradcheck, the engine, Python's own library or
+    `LIBRARIES`.
+    """
     path = Path(file)
     if file.startswith("<"):
         return False
@@ -234,8 +243,9 @@ def is_users(file: str) -> bool:
 
 
 def frames_of(error: BaseException) -> list[Frame]:
-    """The frames that an error passed through, the outermost first; last those in the process of a
-    rank."""
+    """The frames that an error passed through, the outermost first; with those in a rank's process
+    last.
+    """
     here = [
         (frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)
     ]
@@ -243,14 +253,14 @@ def frames_of(error: BaseException) -> list[Frame]:
 
 
 def users_frames(frames: Iterable[Frame], spec: str) -> list[Frame]:
-    """The frames among `frames` that are the user's; `spec` is the file of the scenario."""
+    """The user's frames among `frames`; `spec` is the file of the scenario."""
     return [
         (file, line) for file, line in frames if (is_file(spec) if file == spec else is_users(file))
     ]
 
 
 def innermost_place(frames: Iterable[Frame], spec: str) -> str:
-    """``file:line`` of the innermost of the user's frames; empty if none is."""
+    """``file:line`` of the innermost of the user's frames; empty if there is none."""
     own = users_frames(frames, spec)
     return f"{own[-1][0]}:{own[-1][1]}" if own else ""
 
@@ -273,8 +283,9 @@ def place_of_frames(frames: Iterable[Frame], spec: str) -> str:
 
 
 def with_place(what: str, error: BaseException, spec: str, otherwise: int = 0) -> str:
-    """Return `what`, an error's message, followed by its place in parentheses; line `otherwise` of
-    the spec if the place is unknown."""
+    """Return `what`, an error's message, followed by its source position in parentheses; line
+    `otherwise` of the spec if the position is unknown.
+    """
     unknown = f"line {otherwise} of the spec" if otherwise and is_file(spec) else ""
     where = place_of_frames(frames_of(error), spec) or unknown
     return f"{what} ({where})" if where else what
@@ -285,7 +296,7 @@ def raised_by_scenario(path: str, error: BaseException) -> bool:
     it is a bug of gradcheck.
 
     An error of a rank in another process brings the frames of that process along. A module that
-    Python itself cannot read, or take for source, is the user's.
+    Python cannot read or parse is the user's.
     """
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
     importing = bool(frames) and frames[-1].f_code.co_filename.startswith(IMPORTING)

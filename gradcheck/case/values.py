@@ -1,4 +1,4 @@
-"""Values of a case: compared with what is expected, and with those of another backend."""
+"""Comparison of a case's values with the expected ones, and with those of another backend."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ from gradcheck.spec.model import Message
 from gradcheck.support.foreign import repr_of, text_of, type_name
 
 MOST_ELEMENTS = 4096
-"""Elements of a Tensor that a process sends; for a larger one, as many, evenly spaced."""
+"""The most elements of a Tensor that a process sends; of a larger one it sends this many, evenly
+spaced.
+"""
 
 
 def value_of(name: str, array: Any) -> Value:
@@ -34,7 +36,7 @@ def value_of(name: str, array: Any) -> Value:
 
 
 def elements(value: Value) -> np.ndarray[Any, Any]:
-    """The elements that have come."""
+    """The elements that were sent."""
     dtype = np.dtype(ml_dtypes.bfloat16 if value.dtype == "bfloat16" else value.dtype)
     return np.frombuffer(base64.b64decode(value.data), dtype)
 
@@ -42,7 +44,7 @@ def elements(value: Value) -> np.ndarray[Any, Any]:
 def differences(
     ours: Sequence[Value], theirs: Sequence[Value], backends: tuple[str, str]
 ) -> list[str]:
-    """The differences between the values of two backends, in lines."""
+    """The differences between the values of two backends, one line each."""
     left, right = ({value.name: value for value in values} for values in (ours, theirs))
     found = []
     for name in dict.fromkeys([*left, *right]):
@@ -78,16 +80,17 @@ def difference(left: Value, right: Value, backends: tuple[str, str]) -> str:
 
 
 SAMPLE = 4
-"""Random numbers that identify a generator's state, of 24 bits each."""
+"""Random numbers, of 24 bits each, that identify a generator's state."""
 
 
 def left_by(
     namespace: Mapping[str, Any], before: Mapping[str, Any], backend: Backend
 ) -> Iterator[tuple[str, Any]]:
-    """Names of a program and the Tensors and arrays they hold, as ``y``, ``x.grad``, ``outs[1]``.
+    """The Tensors and arrays in a program's namespace, by names such as ``y``, ``x.grad``,
+    ``outs[1]``.
 
-    `before` are the names that the program was given; their unchanged values do not count, nor do
-    names with an underscore in front. Lists and tuples are searched one level deep.
+    `before` are the names that the program was given. Their unchanged values do not count, nor do
+    names that start with an underscore. Lists and tuples are searched one level deep.
     """
     tensor_type, variable_type = backend.paddle.Tensor, backend.paddle.static.Variable
     for name, value in namespace.items():
@@ -114,7 +117,7 @@ def has_drawn(paddle: Any, seed: int) -> bool:
 
 
 def mismatch(got: Any, expected: Any, rtol: float | None) -> str:
-    """Why `got` differs from what was expected, in one line; empty if it does not.
+    """How `got` differs from the expected value, in one line; empty if it does not.
 
     None, booleans and strings are compared by equality, also in lists, and numbers and lists of
     them elementwise, after their shapes: ``|got - expected| <= rtol * |expected|``, NaN equal to
@@ -146,7 +149,7 @@ def mismatch(got: Any, expected: Any, rtol: float | None) -> str:
 
 
 def plain_mismatch(got: Any, expected: bool | str | None) -> str:
-    """Why `got` is not None, a boolean or a string that was expected."""
+    """How `got` differs from an expected None, boolean or string."""
     if isinstance(expected, str):
         got = text_of(got)
     elif isinstance(got, np.ndarray) and got.dtype == bool and got.size == 1:

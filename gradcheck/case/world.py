@@ -1,8 +1,8 @@
-"""The declaration of a world of ranks, and the part of a rank in it.
+"""The declaration of a world of ranks (placements of Tensors), and the work of one rank in it.
 
 Tensors are declared to be *split*, *replicated* or *partial*. A split input holds separate values
 for each rank, along an additional first axis; a replicated input is one value that all ranks hold;
-a partial one too, but the gradients of the ranks add up to its derivative. A replicated output
+a partial input is too, but its derivative is the sum of the ranks' gradients. A replicated output
 counts once in the loss, and every rank gets its cotangent.
 """
 
@@ -34,7 +34,7 @@ class WorldArgument:
 
 
 def replicated(value: Any) -> WorldArgument:
-    """An argument of a check in a world that all ranks have.
+    """Mark an argument of a check as one value that all ranks of a world have.
 
     It is perturbed on all of them at once, and every rank returns the complete gradient.
     """
@@ -42,9 +42,8 @@ def replicated(value: Any) -> WorldArgument:
 
 
 def partial(value: Any) -> WorldArgument:
-    """An argument of a check in a world that all ranks have, its gradients adding up.
-
-    Their sum is the derivative: that of a weight which the trainer sums over the ranks later.
+    """Mark an argument of a check as one value that all ranks of a world have, whose derivative is
+    the sum of the ranks' gradients: a weight whose gradient the trainer sums over the ranks later.
     """
     return WorldArgument(value, "partial")
 
@@ -54,7 +53,7 @@ def without_marks(
 ) -> Any:
     """An argument as the layer gets it, lists and dicts included.
 
-    Placements that its arrays are marked with are added to `stands`, by their names.
+    The placements of marked arrays are added to `stands`, by name.
     """
 
     def leaf(name: str, item: Any) -> Any:
@@ -69,7 +68,7 @@ def without_marks(
 
 @dataclass(frozen=True)
 class Declared:
-    """A world, and what the Tensors of a layer stand for in it.
+    """A world, and the placement of a layer's Tensors in it.
 
     Args:
         size: the number of ranks.
@@ -94,7 +93,7 @@ class Declared:
         """The placement of each output.
 
         Raises:
-            ValueError: words are given for another number of outputs.
+            ValueError: the number of words and of outputs differ.
         """
         if len(self.outputs) == 1:
             return list(self.outputs) * count
@@ -111,7 +110,7 @@ class OnRank:
 
     Args:
         call: of the layer, on this rank.
-        leaf: makes an input of an array.
+        leaf: makes an input from an array.
     """
 
     def __init__(
@@ -121,28 +120,30 @@ class OnRank:
         self.draws: GeneratorStates = []
         """See `TensorFunction`."""
         self.calls = LayerCalls(backend, by_name=True)
-        """The layers of this rank; none are noted here where all ranks share a process."""
+        """The layers of this rank; empty if all ranks share a process."""
         if backend.ranks_are_processes:
             self.blocks = ExitStack()  # left when the process ends
             self.blocks.enter_context(backend.observing(self.calls))
         self.leaves: list[Tensor] = []
-        """The Tensors of the latest call, like the `outputs`; their gradients may be taken."""
+        """The Tensors of the latest call, in the form of `outputs`; their gradients may be
+        taken.
+        """
         self.outputs: list[Tensor] = []
 
     def recorded(self, tensors: dict[str, Tensor]) -> list[Tensor]:
-        """The outputs, as part of the graph that the inputs are in."""
+        """The outputs, as part of the graph that contains the inputs."""
         for set_state, state in self.draws:
             set_state(state)
         return tensors_in(self.backend, self.call(tensors))
 
     def repeat_draws(self) -> None:
-        """Let each call from now on draw the same random numbers."""
+        """Make all following calls draw the same random numbers."""
         self.draws = self.backend.generator_states()
 
     def forward(
         self, arrays: dict[str, Array], needed: dict[str, bool], spared: Sequence[str] = ()
     ) -> list[Any]:
-        """The outputs, then whether each claims a gradient. `spared`: see `Rank.spared`."""
+        """The outputs, and for each whether it claims a gradient. `spared`: see `Rank.spared`."""
         leaves = {name: self.leaf(name, array, not needed[name]) for name, array in arrays.items()}
         unwaited()  # those of calls whose backward never ran
         current().begun.clear()
@@ -156,7 +157,9 @@ class OnRank:
         return [list(map(self.backend.array, self.outputs)), claimed]
 
     def backward(self, cotangents: Cotangents) -> list[Any]:
-        """The gradients of the inputs, None where there is none; then the mistakes in waiting."""
+        """The gradients of the inputs (None for an input without one), and the mistakes in waiting
+        for calls.
+        """
         backend = self.backend
         starts = starts_for(backend, list(map(backend.array, self.outputs)), cotangents)
         needed = [not t.stop_gradient for t in self.leaves]
@@ -164,21 +167,21 @@ class OnRank:
         return [map_present(backend.array, with_gaps(found, needed)), unwaited()]
 
     def begun(self) -> list[str]:
-        """The calls since the latest forward began, in words, that were not waited for at once."""
+        """The calls since the latest forward began that were not waited for at once, in words."""
         return sorted(current().begun)
 
     def layer_rows(self) -> list[tuple[str, bool, Way | None]]:
-        """The layers that only this rank has seen; see `LayerCalls.rows`."""
+        """The layers that were recorded only on this rank; see `LayerCalls.rows`."""
         return self.calls.rows()
 
 
 def unwaited() -> list[str]:
-    """On a rank: its calls that nobody has waited for, or not in time, in words.
+    """Run on a rank: its calls that were never waited for, or too late, in words.
 
     They are forgotten.
     """
     here = current()
-    until = {True: "its result may be anything", False: "what it takes must stay as it is"}
+    until = {True: "its result may be anything", False: "its input must not be changed"}
     tasks = {task.call.describe(False): until[bool(task.targets)] for task in here.unwaited}
     changed = {call.describe(False) for call in here.overwritten}
     here.unwaited.clear()
@@ -190,13 +193,13 @@ def unwaited() -> list[str]:
 
 
 def rank_ends(shapes: Sequence[tuple[int, ...]]) -> np.ndarray[Any, Any]:
-    """The ends of arrays of these shapes that are laid out one after the other."""
+    """The end offsets of arrays of these shapes, laid out one after the other."""
     return np.cumsum([int(np.prod(shape)) for shape in shapes])
 
 
 @dataclass(frozen=True)
 class WorldOutput:
-    """An output of a world, of those of the ranks."""
+    """An output of a world, made of the ranks' outputs."""
 
     stands: Placement
     shapes: list[tuple[int, ...]]
@@ -204,16 +207,16 @@ class WorldOutput:
 
     @property
     def is_ranked(self) -> bool:
-        """Whether its first axis is that of the ranks."""
+        """Whether the first axis of the output is that of the ranks."""
         return self.stands == "split" and len(set(self.shapes)) == 1
 
     @property
     def is_flat(self) -> bool:
-        """Whether the elements of the ranks lie behind one another, as their shapes differ."""
+        """Whether the ranks' elements are concatenated, because their shapes differ."""
         return self.stands == "split" and len(set(self.shapes)) > 1
 
     def whole(self, ranks: Sequence[Any], stack: Any, concatenate: Any) -> Any:
-        """The outputs of all ranks joined to one, by functions of their library."""
+        """The outputs of all ranks joined into one, by functions of their library."""
         if self.is_ranked:
             return stack(list(ranks))
         if self.is_flat:

@@ -1,6 +1,6 @@
-"""A layer on every rank of a world, as one function.
+"""The function that runs a layer on every rank of a world.
 
-Its inputs are those of all ranks, its outputs too; see `gradcheck.case.world`.
+Its inputs and outputs are those of all ranks; see `gradcheck.case.world`.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def communicating() -> Iterator[None]:
-    """A block that raises an error between ranks as a broken contract."""
+    """A block that turns an error in the ranks' communication into a broken contract."""
     try:
         yield
     except (MismatchError, DeadlockError) as error:
@@ -56,14 +56,13 @@ def communicating() -> Iterator[None]:
 
 
 class WorldCall:
-    """The call of a layer on every rank, of Tensors by name.
+    """A call of a layer on every rank, with Tensors by name.
 
-    A Tensor holds the inputs of all ranks, or the one that all have.
+    A Tensor holds the inputs of all ranks, or one that they share.
 
     Args:
         call: makes the call of a rank, on that rank, given its number.
-        leaf: makes a rank's input from an array; None for one that shares the array's memory where
-            possible.
+        leaf: makes a rank's input from an array; None to share the array's memory where possible.
     """
 
     def __init__(
@@ -76,15 +75,15 @@ class WorldCall:
         self.backend, self.declared, self.size = backend, declared, declared.size
         make = leaf or (lambda name, array, stop: backend.leaf(array, stop))
         self.raised: Exception | None = None
-        """The last backward's error, of which Paddle keeps a text."""
+        """The error of the last backward, of which Paddle keeps only the text."""
         self.broken: dict[tuple[str, str], Diagnosis] = {}
-        """The contracts that ranks were seen to break, by code and name."""
+        """The contracts that ranks broke, by code and name."""
         self.outputs: dict[str, WorldOutput] = {}
         """The outputs of the latest forward."""
         self.by_rank: dict[str, list[Array]] = {}
-        """The gradients that the ranks gave last, by input."""
+        """The latest gradients of the ranks, by input."""
         self.forward_rows: list[tuple[Any, ...]] = []
-        """The arguments that the ranks' forwards were last called with."""
+        """The latest arguments of the ranks' forwards."""
         with communicating():
             self.ranks = backend.ranks(
                 self.size,
@@ -102,7 +101,7 @@ class WorldCall:
         return found[0] if len(found) == 1 else found
 
     def per_rank(self, parts: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
-        """The parts of each rank, by name."""
+        """The arguments of each rank, by name."""
         return [{name: part[rank] for name, part in parts.items()} for rank in range(self.size)]
 
     def each(self, method: str, arguments: Sequence[tuple[Any, ...]] = ()) -> list[Any]:
@@ -126,9 +125,8 @@ class WorldCall:
 
     # ----------------------------------------------------------------- on the tape
     def recorded(self, tensors: dict[str, Tensor]) -> list[Tensor]:
-        """The outputs where everything is one graph.
-
-        The ranks' inputs are taken from the world's by operations.
+        """The outputs, computed in a single graph: operations select the ranks' inputs from those
+        of the world.
         """
         parts = self.ranks.apart(
             lambda: {name: self.parts_of(name, t) for name, t in tensors.items()}
@@ -145,7 +143,7 @@ class WorldCall:
         return list(broadcast_ranks(tensor, self.size))
 
     def joined(self, found: Sequence[Sequence[Tensor]]) -> list[Tensor]:
-        """The outputs of the world, of those of the ranks."""
+        """The outputs of the world, made of the ranks' outputs."""
         paddle, outputs = self.backend.paddle, []
         for word, ranks in zip(self.output_words(found), zip(*found, strict=True), strict=True):
             output = WorldOutput(word, [tuple(t.shape) for t in ranks])
@@ -189,7 +187,7 @@ class WorldCall:
             raise self.raised.with_traceback(error.__traceback__) from None
 
     def forward(self, inputs: dict[str, Tensor]) -> tuple[list[Tensor], list[Tensor]]:
-        """The outputs of the world, and those for which no rank claims a gradient."""
+        """The outputs of the world, and which of them have no gradient on any rank."""
         needed = {name: not t.stop_gradient for name, t in inputs.items()}
         values = {name: self.spread(name, self.backend.array(t)) for name, t in inputs.items()}
         self.forward_rows = [(row, needed) for row in self.per_rank(values)]
@@ -209,17 +207,17 @@ class WorldCall:
         return outputs, unclaimed
 
     def forward_again(self, spared: Collection[str]) -> Iterable[Array]:
-        """Outputs of the ranks' forwards with some calls `spared`."""
+        """Outputs of the ranks' forwards, with some calls `spared`."""
         found = self.each("forward", [(*row, spared) for row in self.forward_rows])
         return chain(*next(zip(*found, strict=True)))
 
     def spread(self, name: str, values: Array) -> list[Array]:
         """An input's values on each rank.
 
-        The first rank that has replicated ones has them in the input's own memory.
+        The first rank with a replicated input has it in the input's own memory.
 
         Raises:
-            ValueError: it is split, and its first axis is not that of the ranks.
+            ValueError: the input is split, but its first axis is not that of the ranks.
         """
         if self.declared.of_input(name) != "split":
             return [values, *(values.copy() for _ in range(self.size - 1))]
@@ -232,7 +230,7 @@ class WorldCall:
         return [values[r : r + 1].reshape(values.shape[1:]) for r in range(self.size)]
 
     def gathered(self, name: str, word: Any, ranks: Sequence[Array]) -> Array:
-        """An output of the world, of those of the ranks."""
+        """An output of the world, made of the ranks' outputs."""
         output = self.outputs[name] = WorldOutput(word, [a.shape for a in ranks])
         if word == "replicated" and (where := self.disagreement(name, ranks)):
             text = f"ranks disagree on {name}, which is replicated: {where}"
@@ -285,7 +283,7 @@ class WorldCall:
     def disagreement(self, name: str, ranks: Sequence[Array]) -> str:
         """Describe how a rank differs from the first by more than the order of sums explains.
 
-        Empty for nowhere. A perturbation changes the results of each rank separately: then they are
+        Empty for nowhere. In a perturbed run, each rank's results change separately, and they are
         not compared.
         """
         for rank, array in enumerate(ranks if watchers.get() is NOBODY else ()):
@@ -294,7 +292,7 @@ class WorldCall:
         return ""
 
     def note_unwaited(self, found: Sequence[list[str]]) -> None:
-        """Note the calls that were not waited for, per rank, in words."""
+        """Record the calls that were not waited for, per rank, in words."""
         for text in sorted(set(chain(*found))):
             who = ranks_text([rank for rank, texts in enumerate(found) if text in texts], self.size)
             self.broken.setdefault(("GC165", text), Diagnosis.of("GC165", f"on {who}, {text}"))
@@ -304,10 +302,10 @@ class WorldCall:
         arrays: Iterable[Array | None],
         again: Callable[[Collection[str]], Iterable[Array | None]],
     ) -> None:
-        """Note the calls whose result is read before it is waited for: it then has NaNs.
+        """Record the calls whose result is read before it is waited for: it then contains NaNs.
 
         Args:
-            again: gives the arrays where some calls are spared.
+            again: computes the arrays with some calls spared.
         """
         if watchers.get() is not NOBODY or not count_missing(arrays):
             return
@@ -343,7 +341,7 @@ class WorldCall:
         return f"{name}[rank {rank}]", rest
 
     def in_words(self, summary: GradientSummary) -> GradientSummary:
-        """A summary with the ranks named, and the contracts that they were seen to break."""
+        """A summary with the ranks named, and the contracts that they broke."""
         changed: dict[str, Any] = {"patterns": tuple(map(self.pattern, summary.patterns))}
         if self.broken:
             broken = (*self.broken.values(), *summary.diagnosis)
@@ -367,7 +365,7 @@ def count_missing(arrays: Iterable[Array | None]) -> int:
 
 
 def where_apart(name: str, first: Array, other: Array, rank: int) -> str:
-    """The place where two ranks differ most, in words."""
+    """The index at which two ranks differ most, in words."""
     if first.shape != other.shape:
         return f"its shape is {list(first.shape)} on rank 0 and {list(other.shape)} on rank {rank}"
     apart = np.abs(np.asarray(first, np.complex128) - np.asarray(other, np.complex128))
@@ -378,12 +376,12 @@ def where_apart(name: str, first: Array, other: Array, rank: int) -> str:
 
 
 class FunctionOfWorld(TensorFunction):
-    """The function of the inputs of a world that calls the layer on all ranks."""
+    """A function of the inputs of a world, which calls the layer on all ranks."""
 
     knows_leaves = True
     layers_by_name = True
     between: Sequence[Diagnosis] = ()
-    """A mistake at a collective that explains all that is wrong, once it was found."""
+    """A mistake at a collective that explains every wrong gradient, once it was found."""
 
     @property
     def world(self) -> WorldCall:
@@ -410,9 +408,9 @@ class FunctionOfWorld(TensorFunction):
     def evidence(
         self,
     ) -> tuple[Tape, Cotangents, Sequence[WorldGradient | None]] | None:
-        """The recorded call, random cotangents, and what backward gives for these.
+        """The recorded call, random cotangents, and backward's gradients for them.
 
-        None where not all was recorded.
+        None if the call was not recorded completely.
         """
         problem, world = self.problem(), self.world
         reruns = problem.reruns
@@ -439,7 +437,7 @@ class FunctionOfWorld(TensorFunction):
         """The mistakes between ranks on the tape, and where the layer's backward is.
 
         Args:
-            named: whether another cause is, or None if none was sought yet.
+            named: whether another cause was found; None before any search.
         """
         with suppress(Exception):  # the verdict stands; a layer may raise at any of its calls
             if self.evidence is not None:
@@ -459,7 +457,7 @@ class FunctionOfWorld(TensorFunction):
         return self.calls
 
     def run_elsewhere(self) -> bool:
-        """Not in a world: its ranks keep only the graph of their latest call."""
+        """Not supported in a world: its ranks keep only the graph of their latest call."""
         return False
 
     def close(self) -> None:
@@ -468,7 +466,7 @@ class FunctionOfWorld(TensorFunction):
     def in_words(self, summary: GradientSummary) -> GradientSummary:
         """A summary with the ranks named, and the causes and broken contracts between them.
 
-        Such causes say more than those of one layer by itself.
+        Such causes are more specific than those of a single layer.
         """
         whole = self.world.in_words(summary)
         if whole.verdict is not Status.FAIL or self.world.size == 1:
@@ -498,7 +496,7 @@ class WorldLayer(FunctionOfWorld, ScenarioLayer):
     def load_call(self, case: Case) -> tuple[Call, list[NamespaceCall]]:
         """The call of the world.
 
-        For ranks that are processes, only those processes know the calls of the user's code.
+        If ranks are processes, only those processes record the calls of the user's code.
         """
         scenario, world = self.scenario, self.scenario.world_at(case.parameters)
         assert world is not None
@@ -521,7 +519,7 @@ class WorldLayer(FunctionOfWorld, ScenarioLayer):
         return WorldCall(self.backend, declared, load, self.leaf), calls
 
     def tensor(self, name: str, array: Array, dtype: str | None, stop_gradient: bool) -> Tensor:
-        """An input of the world, whose ranks have the layout."""
+        """An input of the world in its usual layout; the ranks' inputs have the declared one."""
         return self.backend.tensor(array, dtype, stop_gradient=stop_gradient)
 
     def leaf(self, name: str, array: Array, stop_gradient: bool) -> Tensor:

@@ -1,1 +1,3 @@
-"""Why a gradient is wrong: its wrong entries, and the mistake that explains them, with its line."""
+"""Diagnosis of a wrong gradient: its wrong entries, and the mistake that explains them, with its
+line.
+"""

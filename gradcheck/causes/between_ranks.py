@@ -1,7 +1,7 @@
 """Mistakes between ranks: a sum over them that is missing, or made once too often.
 
-For every collective that forward makes, the gradient is computed as if its vjp were such a mistake,
-and compared with what backward gives. If ranks disagree on the gradient of a replicated input, each
+For every collective that forward makes, the gradient is computed as if its vjp had such a mistake,
+and compared with backward's gradient. If ranks disagree on the gradient of a replicated input, each
 rank's gradient is compared too.
 """
 
@@ -25,13 +25,13 @@ from gradcheck.result import Diagnosis
 
 
 class Flow(NamedTuple):
-    """The flow to the k-th input of an operation on a walk."""
+    """The cotangent that flows to the k-th input of an operation on a walk."""
 
     k: int
     given: Sequence[Array]
     """The cotangents of the outputs, one per rank."""
     right_by_input: Mapping[int, Array]
-    """The right flow to each input."""
+    """The right cotangent of each input."""
 
     @property
     def right(self) -> Array:
@@ -39,7 +39,7 @@ class Flow(NamedTuple):
 
 
 Pull = Callable[[Flow], Array]
-"""The flow if the vjp of the operation is wrong."""
+"""The cotangent if the vjp of the operation is wrong."""
 
 OWN: Mapping[str, Pull] = {
     "all_reduce": lambda flow: flow.given[flow.k],
@@ -52,7 +52,7 @@ OWN: Mapping[str, Pull] = {
 reduce-scatter, with zeros elsewhere."""
 SENT_BACK = {"reduce_scatter": "gathered from", "all_to_all": "sent back to"}
 """The right treatment of a collective's cotangents, if it is not a sum over the ranks."""
-SUMMED = "the gradient is summed over the ranks, where each has its own"
+SUMMED = "the gradient is summed over the ranks, although each rank has its own"
 
 
 def too_often(count: int) -> list[tuple[str, float]]:
@@ -64,7 +64,7 @@ def too_often(count: int) -> list[tuple[str, float]]:
 
 
 class WorldGradient(NamedTuple):
-    """The gradient that backward gives for one input of a world."""
+    """Backward's gradient of one input of a world."""
 
     name: str
     stands: str
@@ -96,10 +96,9 @@ def between_ranks(
         graph: the call of the world, recorded with its lines.
         claims: one per input of the world; None for an input without a gradient.
         size: how many ranks there are.
-        named: whether a cause that has nothing to do with ranks is known. It goes before sums at
-            lines: a mask that is forgotten where each rank has its part is such a sum as well.
-            None if nothing was sought yet: then only a mistake at a collective counts that
-            explains every wrong gradient.
+        named: whether a cause unrelated to ranks is known. It takes precedence over sums at lines:
+            a forgotten mask that gives each rank its part looks like such a sum. None before any
+            search: then only a mistake at a collective that explains every wrong gradient counts.
     """
     close = graph.coarsest**0.5 or 1e-8
     claimed = {k: claim for k, claim in enumerate(claims) if claim is not None}
@@ -136,7 +135,7 @@ def between_ranks(
 
 
 def with_wrong_vjps(graph: Tape, cotangents: Sequence[Array | None], trial: Trial) -> list[Array]:
-    """The gradient if the vjps of some operations were others."""
+    """The gradient if the vjps of some operations are replaced."""
     pending = graph.starts(cotangents)
     for step, given, pulled in graph.walk(pending):
         if step in trial.steps:
@@ -150,8 +149,8 @@ def with_wrong_vjps(graph: Tape, cotangents: Sequence[Array | None], trial: Tria
 def at_collectives(graph: Tape) -> Iterator[Trial]:
     """Mistakes at the collectives of one line and of one input together.
 
-    Then come those at all collectives of a name, as a mistake is often repeated; then at each by
-    itself, as one line of a helper may serve several.
+    Next are mistakes at all collectives of one name, as a mistake is often repeated; last, at each
+    collective alone, as one line of a helper may serve several.
     """
     lines = [line for line in graph.lines if line[0].name in OWN]
     by_name: dict[str, list[Step]] = {name: [] for name in OWN}
@@ -193,7 +192,7 @@ def own_unless_alone(own: Pull, flow: Flow) -> Array:
 
 
 def scaled(factor: float, flow: Flow) -> Array:
-    """The right flow, times a factor."""
+    """The right cotangent, times a factor."""
     return flow.right * factor
 
 
@@ -208,12 +207,12 @@ OTHER_RANKS: Sequence[tuple[str, Order]] = (
 
 
 def of_another(order: Order, flow: Flow) -> Array:
-    """The right flow of another rank."""
+    """The right cotangent of another rank."""
     return flow.right_by_input.get(order(flow.k, len(flow.given)), flow.right * 0)
 
 
 def with_reordered_parts(order: Order, flow: Flow) -> Array:
-    """The right flow with its parts, one per rank, in another order."""
+    """The right cotangent with its parts, one per rank, in another order."""
     count = len(flow.given)
     if flow.right.shape[:1] != (count,):
         return flow.right
@@ -222,7 +221,8 @@ def with_reordered_parts(order: Order, flow: Flow) -> Array:
 
 def over_other_groups(graph: Tape, cotangents: Sequence[Array | None]) -> Iterator[Trial]:
     """In place of sums over groups: sums over all ranks, and over the crossing groups, which have
-    the ranks at the same place of each group."""
+    the ranks at the same position of each group.
+    """
     given = {step: step.given(cots) for step, cots, _ in graph.walk(graph.starts(cotangents))}
     for steps in graph.runs:
         groups = [given[step] for step in steps if step.name == "all_reduce" and step in given]
@@ -233,7 +233,7 @@ def over_other_groups(graph: Tape, cotangents: Sequence[Array | None]) -> Iterat
         whole = [sum(crossing[1:], crossing[0])] * len(crossing)
         for code, whose, sums in (
             ("GC151", "all ranks", whole),
-            ("GC152", "the ranks at the same place of each group", crossing),
+            ("GC152", "the ranks at the same position of each group", crossing),
         ):
             says = f"the gradient is summed over {whose}, not over those of its group"
             yield Trial(code, says, steps, partial(sum_of_rank, sums))
@@ -245,7 +245,7 @@ def sum_of_rank(sums: Sequence[Array], flow: Flow) -> Array:
 
 
 def summed_at_lines(graph: Tape, cotangents: Sequence[Array | None], size: int) -> Iterator[Trial]:
-    """The flows to one operand of one line, one per rank, summed over the ranks."""
+    """The cotangents of one operand of one line, one per rank, summed over the ranks."""
     flows: dict[Step, dict[int, Array]] = {}
     for step, _, pulled in graph.walk(graph.starts(cotangents)):
         flows[step] = {position: flow for position, _, flow in pulled}
@@ -261,7 +261,9 @@ def summed_at_lines(graph: Tape, cotangents: Sequence[Array | None], size: int) 
 
 
 def total_at(position: int, own: Sequence[Array], flow: Flow) -> Array:
-    """The flow to one operand, summed over the ranks; the right one to others."""
+    """The cotangent of one operand, summed over the ranks; for other operands the right
+    cotangent.
+    """
     return sum(own[1:], own[0]) if flow.k == position else flow.right
 
 
@@ -269,7 +271,7 @@ def total_at(position: int, own: Sequence[Array], flow: Flow) -> Array:
 def whole_cause(
     graph: Tape, claim: WorldGradient, right: Array, size: int, close: float
 ) -> Iterator[Diagnosis]:
-    """Why the gradient of one input is wrong as a whole, if that is known."""
+    """Why the whole gradient of one input is wrong, if that is known."""
     whole = wide(claim.whole)
     rows = []
     if claim.stands == "replicated":
@@ -302,11 +304,11 @@ def whole_cause(
 def diagnosed(trial: Trial, step: Step, graph: Tape, names: Sequence[str]) -> Diagnosis:
     """A mistake with its line in forward.
 
-    If that has no line for it, with that of backward, about the inputs in `names`.
+    If forward has no line for it, the line of backward is given, with the inputs in `names`.
     """
     place = source_place(step.spot)
     if not place.file:
-        what = ", ".join(names) or "what all ranks have"
+        what = ", ".join(names) or "a value that all ranks have"
         text = f"{what}, which all ranks use: {trial.says}"
         return Diagnosis(code=trial.code, text=text, inputs=tuple(names), **backward_of(graph))
     return Diagnosis(

@@ -1,7 +1,9 @@
-"""The inputs of recorded operations, what flows through each, and the mistakes tried there.
+"""Candidate mistakes: for each input of each recorded operation, the wrong cotangents that a
+backward may pass on.
 
-A candidate is what a wrong backward may pass on instead of the right cotangent of an edge. It has
-the input's shape. The right cotangent and each candidate may also have a factor.
+A candidate is a value that a wrong backward may pass on instead of the right cotangent of an edge
+(an input of an operation). It has the input's shape. The right cotangent and each candidate may
+also have a factor.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from gradcheck.checking.tape import Tape
 
 @dataclass(frozen=True, eq=False)
 class Values:
-    """The values of a tape by number, and what flows to them."""
+    """The values of a tape by number, and the cotangents that flow to them."""
 
     arrays: Sequence[Array]
     flows: Mapping[int, Array]
@@ -35,7 +37,7 @@ class Values:
 
     @classmethod
     def of(cls, graph: Tape, cotangents: Sequence[Array | None], is_wide: bool) -> Values:
-        """The values of a tape, and the flows for some cotangents of the outputs."""
+        """The values of a tape, and their cotangents for some cotangents of the outputs."""
         turns: dict[int, tuple[Sequence[int], int]] = {}
         for run in graph.runs:
             for k in range(len(run[0].values)):
@@ -45,8 +47,9 @@ class Values:
         return cls(graph.recording.arrays, flows, turns)
 
     def run_after(self, number: int, what: str) -> str:
-        """The runs by which a line made `what` later or earlier than a value, in words; empty
-        unless it made both."""
+        """By how many runs of a line `what` comes later or earlier than a value, in words; empty
+        unless the line made both.
+        """
         numbers, place = self.turns.get(number, ((), 0))
         others = [k for k, n in enumerate(numbers) if what == f"#{n}"]
         if not others:
@@ -54,7 +57,8 @@ class Values:
         return f", {abs(place - others[0])} run {'later' if place > others[0] else 'earlier'},"
 
     def counterpart(self, number: int, origin: int, here: int) -> int:
-        """The value that is to the operation `here` what `number` is to `origin`, as in a loop.
+        """The value that corresponds, at the operation `here`, to `number` at the operation
+        `origin`, as in a loop.
 
         Raises:
             IndexError: the loop has no such run.
@@ -69,15 +73,15 @@ class Values:
 
 @dataclass(frozen=True, eq=False)
 class Edge:
-    """One input of one operation, and what flows through it, in double precision."""
+    """One input of one operation, and the cotangent that flows through it, in double precision."""
 
     OUTPUT, INCOMING, WHOLE, COMPOSED, VALUE = -1, -2, -3, -4, -5
     """Positions of edges that are not an input of an operation.
 
-    OUTPUT: its output. INCOMING: what comes in for an output of the call. WHOLE: the gradient of an
-    input of the call, without a factor that the operation reads, or in place of which the gradient
-    of its output is returned. COMPOSED: the input of a function whose last operation this is, see
-    `Tape.composed`. VALUE: its value in forward, which backward computes differently.
+    OUTPUT: its output. INCOMING: the incoming cotangent of an output of the call. WHOLE: the
+    gradient of an input of the call, without a factor that the operation reads, or replaced by the
+    gradient of the operation's output. COMPOSED: the input of a function whose last operation this
+    is, see `Tape.composed`. VALUE: its value in forward, which backward computes differently.
     """
 
     step: Step
@@ -90,14 +94,14 @@ class Edge:
     """The cotangent of the input."""
     values: Values
     add: Callable[[Array], None]
-    """Adds to the cotangent there, on the current walk."""
+    """A function that adds to the cotangent of the input, on the current walk."""
     of_call: tuple[int, ...] = ()
     """INCOMING: which output of the call. WHOLE: the numbers of the other value and of the
     input."""
 
     @property
     def place(self) -> tuple[Step, int, tuple[int, ...]]:
-        """Its identity, equal on every walk."""
+        """The identity of the edge, equal on every walk."""
         return self.step, self.position, self.of_call
 
     @property
@@ -109,12 +113,12 @@ class Edge:
         return self.values.flows
 
     def counterpart(self, number: int, origin: int) -> int:
-        """The value that is to this operation what `number` is to the operation `origin`."""
+        """The value that corresponds, at this operation, to `number` at the operation `origin`."""
         return self.values.counterpart(number, origin, self.step.first)
 
     @property
     def g(self) -> Array:
-        """The cotangent of the one output."""
+        """The cotangent of the operation's only output."""
         return np.asarray(self.given[0]) if len(self.given) == 1 else np.zeros(())
 
     @property
@@ -127,12 +131,12 @@ class Edge:
 
     @property
     def alone(self) -> bool:
-        """Whether it is the one input of the operation, or a factor on both sides of a product."""
+        """Whether this is the only input of the operation, or both factors of a product."""
         return self.position >= 0 and len(set(self.step.edges)) == 1
 
     @property
     def other(self) -> Any:
-        """The other of two inputs; None if it is not known."""
+        """The other one of two inputs; None if it is not known."""
         if self.position < 0 or len(self.step.edges) != 2:
             return None
         number = self.step.edges[1 - self.position]
@@ -149,14 +153,17 @@ class Edge:
 
     @property
     def readable(self) -> dict[str, Array]:
-        """`read`, and where the output is read also its input: without an epsilon, say."""
+        """`read`, and, if the output is read, also the operation's input: it may lack an epsilon,
+        for example.
+        """
         read = self.read
         return read | {"x": self.x} if len(self.step.edges) == 1 and "out" in read else read
 
     @property
     def summed(self) -> int:
-        """The number of elements that a sum, a mean or a broadcast adds up to one here; 1 if it
-        adds none."""
+        """The number of elements that a sum, a mean or a broadcast adds up to one element; 1 if it
+        adds none.
+        """
         shapes = [self.right.shape, *map(np.shape, self.given)]
         sizes = [max(int(np.prod(shape)), 1) for shape in shapes]
         return max(sizes) // min(sizes)
@@ -168,7 +175,9 @@ class Edge:
 
     @property
     def monomial(self) -> tuple[int, int, int]:
-        """Sign, power of this input and of the other, if the derivative is such a product."""
+        """The sign, and the powers of this input and the other, if the derivative is such a
+        product.
+        """
         return MONOMIALS.get((self.step.name, self.position), (1, 0, 0))
 
     def times(self, a: int, b: int) -> Array:
@@ -199,8 +208,8 @@ def edges_of(
     """Walk over the tape for some cotangents, and yield the edges of `steps`.
 
     The outputs of the call come first, whatever the steps. Last come the gradients of the inputs,
-    each with every factor that broadcasts to it. `pending` holds what flows to the outputs, and in
-    the end to the inputs. `is_wide`: the edges have the cotangents of all values.
+    each with every factor that broadcasts to it. `pending` holds the cotangents of the outputs, and
+    in the end those of the inputs. `is_wide`: the edges have the cotangents of all values.
     """
     recording, arrays = graph.recording, graph.recording.arrays
     values = Values.of(graph, cotangents, is_wide)
@@ -239,7 +248,9 @@ def flows_of(graph: Tape, cotangents: Sequence[Array | None]) -> dict[int, Array
 
 
 def last_computed(graph: Tape, number: int) -> Step | None:
-    """The operation where the user's formula for a value ends: what follows only moves values."""
+    """The operation at which the user's formula for a value ends: later operations only move
+    values.
+    """
     maker = graph.maker(number)
     while maker is not None and maker.name in MOVES and len(maker.edges) == 1:
         maker = graph.maker(maker.edges[0])
@@ -310,12 +321,12 @@ class Candidate(NamedTuple):
 
     code: str
     cost: float
-    """How far-fetched it is."""
+    """How far-fetched the mistake is."""
     says: str
     """The mistake in words. {op}, {own}, {other} are the operation, this input and the other one;
     #7 is value 7."""
     value: Callable[[Edge], Any]
-    """The value, for this edge or another one like it."""
+    """A function that computes the value for this edge or a corresponding one."""
 
     def hand_on(self, edge: Edge) -> Array:
         """Return its value; the right gradient if the value cannot be computed or has another
@@ -335,8 +346,9 @@ Family = Callable[[Edge], Iterator[Candidate]]
 
 
 def all_candidates(edge: Edge) -> Iterator[Candidate]:
-    """All candidates of an edge, whether they fit or not. The wider candidates, for an edge that
-    knows other cotangents."""
+    """All candidates of an edge, whether they fit or not; the wider ones if the edge has the
+    cotangents of other values.
+    """
     families = (WIDE if edge.flows else OF_CALLS).get(min(edge.position, 0), ())
     if edge.position >= 0 and not edge.flows:
         of_operation = FAMILIES.get(edge.step.name, ())
@@ -374,8 +386,9 @@ DERIVATIVES: dict[str, Callable[[Array], Any]] = {
 }
 
 AS_A_WHOLE = 0.7
-"""Another derivative of a whole function costs this much less than one of an operation inside it:
-it is less far-fetched."""
+"""How much less a wrong derivative of a whole function costs than one of an operation inside it, as
+it is less far-fetched.
+"""
 
 FORGETS = "forgets to multiply by {other}"
 DERIVATIVE_ALONE = "does not multiply by the gradient that flows into {op}"
@@ -396,7 +409,7 @@ def derivative_alone(edge: Edge) -> Iterator[Candidate]:
 
 
 def forgotten_factors(edge: Edge) -> Iterator[Candidate]:
-    """The gradient of an input of the call without a factor."""
+    """The gradient of an input of the call, with a factor left out."""
     factor, _ = edge.of_call
     for verb, operation in (("divide", np.multiply), ("multiply", np.divide)):
         says = f"forgets to {verb} the gradient of {{own}} by #{factor}"
@@ -404,12 +417,12 @@ def forgotten_factors(edge: Edge) -> Iterator[Candidate]:
 
 
 def with_factor(operation: Callable[[Array, Array], Array], edge: Edge) -> Array:
-    """The gradient of an input of the call, times or over the factor."""
+    """The gradient of an input of the call, multiplied or divided by the factor."""
     return operation(edge.right, wide(edge.arrays[edge.of_call[0]]))
 
 
 def if_alone(edge: Edge) -> Iterator[Candidate]:
-    """Another derivative of an operation of one value."""
+    """A wrong derivative of an operation of one value."""
     # An operation that reads no value has the same derivative at all points.
     reads = bool(edge.read) or not edge.right.any()
     if edge.alone and edge.y.shape == edge.right.shape and reads:
@@ -417,7 +430,7 @@ def if_alone(edge: Edge) -> Iterator[Candidate]:
 
 
 def elementwise(edge: Edge) -> Iterator[Candidate]:
-    """Another derivative, or none."""
+    """A wrong derivative, or none at all."""
     if edge.right.dtype.kind == "c":  # of complex numbers the conjugate is forgotten instead
         return
     composed = edge.position == Edge.COMPOSED
@@ -433,7 +446,7 @@ def elementwise(edge: Edge) -> Iterator[Candidate]:
 
 
 def simple_slips(edge: Edge) -> Iterator[Candidate]:
-    """The slips of the table `ROWS`."""
+    """The mistakes in the table `ROWS`."""
     yield from (candidate for names, candidate in ROWS if edge.step.name in names)
 
 
@@ -444,7 +457,7 @@ def reductions(edge: Edge) -> Iterator[Candidate]:
     formulas = (("{own}", np.positive), ("the sign of {own}", np.sign), ("exp({own})", np.exp))
     for axis in (None, *range(edge.x.ndim)):
         shape = edge.x.sum(axis=axis, keepdims=True).shape
-        says = "hands the gradient of {op} to all elements alike"
+        says = "gives the gradient of {op} to all elements alike"
         yield Candidate("GC119", 2, says, partial(spread, shape, np.ones_like, "x"))
         for name, formula in formulas:
             says = f"takes {name} for the derivative of {{op}}"
@@ -515,7 +528,7 @@ def unsummed(edge: Edge) -> Iterator[Candidate]:
 
 
 def reduced(reduce: Callable[[Array], Array], edge: Edge) -> Array:
-    """The flow to the broadcast input, reduced otherwise."""
+    """The cotangent of the broadcast input, reduced in another way."""
     _, *right = edge.monomial
     return reduce(edge.times(*right)).reshape(edge.right.shape)
 
@@ -530,7 +543,7 @@ def matrices(values: Mapping[str, Any]) -> dict[str, Array]:
 
 
 def products(names: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Pairs of matrices, by name, of which one is the cotangent, ``dy``, in both orders."""
+    """Pairs of matrices by name, in both orders, one of which is the cotangent ``dy``."""
     for left, right in itertools.permutations(names, 2):
         if left.startswith("dy") != right.startswith("dy"):
             yield left, right
@@ -560,7 +573,7 @@ def multiplied(left: str, right: str, edge: Edge) -> Array:
 
 TRANSPOSED = "transposed"
 MOST_PERMUTED = 24
-"""Orders of axes that are tried: all of four."""
+"""The most orders of axes that are tried: all orders of four."""
 
 
 def orders(
@@ -581,7 +594,7 @@ def orders(
 
 
 def one_thing_otherwise(edge: Edge) -> Iterator[Candidate]:
-    """The operation's rule along another axis, or without the cotangent; with a value in another
+    """The operation's vjp along another axis, or without the cotangent; with a value in another
     order, left out, or replaced by another one; or with its result in another order."""
     step, arguments, axes = edge.step, edge.step.operands, range(edge.y.ndim)
     axis = arguments.get("axis")
@@ -595,7 +608,7 @@ def one_thing_otherwise(edge: Edge) -> Iterator[Candidate]:
     for name, present in edge.readable.items():
         yield from other_readings(edge, name, present, read_in(edge, name))
     for words, order in orders(edge.right.shape):
-        says = f"hands on the gradient of {{own}} in {{op}} {words}"
+        says = f"passes on the gradient of {{own}} in {{op}} {words}"
         yield Candidate("GC104", 3, says, partial(reordered, order))
 
 
@@ -619,30 +632,30 @@ MERGES: Sequence[tuple[str, Callable[[Array, int], Array]]] = (
         "moved by one along {}",
         lambda v, k: np.roll(v, -1, axis=k) * (places_along(v, k) < v.shape[k] - 1),
     ),
-    ("with 0 at its first place along {}", lambda v, k: v * (places_along(v, k) > 0)),
+    ("with 0 at its first position along {}", lambda v, k: v * (places_along(v, k) > 0)),
     (
-        "with 0 at its last place along {}",
+        "with 0 at its last position along {}",
         lambda v, k: v * (places_along(v, k) < v.shape[k] - 1),
     ),
     ("with pairs for halves along {}", lambda v, k: in_pairs(v, k, (-1, 2))),
     ("with halves for pairs along {}", lambda v, k: in_pairs(v, k, (2, -1))),
 )
-"""Mistakes about the places of an array along one axis that lose elements, or are about halves."""
+"""Mistakes in the order of elements along one axis that lose elements, or that concern halves."""
 
 
 def places_along(values: Array, axis: int) -> Array:
-    """The places along an axis, to be multiplied with an array."""
+    """The positions along an axis, shaped to be multiplied with an array."""
     return np.arange(values.shape[axis]).reshape(-1, *[1] * (values.ndim - axis - 1))
 
 
 def in_pairs(values: Array, axis: int, shape: tuple[int, int]) -> Array:
-    """The elements along an axis read as a table of a shape, column by column."""
+    """The elements along an axis, read as a table of some shape column by column."""
     order = np.arange(values.shape[axis]).reshape(shape).T.reshape(-1)
     return values.take(order, axis=axis)
 
 
 def at_axis(merge: Callable[[Array, int], Array], axis: int, values: Array) -> Array:
-    """A change of places along an axis."""
+    """A reordering along an axis."""
     return merge(values, axis)
 
 
@@ -657,14 +670,16 @@ def merges(values: Array) -> Iterator[tuple[str, Callable[[Array], Array]]]:
 
 
 def other_places(edge: Edge) -> Iterator[Candidate]:
-    """The cotangent, a value that the rule reads, or its result, with elements at other places."""
+    """The cotangent, a value that the vjp reads, or its result, with elements at other
+    positions.
+    """
     for name, present in edge.readable.items() if edge.position >= 0 else ():
         for words, merge in merges(present):
             says = f"reads {read_in(edge, name)} {words} in the rule of {{op}}"
             yield Candidate("GC104", 4.5, says, partial(with_changed, name, merge))
     if edge.position != Edge.OUTPUT:
         for words, merge in merges(edge.right):
-            says = f"hands on the gradient of {{own}} in {{op}} {words}"
+            says = f"passes on the gradient of {{own}} in {{op}} {words}"
             yield Candidate("GC104", 3.5, says, partial(reordered, merge))
     of_input = " on the way to {own}" * (edge.position >= 0)
     for words, order in (*orders(edge.g.shape), *merges(edge.g)):
@@ -688,33 +703,33 @@ def other_cotangents(edge: Edge) -> Iterator[Candidate]:
 
 
 def with_cotangent(change: Callable[[Array], Array], edge: Edge) -> Array:
-    """The gradient by the right rule where the output's cotangent is changed."""
+    """The gradient by the right vjp, with the output's cotangent changed."""
     cotangent = change(edge.g)
     return edge.ruled([cotangent]) if edge.position >= 0 else cotangent
 
 
 def with_flow(number: int, origin: int, edge: Edge) -> Array:
-    """The gradient by the right rule with the cotangent of another value."""
+    """The gradient by the right vjp, with the cotangent of another value."""
     return with_cotangent(lambda _: edge.flows[edge.counterpart(number, origin)], edge)
 
 
 def combined(
     operation: Callable[[Array, Array], Array], number: int, origin: int, edge: Edge
 ) -> Array:
-    """The gradient by the right rule with the cotangent multiplied or divided by another value."""
+    """The gradient by the right vjp, with the cotangent multiplied or divided by another value."""
     value = wide(edge.arrays[edge.counterpart(number, origin)])
     return with_cotangent(lambda g: operation(g, value), edge)
 
 
 def another_gradient(edge: Edge) -> Iterator[Candidate]:
-    """The gradient of a value on the way as that of an input."""
+    """The gradient of an intermediate value, returned as that of an input."""
     number, _ = edge.of_call
     says = f"returns the gradient of #{number} for that of {{own}}"
     yield Candidate("GC105", 3, says, lambda e: e.flows.get(number))
 
 
 def other_readings(edge: Edge, name: str, present: Array, what: str) -> Iterator[Candidate]:
-    """The operation's own rule with another value for one argument; `what` is that in words."""
+    """The operation's own vjp with another value for one argument; `what` describes the value."""
     end = "in the rule of {op}"
     for words, order in orders(present.shape):
         cost = 2 if words == TRANSPOSED else 3
@@ -732,18 +747,18 @@ def other_readings(edge: Edge, name: str, present: Array, what: str) -> Iterator
 
 
 def with_argument(name: str, value: Any, edge: Edge) -> Array:
-    """The result of the rule with another value for an argument."""
+    """The result of the vjp with another value for an argument."""
     return edge.ruled(**{name: value})
 
 
 def with_reading(name: str, number: int, origin: int, edge: Edge) -> Array:
-    """The result of the rule with the value of another operation for an argument."""
+    """The result of the vjp with the value of another operation for an argument."""
     value = edge.arrays[edge.counterpart(number, origin)]
     return with_argument(name, wide(value), edge)
 
 
 def with_changed(name: str, change: Callable[[Array], Array], edge: Edge) -> Array:
-    """The result of the rule with the value of an argument changed."""
+    """The result of the vjp with the value of an argument changed."""
     return edge.ruled(**{name: change(edge.readable[name])})
 
 
@@ -753,15 +768,16 @@ def reordered(order: Callable[[Array], Array], edge: Edge) -> Array:
 
 
 def written_once(edge: Edge) -> Array:
-    """The cotangent of a selection written to where it was selected from, once where it was
-    selected several times."""
+    """The cotangent of a selection, written back to the selected positions; only once to one that
+    was selected several times.
+    """
     once = np.zeros_like(edge.right)
     once[edge.step.operands.get("index")] = edge.g
     return once
 
 
 def handed_to(extreme: Callable[..., Any], edge: Edge) -> Array:
-    """The cotangent of a minimum or maximum passed to the elements of another extreme."""
+    """The cotangent of a minimum or maximum, passed to the elements of the other extreme."""
     out = extreme(edge.x, axes_of(edge.step.operands.get("axis")))
     return edge.ruled(out=np.reshape(out, edge.y.shape))
 
@@ -831,7 +847,7 @@ ROWS: Sequence[tuple[Sequence[str], Candidate]] = (
         Candidate(
             "GC104",
             2,
-            "hands on the gradient of {op} as it is, without its inverse",
+            "passes on the gradient of {op} as it is, without its inverse",
             lambda e: e.g.reshape(e.right.shape),
         ),
     ),
@@ -840,7 +856,7 @@ ROWS: Sequence[tuple[Sequence[str], Candidate]] = (
         Candidate(
             "GC119",
             0.5,
-            "gives {own} the gradient of a symmetric matrix, of which one triangle alone is read",
+            "gives {own} the gradient of a symmetric matrix, although only one triangle is read",
             lambda e: (e.g + np.swapaxes(e.g, -1, -2)) / 2,
         ),
     ),
@@ -858,13 +874,18 @@ ROWS: Sequence[tuple[Sequence[str], Candidate]] = (
         Candidate(
             "GC104",
             2,
-            "hands on the gradient of {op} as it is, without a sum from the other end",
+            "passes on the gradient of {op} as it is, without a sum from the other end",
             lambda e: e.g.reshape(e.right.shape),
         ),
     ),
     (
         ("getitem",),
-        Candidate("GC104", 2, "writes what {op} selects several times only once", written_once),
+        Candidate(
+            "GC104",
+            2,
+            "writes only once the elements that {op} selects several times",
+            written_once,
+        ),
     ),
     (
         ("pow",),
@@ -881,7 +902,7 @@ ROWS: Sequence[tuple[Sequence[str], Candidate]] = (
         Candidate(
             "GC123",
             2,
-            "hands the gradient of {op} to the smallest element",
+            "gives the gradient of {op} to the smallest element",
             partial(handed_to, np.min),
         ),
     ),
@@ -890,20 +911,18 @@ ROWS: Sequence[tuple[Sequence[str], Candidate]] = (
         Candidate(
             "GC123",
             2,
-            "hands the gradient of {op} to the largest element",
+            "gives the gradient of {op} to the largest element",
             partial(handed_to, np.max),
         ),
     ),
     (
         ("clip", "hardtanh"),
-        Candidate(
-            "GC123", 2, "masks at the bound min of {op} alone", lambda e: e.ruled(max=np.inf)
-        ),
+        Candidate("GC123", 2, "masks only at the bound min of {op}", lambda e: e.ruled(max=np.inf)),
     ),
     (
         ("clip", "hardtanh"),
         Candidate(
-            "GC123", 2, "masks at the bound max of {op} alone", lambda e: e.ruled(min=-np.inf)
+            "GC123", 2, "masks only at the bound max of {op}", lambda e: e.ruled(min=-np.inf)
         ),
     ),
     *((("softmax",), Candidate("GC119", 2, says, value)) for says, value in SOFTMAX.items()),
@@ -912,7 +931,7 @@ ROWS: Sequence[tuple[Sequence[str], Candidate]] = (
         for says, value in LOG_SOFTMAX.items()
     ),
 )
-"""Mistakes by the operations at which they are tried."""
+"""Mistakes, by the operation at which they are tried."""
 
 FAMILIES: Mapping[str, Sequence[Family]] = {
     **dict.fromkeys(("multiply", "divide"), (monomials, unsummed)),
@@ -920,7 +939,7 @@ FAMILIES: Mapping[str, Sequence[Family]] = {
     **dict.fromkeys(("matmul", "bmm"), (products_of_matrices,)),
     **dict.fromkeys(("sum", "mean", "max", "min", "norm", "logsumexp"), (reductions,)),
 }
-"""The mistakes specific to an operation; their number varies."""
+"""The mistakes that are specific to an operation."""
 
 OF_CALLS: Mapping[int, Sequence[Family]] = {
     Edge.INCOMING: (derivative_alone,),
@@ -935,12 +954,14 @@ WIDE: Mapping[int, Sequence[Family]] = {
     Edge.INCOMING: (other_places, other_cotangents),
     Edge.WHOLE: (another_gradient,),
 }
-"""The mistakes that are tried where no other explains the gradient, by position; 0 is any input."""
+"""The mistakes that are tried if no other explains the gradient, by position; 0 stands for any
+input.
+"""
 
 
 # --------------------------------------------------------------------------- values of forward
 FACTORS = (2.0, 0.5, -1.0, 0.0, 10.0, 0.1)
-"""Factors of a value, or of a constant in it, that backward may have otherwise."""
+"""Factors by which a value, or a constant in it, may be wrong in backward."""
 
 
 def other_values(step: Step, arrays: Sequence[Array]) -> Iterator[Candidate]:

@@ -1,4 +1,4 @@
-"""Which entries of the Jacobian are wrong: by rows if there is a tape, otherwise by columns.
+"""The search for the wrong entries of a Jacobian: by rows if there is a tape, otherwise by columns.
 
 Rows come only from the tape and vjps, columns from differences.
 """
@@ -31,24 +31,25 @@ from gradcheck.checking.probe import (
 from gradcheck.result import StepScan
 
 MOST_LOCATED = 5
-"""Wrong elements whose output is searched for by halving: as many as reports show."""
+"""The most wrong elements whose output is searched for by halving: as many as reports show."""
 MOST_ROWS_BY_TAPE = 32
-"""Outputs up to which all rows of the Jacobian are compared to list every wrong entry."""
+"""The most outputs for which all rows of the Jacobian are compared to list every wrong entry."""
 MOST_COLUMNS = 8
-"""Wrong columns that a whole scan confirms; then the quick derivative has proved itself here."""
+"""Wrong columns that a complete scan of steps confirms before the quick derivative is trusted."""
 MOST_JACOBIAN_ENTRIES = 2**25
-"""Entries of a Jacobian that mode ``full`` computes at most."""
+"""The most entries of a Jacobian that mode ``full`` computes."""
 FAR_OFF = 2.0**-20
-"""An entry that is off by this share of the largest of its row is listed as it is, as its element
-is known to be wrong: rounding is as much only where 32 bits of the row cancel. An entry that is a
-smaller share of the element's error is measured."""
+"""An entry that is off by this share of the largest entry of its row is listed without a
+measurement, as its element is known to be wrong: rounding reaches that size only if 32 bits of the
+row cancel. An entry that is a smaller share of the element's error is measured.
+"""
 TAPED = 2.0**-48
-"""The rounding of an entry of the tape that is a product of few numbers, relative to itself."""
+"""The relative rounding error of an entry of the tape that is a product of few numbers."""
 
 
 @dataclass
 class WrongEntries:
-    """Wrong entries, those with most of the error first, and the wrong elements of each input."""
+    """Wrong entries, largest errors first, and the wrong elements of each input."""
 
     entries: Sequence[Entry] = ()
     wrong: dict[int, Array] = field(default_factory=dict)
@@ -56,27 +57,29 @@ class WrongEntries:
     exhaustive: bool = True
     """Whether the list is complete."""
     jacobians: dict[int, tuple[Array, Array]] = field(default_factory=dict)
-    """The Jacobian or its diagonal, and its bounds, by input, as far as differences gave it."""
+    """The Jacobian or its diagonal, with bounds, by input, as far as differences determined it."""
 
     @classmethod
     def of(cls, probe: Probe) -> WrongEntries:
-        """The elements that the tape rejects for a random cotangent, which are counted exactly."""
+        """The elements whose gradient the tape rejects for a random cotangent; their count is
+        exact.
+        """
         assert probe.comparison is not None
         wrong = dict(enumerate(probe.comparison.wrong or ()))
         return cls(wrong=wrong, exhaustive=probe.comparison.unsure is None)
 
     @property
     def inputs(self) -> list[int]:
-        """The inputs in which something is wrong."""
+        """The inputs with a wrong element."""
         return [number for number, mask in self.wrong.items() if bool(mask.any())]
 
 
 # --------------------------------------------------------------------------- with the tape
 def by_tape(prober: Prober, probe: Probe, listed: int, backward: Backward) -> list[Entry]:
-    """Some entries of the elements that the tape rejected, at most `listed` of each input.
+    """Wrong entries of the elements that the tape rejected, at most `listed` of each input.
 
     With few outputs they come in the order of the outputs; otherwise those with the largest errors
-    are chosen. `backward` may be a tape that gives the same.
+    are chosen. `backward` may be a tape that gives the same gradients.
     """
     point, comparison = prober.point, probe.comparison
     assert comparison is not None
@@ -96,7 +99,7 @@ def by_tape(prober: Prober, probe: Probe, listed: int, backward: Backward) -> li
 
 
 def worst_places(claimed: Array, true: Array, count: int) -> Array:
-    """At most `count` places at which two vectors differ most: in absolute terms, and relative to
+    """At most `count` indices at which two vectors differ most: in absolute terms, and relative to
     `true`, which shows how wrong the worst entry is."""
     errors = abs(claimed - true)
     errors[np.isnan(errors)] = np.inf
@@ -108,7 +111,7 @@ def worst_places(claimed: Array, true: Array, count: int) -> Array:
 
 
 def places(mask: Array) -> list[int]:
-    """The flat elements that are in a mask."""
+    """The flat indices of the elements in a mask."""
     return np.flatnonzero(mask).tolist()
 
 
@@ -150,7 +153,7 @@ def entry_of(
     claimed: Sequence[Array],
     taped: Sequence[Array],
 ) -> Entry:
-    """An entry from both rows."""
+    """The wrong entry at an element, from the rows of backward and of the tape."""
     a, t = (complex(rows[number].reshape(-1)[index]) for rows in (claimed, taped))
     value = (a.real, t.real) if abs(a.real - t.real) >= abs(a.imag - t.imag) else (a.imag, t.imag)
     bar = TAPED * abs(t) + point.problem.nondet * largest(taped[number])
@@ -160,12 +163,14 @@ def entry_of(
 def entries_by_halving(
     point: Point, probe: Probe, comparison: Comparison, backward: Backward
 ) -> Iterator[Entry]:
-    """The entries with most of the error of the worst elements, by halving the outputs."""
+    """For the worst elements, the entries with the largest errors, found by halving the outputs."""
     errors = flat(comparison.claimed) - flat(comparison.taped)
 
     @functools.cache
     def errors_of(start: int, stop: int) -> Array:
-        """The error of the gradients for some outputs: many elements have the same halves."""
+        """The error of the gradients for some outputs; cached, as many elements share the same
+        halves.
+        """
         part = probe.cotangent * 0
         part[start:stop] = probe.cotangent[start:stop]
         return flat(backward(part)) - flat(point.by_tape(part))
@@ -191,7 +196,8 @@ def entries_by_halving(
 def claimed_diagonal(
     prober: Prober, u: Array, gradients: Sequence[Array], number: int
 ) -> Array | None:
-    """The diagonal of the Jacobian that backward claims for one input, flat; None if it has others.
+    """The diagonal of the Jacobian that backward claims for one input, flat; None if it has entries
+    off the diagonal.
 
     With a diagonal, gradient and cotangent have the same ratio for every cotangent. The tape, if
     there is one, must agree.
@@ -213,7 +219,7 @@ def claimed_diagonal(
 def diagonal_by(first: Probe, second: Probe, number: int) -> tuple[Array, Array] | None:
     """The diagonal of the Jacobian of one input, and its bounds, by differences.
 
-    None if those along two directions disagree, or were not taken of every output.
+    None if the differences along two directions disagree, or were not taken of every output.
     """
     found = []
     for probe in (first, second):
@@ -278,7 +284,7 @@ def input_by_columns(
 def column_line(
     point: Point, number: int, index: int, weights: Array | None = None, part: complex = 1.0
 ) -> Line:
-    """The line along one element of an input, as long as its scale."""
+    """The line along one element of an input, with the element's scale as its length."""
     scale = float(point.scales[number].reshape(-1)[index])
     return point.line(point.along_element(number, index, part * scale), weights)
 
@@ -288,7 +294,8 @@ def columns(
 ) -> tuple[Array, Array]:
     """The columns in a mask of the Jacobian of one input by differences, and their bounds.
 
-    Elsewhere these are inf. The first columns that are not as claimed are taken from whole scans.
+    The bounds of other columns are inf. The first columns that are not as claimed are computed by
+    complete scans of steps.
     """
     point, x, step = prober.point, prober.point.x[number], like.derivative.step
     step = max(QUICK, sorted(step.tolist())[step.size // 2])
@@ -307,7 +314,7 @@ def columns(
 
 
 def claimed_jacobians(point: Point) -> list[Array]:
-    """The Jacobian of every input that backward claims."""
+    """The Jacobian that backward claims for every input."""
     rows = [point.vjp(point.outputs.unit(k)) for k in range(point.outputs.vector.size)]
     return [np.stack([g.reshape(-1) for g in of_input]) for of_input in zip(*rows, strict=True)]
 
@@ -327,9 +334,8 @@ def beyond_bound(
 
 
 def entries_by_search(prober: Prober, probe: Probe, number: int) -> Iterator[Entry]:
-    """Some wrong elements of one input, by halving it.
-
-    The derivative of the weighted outputs along each is wrong.
+    """Some wrong elements of one input, found by halving it: along each, the derivative of the
+    weighted outputs is wrong.
     """
     point, d = prober.point, probe.direction[number]
     assert d is not None
@@ -353,7 +359,7 @@ def entries_by_search(prober: Prober, probe: Probe, number: int) -> Iterator[Ent
 
 
 def halved(some: range, shows: Callable[[range], bool]) -> Iterator[int]:
-    """The single places for which `shows` holds, found by halving."""
+    """The single indices for which `shows` holds, found by halving."""
     if not shows(some):
         return
     if len(some) == 1:
@@ -365,7 +371,7 @@ def halved(some: range, shows: Callable[[range], bool]) -> Iterator[int]:
 
 
 def steps_of(prober: Prober, entry: Entry) -> StepScan | None:
-    """The differences of an entry of the real Jacobian at all steps; None if they show nothing."""
+    """The differences of an entry of a real Jacobian at all steps; None if they show nothing."""
     point = prober.point
     if entry.output == SUM_OF_OUTPUTS or point.complex:
         return None
@@ -394,7 +400,9 @@ def steps_of(prober: Prober, entry: Entry) -> StepScan | None:
 
 # --------------------------------------------------------------------------- every entry
 def all_wrong_entries(prober: Prober) -> list[Entry] | None:
-    """Every wrong entry of every Jacobian, for mode ``full``; None if too large, or complex."""
+    """Every wrong entry of every Jacobian, for mode ``full``; None if the Jacobian is too large, or
+    complex.
+    """
     point = prober.point
     if point.complex or sum(x.size for x in point.x) * point.outputs.size > MOST_JACOBIAN_ENTRIES:
         return None
@@ -423,7 +431,7 @@ def rejected_in_row(prober: Prober, output: int) -> Iterator[Entry]:
 
 
 def rows_in_doubt(prober: Prober) -> Sequence[int]:
-    """The rows of the Jacobian that have to be compared by themselves.
+    """The rows of the Jacobian that must be compared one by one.
 
     All if backward differs from the tape for a random cotangent. Otherwise those with an entry so
     small, compared with its column, that an error of half of its digits would not have shown.
@@ -447,12 +455,14 @@ def rows_in_doubt(prober: Prober) -> Sequence[int]:
 
 
 def hidden_terms(terms: Array, bounds: Array, share: float) -> Array:
-    """The terms so small that an error of such a share of one is within the bound of its sum."""
+    """The terms that are so small that an error of the given share of one is within the bound of
+    the sum.
+    """
     return (share * abs(terms) < bounds) & (terms != 0)
 
 
 def columns_in_doubt(prober: Prober, probe: Probe, jacobians: Sequence[Array]) -> list[Array]:
-    """The columns that have to be compared by themselves, as a mask per input.
+    """The columns that must be compared one by one, as a mask per input.
 
     All if the differences along a direction are not those of backward. Otherwise the rows with an
     entry in which an error of `POWER` would not have shown.
@@ -483,7 +493,7 @@ def patterns(point: Point, found: WrongEntries) -> Iterator[str]:
 
 
 def indices_text(indices: list[int]) -> str:
-    """Some indices of an axis as NumPy takes them: ``3``, ``0:2`` or ``[0, 2]``."""
+    """Some indices of an axis, written as NumPy takes them: ``3``, ``0:2`` or ``[0, 2]``."""
     first, last = indices[0], indices[-1]
     if first == last:
         return str(first)

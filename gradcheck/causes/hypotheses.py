@@ -1,8 +1,8 @@
-"""The likely cause of a wrong gradient: what the tape explains, otherwise a formula.
+"""The likely cause of a wrong gradient: a mistake found on the tape, otherwise a formula.
 
-A formula gets the right gradient from that of backward: a factor, a term, another order, another
-input's gradient. The first one that holds, element by element and for two random cotangents, is the
-cause: the simplest come first.
+A formula turns backward's gradient into the right one: a factor, a term, another order, another
+input's gradient. The cause is the first formula that holds, element by element and for two random
+cotangents; simpler ones come first.
 """
 
 from __future__ import annotations
@@ -25,31 +25,39 @@ from gradcheck.checking.probe import ROUNDING, Comparison, Probe, Prober
 from gradcheck.result import Diagnosis
 
 LEAST_KNOWN_DIGITS = 6.0
-"""Digits of the right gradient that have to be known for a formula with a free factor: of 200
-tried, one fits four of them by chance once in 50 times, six once in 5,000."""
+"""Digits of the right gradient that must be known for a formula with a free factor: if 200 formulas
+are tried, one of them fits four digits by chance once in 50 times, six digits once in 5,000.
+"""
 LEAST_LENGTH = 5
-"""Elements of an axis from which a factor is taken for their number: 2, 3 and 4 are powers and
-constants more often."""
+"""Smallest length of an axis that is reported as the meaning of a factor: 2, 3 and 4 are more often
+powers and constants.
+"""
 LEAST_SIGNS = 16
-"""Elements from which a function that has one size throughout, such as the sign, is tried: any
-signs of n elements are those of one of 30 functions once in 2^(n − 6)."""
+"""Fewest elements for which a function of constant magnitude, such as the sign, is tried: random
+signs of n elements match one of 30 functions once in 2^(n − 6).
+"""
 OF_BUDGET = 10
-"""The search on the tape takes a tenth of what naming may cost."""
+"""The share of a diagnosis's cost that the search on the tape may take."""
 FAR_FETCHED = {"GC105", "GC114"}
-"""Codes of causes with a line that are tried last."""
+"""Codes of causes with a line that rank last."""
 SLACK = 1e-3
-"""The rounding allowed in a screening comparison, relative to the values compared; what passes is
-tried in full."""
+"""The rounding allowed in a screening comparison, relative to the values; formulas that pass are
+tried in full.
+"""
 COTANGENTS = 2
-"""Random ones that a formula has to hold for: with one, any number can be explained."""
+"""The random cotangents for which a formula must hold: with only one, any number can be
+explained.
+"""
 
 FIRST = (..., slice(1000))
 """The elements of the last axis for which a formula must hold before all are compared."""
 
 Claims = Sequence[tuple[Array, Sequence[Array]]]
-"""Cotangents, and the gradients of the moved inputs that backward gives for each."""
+"""Cotangents, and backward's gradients of the moved inputs for each."""
 Formula = tuple[str, str, Array]
-"""A code, what the formula says, and the right gradients if it is true, one for each cotangent."""
+"""A code, a formula in words, and the right gradients if the formula holds, one for each
+cotangent.
+"""
 FormulaFamily = Callable[["Evidence"], Iterator[Formula]]
 
 
@@ -62,8 +70,9 @@ def likely_causes(
 ) -> tuple[list[Diagnosis], Backward]:
     """Explain the gradients of the inputs that are `wrong`: all at once, or one by one.
 
-    Return the causes, and backward: the tape with these mistakes if that gives the same, as it is
-    cheaper. Without a tape the right gradients are those of `jacobians`, as far as these are known.
+    Return the causes, and a backward: the tape with these mistakes, if it gives the same gradients,
+    as it is cheaper. Without a tape the right gradients are those of `jacobians`, as far as these
+    are known.
     """
     point, comparison = prober.point, probe.comparison
     claims = [(probe.cotangent, probe.gradients)] if probe.wrong is not None else []
@@ -96,8 +105,9 @@ def likely_causes(
 
 
 def with_their_inputs(found: Sequence[Diagnosis], wrong: Sequence[str]) -> Iterator[Diagnosis]:
-    """The causes; one that does not explain all wrong inputs says which it explains, and which
-    remain."""
+    """The causes; a cause that does not explain all wrong inputs names those that it explains and
+    those that remain.
+    """
     explained = {name for cause in found for name in cause.inputs}
     left = ", ".join(name for name in wrong if name not in explained)
     rest = f"; the gradient of {left} is wrong as well" if left else ""
@@ -135,8 +145,7 @@ class Evidence:
 
     Args:
         wrong: the inputs whose gradients are wrong.
-        truth: the right gradients of the input.
-        bounds: how far what is right may be off them.
+        truth: the right gradients of the input. bounds: the error bounds of `truth`.
     """
 
     def __init__(
@@ -180,16 +189,18 @@ class Evidence:
         return []
 
     def holds(self, values: Array) -> bool:
-        """Whether these are the right gradients. Checked one at a time, because most formulas
-        already fail for the first."""
+        """Whether these values are the right gradients. Checked one at a time, because most
+        formulas already fail for the first.
+        """
         return all(
             bool((abs(values[part] - self.truth[part]) <= self.bounds[part]).all())
             for part in (FIRST, ...)
         )
 
     def may_fit(self, first: Array, wanted: Array) -> bool:
-        """Whether a common factor may turn values into those wanted, by the `FIRST` of both: the
-        factor is taken from the largest value, up to its bound."""
+        """Whether a common factor may turn values into the wanted ones, judged by the first
+        elements of both: the factor is taken from the largest value, up to its bound.
+        """
         bounds = np.broadcast_to(self.bounds[FIRST], wanted.shape)
         place = abs(first).argmax()
         base = first.reshape(-1)[place] or 1.0
@@ -198,9 +209,8 @@ class Evidence:
         return bool((apart <= (1 + SLACK) * room + SLACK * abs(wanted)).all())
 
     def factor(self, values: Array, added: Array | float = 0.0) -> float:
-        """The simplest factor by which the largest of `values`, with the added term, is right.
-
-        0 if there is none.
+        """The simplest factor that makes the largest of `values`, with the added term, right; 0 if
+        there is none.
         """
         place = (0, *np.unravel_index(abs(values[0]).argmax(), values[0].shape))
         arrays = (values, self.truth, added, self.bounds)
@@ -214,14 +224,18 @@ class Evidence:
         return nice(ratio, off) if 4 * off < abs(ratio) < np.inf else 0.0
 
     def known(self, values: Array) -> bool:
-        """Whether enough digits of values are known, without one element: a factor fits that."""
+        """Whether enough digits of values are known, not counting the one element that a factor
+        always fits.
+        """
         bounds = np.maximum(self.bounds[0], SMALLEST["float64"])
         digits = np.log10(np.maximum(abs(values) / bounds, 1.0))
         return float(digits.sum() - digits.max()) >= LEAST_KNOWN_DIGITS
 
 
 def nice(value: float, bound: float) -> float:
-    """The simplest fraction with a small denominator within the bound of a value, or the value."""
+    """The simplest fraction with a small denominator within the bound of a value; the value itself
+    if there is none.
+    """
     for denominator in range(1, SIMPLE + 1):
         near = round(value * denominator) / denominator
         if near and abs(near - value) <= 4 * bound + 1e-9 * abs(value):
@@ -231,7 +245,7 @@ def nice(value: float, bound: float) -> float:
 
 # --------------------------------------------------------------------------- the gradient alone
 def trivial(s: Evidence) -> Iterator[Formula]:
-    """The cotangent passed on as it is, all zeros, the same for every cotangent."""
+    """Yield: the cotangent passed on as it is; all zeros; the same gradient for every cotangent."""
     for name, cotangents in s.cotangents.items():
         if np.array_equal(s.analytic, cotangents):
             of = "" if name == "out" else f" of {name}"
@@ -241,11 +255,11 @@ def trivial(s: Evidence) -> Iterator[Formula]:
         text = "backward gives 0 everywhere, or None, but the derivative is not 0"
         yield "GC108", text, s.truth
     if bool((s.analytic == s.analytic[:1]).all()):
-        yield "GC109", "backward gives the same whatever the incoming gradient is", s.truth
+        yield "GC109", "backward gives the same result whatever the incoming gradient is", s.truth
 
 
 def constant_factor(s: Evidence) -> Iterator[Formula]:
-    """A constant factor; −1 and the numbers of elements have names of their own."""
+    """Yield a constant factor; −1 and numbers of elements are described as such."""
     c = s.factor(s.analytic)
     right = c * s.analytic
     if c == -1:
@@ -272,19 +286,19 @@ def constant_factor(s: Evidence) -> Iterator[Formula]:
 
 
 def parts(s: Evidence) -> Iterator[Formula]:
-    """Without its conjugate; zero at some elements, right at all others."""
+    """Yield: the gradient without its conjugate; zero at some elements, right at all others."""
     if s.x.dtype.kind == "c":
         yield "GC115", "numeric = conj(analytic)", s.analytic.conj()
     mask = (abs(s.analytic - s.truth) > s.bounds).any(0)
     if mask.any() and not mask.all():
         first = s.point.problem.element(s.name, tuple(np.argwhere(mask)[0].tolist()))
-        text = f"{mask.sum()} of {s.x.size} elements get 0 where it is not ({first} …)"
+        text = f"{mask.sum()} of {s.x.size} elements get 0, but their gradient is not 0 ({first} …)"
         yield "GC107", text, np.where(mask & (s.analytic == 0), s.truth, s.analytic)
 
 
 # --------------------------------------------------------------------------- rearranged
 def swapped(s: Evidence) -> Iterator[Formula]:
-    """The gradient of another wrong input."""
+    """Yield the gradient of another wrong input."""
     for k, (name, x) in enumerate(s.inputs.items()):
         if k in s.wrong and k != s.number and x.shape == s.x.shape:
             text = f"numeric = the gradient that backward gives for {name}"
@@ -292,7 +306,7 @@ def swapped(s: Evidence) -> Iterator[Formula]:
 
 
 def rearranged(s: Evidence) -> Iterator[Formula]:
-    """In another order; with the cotangent summed over some axes."""
+    """Yield the gradient in another order, and with the cotangent summed over some axes."""
     problem, outputs = s.point.problem, s.point.outputs
     for words, order in orders(s.x.shape, partial(problem.axis, s.name)):
         code = "GC104" if words.startswith(("rolled", "flipped")) else "GC103"
@@ -310,7 +324,9 @@ def rearranged(s: Evidence) -> Iterator[Formula]:
 
 # --------------------------------------------------------------------------- operand, factor, term
 def operands(s: Evidence) -> Iterator[Formula]:
-    """A product of the cotangent with another input, where backward gives another such product."""
+    """Yield a product of the cotangent with another input, if backward gives a different such
+    product.
+    """
     if s.x.ndim != 2 or "out" not in s.outputs or s.outputs["out"].ndim != 2:
         return
     others = {name: v for name, v in s.inputs.items() if v.ndim == 2 and name != s.name}
@@ -334,7 +350,9 @@ def functions(s: Evidence) -> Iterator[tuple[str, Callable[[Array], Array], Arra
 
 
 def usable(values: Array) -> bool:
-    """Whether all are finite, some are not 0, and they are more than a pattern of a few signs."""
+    """Whether all values are finite, some are not 0, and they are more than a pattern of a few
+    signs.
+    """
     sizes = abs(values)
     largest = float(sizes.max())
     varied = values.size >= LEAST_SIGNS or bool((sizes != largest).any())
@@ -343,7 +361,7 @@ def usable(values: Array) -> bool:
 
 TIMES: dict[str, Callable[[Array], Array]] = {"·": np.asarray}
 TIMES_OR_OVER = TIMES | {"/": np.reciprocal}
-"""The words for a product with a function, by sign."""
+"""The text of a product with a function, by sign."""
 
 
 Fitting = tuple[str, str, Array]
@@ -357,7 +375,9 @@ def fitting(
     signs: Mapping[str, Callable[[Array], Array]],
     plain: Sequence[Fitting] = (),
 ) -> Iterator[Fitting]:
-    """The `plain` ones, then the functions by which `scaled` may be as wanted, up to a factor."""
+    """The `plain` functions, then those by which `scaled` may match the wanted values, up to a
+    factor.
+    """
     if not s.known(wanted[0]):
         return
     yield from plain
@@ -371,7 +391,7 @@ def fitting(
 
 
 def ratios(s: Evidence) -> Iterator[Formula]:
-    """Analytic times or over a simple function."""
+    """Yield the analytic gradient multiplied or divided by a simple function."""
     for sign, name, values in fitting(s, s.analytic, s.truth, TIMES_OR_OVER):
         product = s.analytic * values
         if c := s.factor(product):
@@ -390,7 +410,7 @@ def ratio(text: str, c: float) -> str:
 
 
 def terms(s: Evidence) -> Iterator[Formula]:
-    """Analytic plus the cotangent times a simple function."""
+    """Yield the analytic gradient plus the cotangent times a simple function."""
     if "out" not in s.outputs or s.outputs["out"].size != s.x.size or s.point.complex:
         return
     cotangents = s.cotangents["out"].reshape(s.truth.shape)

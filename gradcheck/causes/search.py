@@ -1,10 +1,10 @@
-"""The search for the mistakes that turn the tape's gradient into a claim.
+"""The search for mistakes on the tape that reproduce backward's wrong gradient (the claim).
 
-With r the cotangent of one input of one operation, a backward that hands on A in its place gives
-G + pull(A − r), and one that only scales it gives G + (c − 1) pull(r). Nearly all candidates are
-sorted out without pulling: along a direction t of the inputs, pull(A) is ⟨tangent, A⟩, one product
-with the change of that value when the inputs move along t. Those that agree along a few directions
-are pulled back for several cotangents, and must reproduce the claim.
+With r the cotangent of one input of one operation, a backward that passes on A instead gives G +
+pull(A − r), and one that only scales r gives G + (c − 1) pull(r). Nearly all candidates are
+excluded without pulling: along a direction t of the inputs, pull(A) is ⟨tangent, A⟩, one product
+with the change of that value when the inputs move along t. Candidates that agree along a few
+directions are pulled back for several cotangents, and must reproduce the claim.
 """
 
 from __future__ import annotations
@@ -34,35 +34,43 @@ from gradcheck.checking.precision import MOVES, SMALLEST, Change, wide
 from gradcheck.checking.tape import Tape, dead_steps
 
 EXACT_TO = 1e-10
-"""To what part of the largest error each element must be reproduced, in addition to rounding."""
+"""The share of the largest error to which each element must be reproduced, in addition to
+rounding.
+"""
 LEAST_NUMBERS, LEAST_DIGITS = 3, 12
-"""Independent numbers of a wrong gradient, and digits in all of them that are not rounding, below
-which it is not explained: any share fits one number, and of a million pairs of candidates one fits
-6 digits by chance."""
+"""A wrong gradient is explained only if it has at least this many independent numbers, with this
+many digits above rounding in total: any share fits one number, and of a million pairs of candidates
+one fits 6 digits by chance.
+"""
 DIRECTIONS = 6
-"""Along which each wrong input is moved: numbers that a candidate, or a pair, must agree with."""
+"""The number of directions along which each wrong input is moved, each giving a number that a
+candidate, or a pair, must match.
+"""
 SCREEN, SCREEN_UNITS = 1e-4, 32
-"""To what part of the error a candidate must agree along the directions, and to how many ε of the
-coarsest dtype if that is more. Tangents are central differences with a step of ε^⅓, right to about
-ε^⅔: 1e-10 in float64, 2e-5 where values are rounded to float32. A projection on the tape adds up a
-few values, each rounded by an ε."""
+"""How closely a candidate must agree along the directions: relative to the error, or, if that is
+more, in ε of the coarsest dtype. Tangents are central differences with a step of ε^⅓, accurate to
+about ε^⅔: 1e-10 in float64, 2e-5 where values are rounded to float32. A projection on the tape adds
+up a few values, each rounded by an ε.
+"""
 MOST_CONFIRMED = 40
 """Candidates that are pulled back, the least far-fetched first."""
 MOST_TAPE_NUMBERS, MOST_RULED = 10_000_000, 1_000_000
-"""Numbers on a tape up to which causes are sought, and up to which other rules are tried than
-scaled shares. Tangents hold them `DIRECTIONS` times; the search takes about 0.3 µs a number for
-shares and 2 µs for all (LayerNorm of 256 × 1024)."""
+"""The most numbers on a tape for which causes are searched, and for which candidates other than
+scaled shares are tried. Tangents hold each number `DIRECTIONS` times; the search takes about 0.3 µs
+a number for shares and 2 µs for all (LayerNorm of 256 × 1024).
+"""
 MOST_WIDE = 100
-"""Operations up to which wider mistakes are tried: these grow with their square."""
+"""The most operations for which wider mistakes are tried: their number grows with the square."""
 LEAST_PULLED = 20_000
-"""Operations that a search may pull back through in any case: some tenths of a second."""
+"""Operations that a search may always pull back through: a few tenths of a second."""
 ANY_FACTOR = 9.0
 """How far-fetched a share is that is off by a factor that explains nothing."""
 NO_FACTOR = 3.0
 """How much more far-fetched a factor is where an operation only moves values."""
 SIMPLER = 2.0
-"""How much less far-fetched a mistake is that is made in all equal computations: half of all (1.5)
-is simpler than one of two missing (0)."""
+"""How much less far-fetched a mistake is if it is made in all equal computations: "half of all"
+(1.5) is simpler than "one of two is missing" (0).
+"""
 SHARES = (0.0, -1.0, 2.0, 0.5)
 """Factors for a share that is missing, has the wrong sign, or is counted twice or by half."""
 RULE_FACTORS = {
@@ -73,9 +81,11 @@ RULE_FACTORS = {
 }
 """Additional factors of a wrong rule, and how far-fetched each is."""
 EACH_TIME = ", each time"
-"""The words for a mistake that is made in every run of a line."""
+"""The text for a mistake that is made in every run of a line."""
 DEAREST = 2.0
-"""How far-fetched a rule may be that is tried in all runs of a line, in a pair or with a factor."""
+"""How far-fetched a candidate may be to be tried in all runs of a line, in a pair or with a
+factor.
+"""
 
 Backward = Callable[[Array], list[Array]]
 """The gradients of the moved inputs for a cotangent, flat."""
@@ -88,12 +98,12 @@ class Mistake:
     edge: Edge
     candidate: Candidate
     cost: float
-    """How far-fetched it is."""
+    """How far-fetched the share is."""
     along: Array
     right: Array
     """The projections of the right cotangent."""
     places: frozenset[Any]
-    """Everywhere it is made, see `Edge.place`."""
+    """All edges at which the mistake is made, see `Edge.place`."""
     when: str = ""
     """The runs of its line in which the mistake is made, if the line runs more than once, as in a
     loop."""
@@ -110,7 +120,7 @@ class Mistake:
 
     @property
     def simple_factors(self) -> Sequence[float]:
-        """The plainest of its factors; none if it is too far-fetched."""
+        """The plainest of the share's factors; empty if it is too far-fetched."""
         if self.cost > DEAREST:
             return ()
         return SHARES if self.scales else (1.0,)
@@ -153,13 +163,13 @@ class Cause(NamedTuple):
     cost: float
     explains: frozenset[int] = frozenset()
     spoils: int = 0
-    """The number of inputs with a right gradient that it would change."""
+    """The number of inputs with a right gradient that the cause would change."""
     residual: float = 0.0
-    """How far it is off, relative to the largest error."""
+    """How far the cause is off, relative to the largest error."""
 
     @property
     def rank(self) -> tuple[float, int]:
-        """How far-fetched it is, then how late in the forward."""
+        """Sort key: how far-fetched the cause is, then how late in the forward."""
         return self.cost, sum(mistake.edge.step.first for mistake, _ in self.mistakes)
 
     @property
@@ -176,8 +186,9 @@ class Group:
     errors: Array
     """The projections of the claim's error along directions of the inputs."""
     tangents: Sequence[Array]
-    """The change of each value along them, one row per direction, flat; empty if operations take
-    another branch next to the point."""
+    """The change of each value along these directions, one row per direction, flat; empty if
+    operations take another branch next to the point.
+    """
     screen: float
     several: bool
     """Whether more than one number is wrong."""
@@ -188,18 +199,17 @@ class Group:
         return self.screen * float(abs(self.errors).max())
 
     def along(self, edge: Edge, cotangent: Array) -> Array:
-        """The projections of a cotangent of an edge."""
+        """The projections of a cotangent at an edge."""
         projected: Array = (self.tangents[edge.number].conj() @ cotangent.reshape(-1)).real
         return projected
 
 
 class Claimed:
-    """The gradient of one input that is claimed for several cotangents, and the tape's.
+    """Backward's claimed gradient of one input for several cotangents, and the tape's.
 
     Args:
-        gradients: one row per draw of cotangents, of which `independent` are independent.
-        right: the tape's.
-        rounding: how far rounding may put them apart.
+        gradients: one row per draw of cotangents, of which `independent` are independent. right:
+            the tape's gradients. rounding: the largest difference that rounding explains.
     """
 
     def __init__(self, gradients: Array, right: Array, rounding: float, independent: int) -> None:
@@ -207,7 +217,7 @@ class Claimed:
         self.error = error[0]
         largest = float(abs(error).max(initial=0))
         self.bound = rounding + EXACT_TO * largest or SMALLEST["float64"]
-        """The distance from backward's gradient at which a cause still reproduces it."""
+        """The largest distance from backward's gradient at which a cause still reproduces it."""
         drawn = np.maximum(abs(error[:independent]) / self.bound, 1.0)
         self.wrong = drawn.size >= LEAST_NUMBERS and LEAST_DIGITS <= np.log10(drawn).sum() < np.inf
         if not self.wrong:  # rounding is not measured where both agree to many digits
@@ -215,7 +225,7 @@ class Claimed:
             self.bound = rounding + EXACT_TO * largest_right or SMALLEST["float64"]
         off = abs(error - np.vdot(right, error) / np.vdot(right, right) * right)
         self.scaled = self.wrong and bool((off <= SCREEN * largest).all())
-        """Whether it is wrong by the same factor everywhere."""
+        """Whether the gradient is wrong by the same factor everywhere."""
         # One number per draw, such as one that is broadcast on the way, fits any factor.
         one_number = are_parallel(error) and not are_parallel(right)
         self.several = not one_number and int((abs(error[0]) > self.bound).sum()) > 1
@@ -231,14 +241,14 @@ def are_parallel(draws: Array) -> bool:
 
 
 class CauseSearch:
-    """The search at a point for the mistakes that reproduce what backward gives.
+    """The search at one point for the mistakes that reproduce backward's gradients.
 
     Args:
         tape: the call there, recorded with lines.
         claims: three or more cotangents, independent random draws, and the gradients of the moved
             inputs for each.
-        rounding: per moved input, how far rounding may put each element of claim and tape apart.
-        walks: how many walks over the tape it may take.
+        rounding: per moved input, how far claim and tape may differ in each element by rounding.
+            walks: the most walks over the tape.
     """
 
     def __init__(
@@ -267,7 +277,9 @@ class CauseSearch:
         self.is_short = len(tape.recording.steps) <= MOST_WIDE
 
     def choose(self) -> Iterator[tuple[Cause, list[Cause]]]:
-        """The fewest and simplest causes that explain the most inputs, each with its equals."""
+        """The fewest and simplest causes that explain the most inputs, each with equivalent
+        ones.
+        """
         causes = self.causes() if self.wrong else []
         left = set(self.wrong)
         while useful := [cause for cause in causes if cause.explains & left]:
@@ -277,7 +289,7 @@ class CauseSearch:
             left -= best.explains
 
     def gradients(self, causes: Sequence[Cause], cotangent: Array) -> list[Array]:
-        """The tape's gradients with mistakes: what backward gives for the inputs explained."""
+        """The tape's gradients with mistakes: equal to backward's for the inputs explained."""
         cotangents = self.point.outputs.split(cotangent)
         found: dict[int, Array] = {}
         for cause in causes:
@@ -288,9 +300,9 @@ class CauseSearch:
     def causes(self) -> list[Cause]:
         """The mistakes that reproduce the claim for some of the wrong inputs.
 
-        Mistakes that explain all wrong inputs at once come first, also those made each time that a
-        line is run. The remaining inputs are explained one by one, also by pairs of mistakes. The
-        search ends where the walks that it may take are used up.
+        Mistakes that explain all wrong inputs at once come first, including those made in every run
+        of a line. The remaining inputs are explained one by one, also by pairs of mistakes. The
+        search ends when no walks are left.
         """
         graph, wrong = self.graph, self.wrong
         size = sum(array.size for array in graph.recording.arrays)
@@ -333,8 +345,9 @@ class CauseSearch:
     def wider_proposals(
         self, groups: Sequence[Group], ruled: set[Step]
     ) -> Iterator[tuple[Group, list[Cause]]]:
-        """Causes by kind that are far to seek: mistakes that explain inputs one by one, pairs of
-        them, wider ones, and other values in forward."""
+        """Less likely causes, by kind: mistakes that explain inputs one by one, pairs of them,
+        wider ones, and other values in forward.
+        """
         is_wide = bool(ruled) and self.is_short
         plain = self.projected(groups, ruled)
         wider = self.projected(groups, ruled, is_wide=True) if is_wide else plain
@@ -352,7 +365,7 @@ class CauseSearch:
 
     # ----------------------------------------------------------------- along directions
     def group(self, inputs: Sequence[int]) -> Group:
-        """Some inputs, moved together along random directions."""
+        """Move some inputs together along random directions."""
         start = [wide(x) for x in self.graph.recording.arrays[: self.graph.recording.inputs]]
         random, errors, tangents = np.random.default_rng(3), [], []
         for _ in range(DIRECTIONS):
@@ -396,7 +409,8 @@ class CauseSearch:
         self, groups: Sequence[Group], ruled: set[Step], is_wide: bool = False
     ) -> list[list[Mistake]]:
         """The shares of all edges, and all candidates of operations in `ruled`, per group; or the
-        wider ones."""
+        wider candidates.
+        """
         graph, cotangents = self.graph, self.cotangents[0]
         found = [list[Mistake]() for _ in groups]
         without_share = {Edge.WHOLE, Edge.COMPOSED}
@@ -421,8 +435,9 @@ class CauseSearch:
         return [[*m, *in_all_equals(graph, m), *in_all_runs_but_one(graph, m)] for m in found]
 
     def in_every_run(self, group: Group) -> list[Mistake]:
-        """Wider mistakes of the last run of a line, made in all that have a share: a state that
-        starts as zeros has none in its first run."""
+        """Wider mistakes of the last run of a line, made in all runs that have a share: a state
+        that starts as zeros has none in the first run.
+        """
         graph, cotangents = self.graph, self.cotangents[0]
         last = {step: run[-1] for run in graph.runs for step in run}
         candidates: dict[Any, list[Candidate]] = {}
@@ -444,9 +459,9 @@ class CauseSearch:
     def confirmed(self, causes: Sequence[Cause]) -> list[Cause]:
         """Return the causes that reproduce the claim for all cotangents, with what they explain.
 
-        The simplest are given first. None is tried that is more far-fetched than one that explains
-        everything, or after the last walk. A share that would be scaled for some inputs and not for
-        others is not a cause: backward computes it once.
+        The simplest are given first. No cause is tried that is more far-fetched than one that
+        explains everything, and none after the last walk. A share that would be scaled for some
+        inputs and not for others is not a cause: backward computes it once.
         """
         found = list[Cause]()
         most_cost = math.inf
@@ -466,8 +481,9 @@ class CauseSearch:
         return found
 
     def residuals(self, cause: Cause) -> dict[int, float]:
-        """The distance of a cause from backward's gradient, in error bounds, by input, for the
-        cotangents until it fits no wrong input."""
+        """The distance of a cause from backward's gradient, in error bounds, by input; cotangents
+        are tried until it fits no wrong input.
+        """
         worst = dict.fromkeys(self.claimed, 0.0)
         for draw, cotangents in enumerate(self.cotangents):
             gradients = mistaken_gradients(self.graph, cotangents, cause)
@@ -499,7 +515,9 @@ def mistaken_gradients(
 def gradient_at_other_value(
     graph: Tape, cotangents: Sequence[Array | None], mistake: Mistake
 ) -> list[Array]:
-    """The gradients of the inputs if one value, and all that is computed from it, is another."""
+    """The gradients of the inputs if one value is replaced, and all values that are computed from
+    it change.
+    """
     edge, recording = mistake.edge, graph.recording
 
     def change(name: str, out: Array, number: int) -> None:
@@ -514,11 +532,11 @@ def gradient_at_other_value(
 
 
 def arrays_only(change: Array) -> None:
-    """Nothing flows to a value of forward."""
+    """A replaced value in forward has no cotangent to change."""
 
 
 def computed_otherwise(graph: Tape) -> list[Cause]:
-    """All values that backward may compute otherwise, the plainest first, each with a guess."""
+    """All values that backward may compute differently, the plainest first, each with a guess."""
     found, arrays = list[Cause](), graph.recording.arrays
     values = Values.of(graph, (), is_wide=False)
     for step in graph.recording.steps:
@@ -533,9 +551,9 @@ def computed_otherwise(graph: Tape) -> list[Cause]:
 
 # --------------------------------------------------------------------------- at several places
 def in_all_equals(graph: Tape, mistakes: Sequence[Mistake]) -> Iterator[Mistake]:
-    """A mistake made in all operations that compute the same of the same.
+    """A mistake made in all operations that compute the same from the same inputs.
 
-    Their effects add up, where they have any.
+    Their effects, if any, add up.
     """
     groups: dict[Any, list[Mistake]] = {}
     for mistake in mistakes:
@@ -559,10 +577,8 @@ def largest_projection(mistake: Mistake) -> float:
 
 
 def in_all_runs_but_one(graph: Tape, mistakes: Sequence[Mistake]) -> Iterator[Mistake]:
-    """The shares of a value that all runs of a line read, except the share of the first or last
-    run.
-
-    It is the mistake of a sum over the runs that is overwritten.
+    """The shares of a value that all runs of a line read, without that of the first or last run:
+    the mistake of overwriting a sum over the runs.
     """
     shares = {(m.edge.step, m.edge.position, m.edge.number): m for m in mistakes if m.scales}
     for run in (run for run in graph.runs if len(run) > 2):
@@ -592,7 +608,7 @@ def together(mistakes: Sequence[Mistake], **changes: Any) -> Mistake:
 
 # --------------------------------------------------------------------------- proposals
 def simplest(causes: Iterable[Cause]) -> list[Cause]:
-    """Return the least far-fetched causes, those first."""
+    """Return the least far-fetched causes, in that order."""
     return sorted(causes, key=lambda cause: cause.rank)[:MOST_CONFIRMED]
 
 
@@ -645,9 +661,9 @@ def paired(mistakes: Sequence[Mistake], group: Group) -> list[Cause]:
 
 
 def repeated(graph: Tape, mistakes: Sequence[Mistake], within: float) -> list[Cause]:
-    """A mistake made each time that its line is run, as in a loop: their effects do not add up.
+    """A mistake made each time that its line is run, as in a loop: the effects do not add up.
 
-    Each of their projections is that of one run. Among those that agree in it, the simplest comes
+    Its projections are those of one run. Among the mistakes that agree in them, the simplest comes
     first and the others last.
     """
     runs = {run[-1]: run for run in graph.runs}

@@ -1,4 +1,4 @@
-"""The cause of a wrong gradient in words, with the line of the forward whose share is wrong."""
+"""Text of the cause of a wrong gradient, with the line of the forward whose share is wrong."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ from gradcheck.codes import is_cause
 from gradcheck.result import Diagnosis, Fix
 
 ASSIGNED = re.compile(r"\s*([A-Za-z_]\w*(?:\s*,\s*[A-Za-z_]\w*)*)\s*=(?!=)\s*")
-"""The beginning of a line that gives values names."""
+"""The beginning of a line that assigns names to values."""
 BUFFER = re.compile(r"[A-Za-z_][\w.]*(?=\[)")
-"""The name of what a line writes into."""
+"""The name of the object that a line writes into."""
 
 LONGEST_QUOTE = 40
-"""Characters of an expression that a sentence quotes."""
+"""The most characters of an expression that a sentence quotes."""
 
 SIMPLE = 12
-"""Factors that are fractions of numbers up to this are simple."""
+"""Fractions of numbers up to this count as simple factors."""
 
 
 def explained_by_tape(
@@ -46,7 +46,7 @@ def explained_by_tape(
     rounding: Sequence[Array],
     walks: float,
 ) -> tuple[list[Diagnosis], Backward]:
-    """Search for the mistakes that reproduce what backward gives for some cotangents.
+    """Search for the mistakes that reproduce backward's gradients for some cotangents.
 
     Return each with its line, or nothing if no single mistake or pair does; and a backward that has
     only these mistakes. See `CauseSearch` for the arguments.
@@ -67,7 +67,7 @@ class Words:
 
     Args:
         tape: recorded with lines.
-        names: those of its inputs.
+        names: the names of its inputs.
     """
 
     def __init__(self, tape: Tape, names: Sequence[str]) -> None:
@@ -81,7 +81,7 @@ class Words:
                 self.composite.update(members)
 
     def diagnoses(self, cause: Cause, alike: Sequence[Cause]) -> Iterator[Diagnosis]:
-        """A cause as reports print it; for a pair, both. `alike` are causes that say the same."""
+        """A cause as reports print it; for a pair, both. `alike` are equivalent causes."""
         for k, (mistake, factor) in enumerate(cause.mistakes):
             step = mistake.edge.step
             place = source_place(step.spot)
@@ -121,8 +121,8 @@ class Words:
     def name(self, value: int, within: Spot | None = None) -> str:
         """The name of an input or of a variable, or the expression.
 
-        A value that the operation at `within` makes on the way, such as a transpose, has the name
-        of the operand.
+        An intermediate value of the operation at `within`, such as a transpose, has the name of the
+        operand.
         """
         if value < len(self.names):
             return self.names[value]
@@ -131,7 +131,7 @@ class Words:
         if of_world(step):
             return self.name(max(step.edges))
         if step.spot is None:
-            return "a value on the way"
+            return "an intermediate value"
         if step.spot == within and len(step.edges) == 1:
             operand = self.name(step.edges[0], within)
             if step.name in MOVES:
@@ -153,7 +153,7 @@ class Words:
         return place.quote(step.name)
 
     def other_operand(self, edge: Edge) -> str:
-        """The other one of two operands: a constant as it is written, or its value."""
+        """The other one of two operands: the constant as written, or the value's name."""
         for k, number in enumerate(edge.step.edges):
             if k != edge.position and number >= 0:
                 return self.name(number, edge.step.spot)
@@ -179,7 +179,8 @@ class Words:
 
 def of_world(step: Step) -> bool:
     """Whether an operation passes a world's inputs to its ranks, or collects their outputs; such
-    operations are not on a line of the user's."""
+    operations have no line in the user's code.
+    """
     return step.spot is None and step.name in {*OF_WORLDS, "stack"} and max(step.edges) >= 0
 
 
@@ -190,11 +191,11 @@ RULES = {
     Edge.INCOMING: "its gradient is wrong",
     Edge.WHOLE: "here",
 }
-"""The text below the line of a mistake, by position; for an input: that the rule is wrong."""
+"""The text below the line of a mistake, by position of the edge."""
 
 
 def sentence(mistake: Mistake, factor: float, called: str) -> tuple[str, str, str]:
-    """Code, what backward does, and what to say below the line; `called` is the operation."""
+    """The code, the mistake in words, and the text below the line; `called` is the operation."""
     edge, times = mistake.edge, factor_text(factor, 1000).replace("-", "−")
     if not mistake.scales:
         code, _, says, _ = mistake.candidate
@@ -226,7 +227,7 @@ def sentence(mistake: Mistake, factor: float, called: str) -> tuple[str, str, st
     )
     # With two elements, a gradient that is added twice looks the same.
     if edge.summed > 2 and any(abs(c * edge.summed - 1) < SCREEN for c in (factor, 1 / factor)):
-        return "GC112", says, f"{detail}: the number of elements there, as of a mean for a sum"
+        return "GC112", says, f"{detail}: the number of elements there, as if a mean were a sum"
     return "GC118", says, detail
 
 
@@ -241,9 +242,9 @@ def in_step_with(fix: Fix, wrong: Sequence[str], diagnosis: Sequence[Diagnosis])
     """The diagnoses to report with an edit of backward that makes the gradients of `wrong` inputs
     right.
 
-    A cause that explains all of these says what the edit means in forward, and a broken contract
-    what the gradients are off by. Otherwise one slip had several causes, or none: the edit is the
-    cause.
+    A cause that explains all of these shows the meaning of the edit in forward; a broken contract
+    shows the error of the gradients. Otherwise one slip had several causes, or none: the edit is
+    the cause.
     """
     causes = [d for d in diagnosis if is_cause(d.code)]
     explained = len(causes) == 1 and set(causes[0].inputs) >= set(wrong)
@@ -261,7 +262,7 @@ def in_step_with(fix: Fix, wrong: Sequence[str], diagnosis: Sequence[Diagnosis])
 
 # --------------------------------------------------------------------------- source lines
 class SourcePlace(NamedTuple):
-    """A piece of a line of source: the line from 1, the columns from 0, the last not included."""
+    """A span of source on one line; lines count from 1, columns from 0, the end is excluded."""
 
     file: str = ""
     """Empty for an operation that no user code makes."""
@@ -282,7 +283,7 @@ class SourcePlace(NamedTuple):
 
     @property
     def fields(self) -> dict[str, Any]:
-        """The fields of a diagnosis."""
+        """The span as fields of a diagnosis."""
         line = f"{self.file}:{self.line}" if self.line else ""
         columns = {"column": self.column, "end_column": self.end_column}
         return {"line": line, "source_line": self.source, **columns}
@@ -321,13 +322,15 @@ class SourcePlace(NamedTuple):
 
 
 def source_place(spot: Spot | None) -> SourcePlace:
-    """The place of an instruction. An expression over several lines ends with the first."""
+    """The source span of an instruction. An expression over several lines ends with the first
+    line.
+    """
     return SourcePlace() if spot is None else place_in(spot[0].co_filename, *spot)
 
 
 @functools.lru_cache(maxsize=4096)
 def place_in(file: str, code: CodeType, offset: int) -> SourcePlace:
-    """The place of an instruction. Equal code may be in another file, hence the argument."""
+    """The source span of an instruction, cached by file, as equal code may be in another file."""
     positions = list(code.co_positions())
     line, end_line, column, end_column = positions[offset // 2]
     if line is None:
@@ -354,7 +357,9 @@ def place_in(file: str, code: CodeType, offset: int) -> SourcePlace:
 
 
 def begins(source: str) -> int:
-    """The column of the first token on a line, or of the body of a function that is all on it."""
+    """The column of the first token on a line, or of the body of a function whose definition is all
+    on that line.
+    """
     indent = len(source) - len(source.lstrip())
     try:
         (node,) = ast.parse(source.strip()).body

@@ -1,2 +1,3 @@
-"""From a problem to a verdict: what backward claims, compared with the tape and with
-differences."""
+"""From a problem to a verdict: backward's gradient is compared with the tape's and with
+differences.
+"""

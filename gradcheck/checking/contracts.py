@@ -1,9 +1,8 @@
 """Rules that a backward must keep besides being the derivative. Each broken rule is reported as a
 code with the evidence.
 
-The last is that a gradient is computed well: in the dtypes that the layer itself computes in, casts
-and all, it may
-lose no more digits than automatic differentiation does there, and than its own operations round.
+The last rule is accuracy: in the layer's own dtypes, casts included, the gradient may not lose more
+digits than automatic differentiation or the rounding of its own operations would.
 """
 
 from __future__ import annotations
@@ -62,8 +61,9 @@ REPEATED = {
 """Messages for a backward that does not repeat its gradient, by code."""
 
 DRAWS = 3
-"""Perturbed runs: of three, an entry's largest response is small by a factor of 10 once in
-1,000."""
+"""Number of perturbed runs: with three, an entry's largest response is too small by a factor of 10
+once in 1,000.
+"""
 
 
 @dataclass
@@ -76,7 +76,7 @@ class Contracts:
     """Inputs that forward changed by in-place operations: allowed, but the cause if the gradient is
     wrong."""
     claims: list[tuple[Array, list[Array]]] = field(default_factory=list)
-    """Random cotangents that were run, with the gradients of the moved inputs."""
+    """Random cotangents, with backward's gradients of the moved inputs."""
 
     def broken(self) -> list[Diagnosis]:
         """Broken contracts, the cause before its consequences."""
@@ -93,8 +93,9 @@ class Contracts:
         return [*observed, *found]
 
     def observation(self, cotangents: Gradients) -> tuple[Observation, list[Diagnosis]]:
-        """Observe a run with cotangents in another order; if backward refuses that, one with them
-        as they are."""
+        """Observe a run with cotangents in another memory order; if backward rejects it, a run with
+        the usual order.
+        """
         observe = self.at.problem.observe
         try:
             return observe(list(map(in_other_order, cotangents))), []
@@ -110,10 +111,10 @@ class Contracts:
 
     # ------------------------------------------------------ the rules
     def forward_repeats(self, again: Sequence[Array] | None) -> list[Diagnosis]:
-        """Equal inputs give equal outputs, bit by bit or up to `Problem.nondet`.
+        """Check that equal inputs give equal outputs, bit by bit or up to `Problem.nondet`.
 
         Args:
-            again: the outputs for the inputs in their own dtypes, where they were seen a second
+            again: the outputs for the inputs in their own dtypes, if they were computed a second
                 time.
         """
         point, problem = self.at, self.at.problem
@@ -127,9 +128,10 @@ class Contracts:
         return diagnosis_if(any(differ), "GC131", f"two calls give different values of {names}")
 
     def backward_repeats(self, g: Array, of_g: Gradients, seen: Observation) -> list[Diagnosis]:
-        """Equal cotangents give equal gradients, as `forward_repeats` says, even if forward ran at
-        other values in between: a layer's state belongs to one call. `seen` is one of the two
-        runs."""
+        """Check that equal cotangents give equal gradients, up to the same tolerance as
+        `forward_repeats`, even if forward ran at other values in between: a layer's state belongs
+        to one call. `seen` is one of the two runs.
+        """
         point, problem = self.at, self.at.problem
         if seen.gradients is None or seen.outputs is None:
             return self.differing("GC132", of_g, point.claimed(g))
@@ -193,9 +195,10 @@ class Contracts:
     def rounding(self, cotangent: Array) -> list[float]:
         """The largest error that rounding can cause in an entry of the gradient, per moved input.
 
-        A backward that cannot be observed may round terms as large as the outputs over the inputs,
-        to the dtype of inputs or outputs or to float32: if a gradient cancels, only that rounding
-        is left."""
+        A backward that cannot be observed may round terms as large as outputs divided by inputs, in
+        the dtype of inputs or outputs or in float32; if these terms cancel, their rounding
+        remains.
+        """
         if self.at.opaque:
             epsilon = max(FLOAT32, self.at.epsilon, self.at.given)
             terms, found = cotangent * self.at.outputs.vector, self.at.vjp(cotangent)
@@ -207,7 +210,9 @@ class Contracts:
         return [float(bound.max(initial=0.0)) for bound in measured.bounds()]
 
     def undefined_cotangents(self) -> list[Diagnosis]:
-        """An output that takes no part in the loss counts as one with a cotangent of zeros."""
+        """Check that an output outside of the loss gives the same gradient as one with a cotangent
+        of zeros.
+        """
         if len(self.at.outputs.active) < 2:
             return []
         problem, inputs = self.at.problem, list(self.at.inputs)
@@ -232,8 +237,9 @@ class Contracts:
         return []
 
     def observed(self, seen: Observation) -> list[Diagnosis]:
-        """Nothing but the result changes: inputs, cotangents and saved tensors stay as they
-        were."""
+        """Check that backward changes nothing else: inputs, cotangents and saved tensors stay as
+        they were.
+        """
         self.in_place = seen.changed_in_place
         rows = [
             ("GC133", seen.changed_by_forward, "forward writes into"),
@@ -248,8 +254,9 @@ class Contracts:
 
 
 def in_other_order(cotangent: Array | None) -> Array | None:
-    """A copy of a cotangent whose first axis varies fastest in memory; one of a single axis as it
-    is."""
+    """A copy of a cotangent whose first axis varies fastest in memory; unchanged if it has a single
+    axis.
+    """
     if cotangent is None or cotangent.ndim < 2:
         return cotangent
     return cotangent.T.copy().T
@@ -285,7 +292,7 @@ def close(
     """Whether whole = factor · part + rest up to rounding and `nondet`, relative to the largest
     element; None counts as zeros.
 
-    `rounding` is what was measured of it.
+    `rounding` is the measured rounding error.
     """
     given = [a for a in (whole, part, rest) if a is not None]
     if not given or not given[0].size:
@@ -304,10 +311,9 @@ def wrong_in_own_precision(
     point: Point, random: np.random.Generator, rtol: float
 ) -> tuple[list[Entry], str]:
     """The entries of the gradient of a random sum of the outputs in which the layer's own backward,
-    in the dtypes that it was given, loses more digits than it may; and the dtype that it computes
-    in.
+    in its own dtypes, loses more digits than it may; and the dtype that it computes in.
 
-    None if it computes in nothing but double precision, or if its outputs do not fit its dtype.
+    None if it computes only in double precision, or if its outputs do not fit its dtype.
     """
     if point.as_given and not point.casts_left_out:
         return [], ""
@@ -358,16 +364,17 @@ def wrong_in_own_precision(
 
 
 def opaque_bound(x: Array, terms: Array, gradient: Array, epsilon: float) -> float:
-    """How far the gradient of a sum of terms may be off for one input, where operations are not
-    observed: by the rounding of its terms, and of a difference of two numbers as large as the
-    outputs over the scale of the inputs."""
+    """The error bound of one input's gradient if operations are not observed: the rounding of its
+    terms, and of a difference of two numbers as large as the outputs divided by the scale of the
+    inputs.
+    """
     scale, largest = float(abs(x).max(initial=0.0)), float(abs(terms).max(initial=0.0))
     natural = max(largest / scale if scale else 0.0, min(largest, 1.0))
     return epsilon * (MANY * float(abs(gradient).max(initial=0.0)) + 2 * natural)
 
 
 def lost_digits(point: Point, entries: Sequence[Entry], name: str) -> str:
-    """The decimal digits lost in the worst entry, out of those that the dtype has."""
+    """The decimal digits lost in the worst entry, out of the digits of the dtype."""
     errors = [abs(e.analytic - e.numeric) / abs(e.numeric) for e in entries if e.numeric]
     casts = sorted(cast for cast in point.runs.left_out if EPSILON[cast] > EPSILON[name])
     text = digits(max([e for e in errors if e == e], default=1.0), name)
@@ -375,7 +382,7 @@ def lost_digits(point: Point, entries: Sequence[Entry], name: str) -> str:
 
 
 def digits(error: float, name: str) -> str:
-    """The correct decimal digits that a relative error leaves, out of those that the dtype has."""
+    """The number of correct decimal digits at a relative error, out of the digits of the dtype."""
     known = round(-np.log10(EPSILON[name]))
     lost = min(max(round(known + np.log10(error)), 1), known) if error else 1
     return f"right, but {lost} of {known} digits are lost in {name}"

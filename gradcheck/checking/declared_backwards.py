@@ -1,4 +1,6 @@
-"""Backwards that are declared not to be the derivative: where they break the declaration."""
+"""Checks of backwards that are declared not to be the derivative (``differs``,
+``straight-through``, ``zero``).
+"""
 
 from __future__ import annotations
 
@@ -12,16 +14,19 @@ from gradcheck.checking.problem import Problem
 from gradcheck.result import Index
 
 AGREES = "expected a backward that is not the derivative, but here it is"
-"""The start of the reason for a failure that another point may resolve, because the two may differ
-there."""
+"""The start of the reason for a failure that another point may resolve, because backward and
+derivative may differ there.
+"""
 LARGER = 64
-"""How much larger the second cotangent is that is passed through: a backward that clips shows at
-some size."""
+"""The factor from the first test cotangent to the second: a backward that clips does so at one of
+the sizes.
+"""
 SMALL_MOVE, LARGE_MOVE = 2.0**-20, 2.0**-14
-"""Two small moves, relative to an input's element, which distinguish steps from slopes."""
+"""Two small moves, relative to an input's element, that distinguish steps from slopes."""
 FLAT = 2.0**-36
-"""A change of an output, relative to the largest, between what rounding (2⁻⁵²) and a slope of 1
-(`SMALL_MOVE`) make."""
+"""Threshold for the change of an output, relative to the largest: between rounding (2⁻⁵²) and the
+change by a slope of 1 (`SMALL_MOVE`).
+"""
 
 
 def not_zero(problem: Problem, random: np.random.Generator) -> str:
@@ -37,10 +42,10 @@ def not_zero(problem: Problem, random: np.random.Generator) -> str:
 
 
 def not_straight_through(problem: Problem, random: np.random.Generator) -> str:
-    """Why backward does not pass the cotangent of a function in steps; empty if it does.
+    """Why backward is not straight-through; empty if it is.
 
-    It is the first element of a gradient that is not the cotangent's, or of the output that follows
-    its input.
+    The reason names the first element of a gradient that is not the cotangent's, or the first
+    output element that varies smoothly with its input.
     """
     expected = (
         "expected backward to pass the cotangent on unchanged (expect='straight-through'), but"
@@ -72,7 +77,9 @@ def not_straight_through(problem: Problem, random: np.random.Generator) -> str:
 
 
 def cotangent(output: Array, size: int, random: np.random.Generator) -> Array | None:
-    """Multiples of 1/8 up to 2 in size, times `size`: every floating dtype holds them exactly."""
+    """Random multiples of 1/8 up to 2 in magnitude, times `size`: every floating dtype represents
+    them exactly.
+    """
     if not is_differentiable(output):
         return None
     eighths = random.integers(1, 17, output.shape) * random.choice([-1, 1], output.shape)
@@ -82,19 +89,20 @@ def cotangent(output: Array, size: int, random: np.random.Generator) -> Array | 
 def gradients(
     problem: Problem, cotangents: Cotangents
 ) -> Iterator[tuple[str, Array | None, Array]]:
-    """The names of the inputs that need a gradient, what backward gives them, and the inputs."""
+    """The names of the inputs that need a gradient, backward's gradients, and the inputs."""
     found = problem.vjp(list(problem.inputs), cotangents)
     rows = zip(problem.names, found, problem.inputs, problem.differentiable, strict=True)
     return ((name, gradient, x) for name, gradient, x, needed in rows if needed)
 
 
 def sloping_element(problem: Problem, random: np.random.Generator) -> tuple[Index | None, bool]:
-    """The first element of the output with a slope other than 1, and whether any is in steps.
+    """The first element of the output with a slope other than 1, and whether any element changes in
+    steps.
 
     The outputs at two small moves, one 64 times the other, are compared with those at the point. In
     steps they do not change, or jump by as much for both; along a slope they change in proportion.
-    A function of steps may be the identity elsewhere, like a threshold that lets large values
-    through; there the cotangent is rightly passed on.
+    A function of steps may be the identity elsewhere, like a threshold that passes large values
+    through; passing the cotangent on is right there.
     """
     inputs, moves = [wide(x) for x in problem.inputs], list[Array]()
     for x, needed in zip(inputs, problem.differentiable, strict=True):
@@ -119,5 +127,5 @@ def sloping_element(problem: Problem, random: np.random.Generator) -> tuple[Inde
 
 
 def first(chosen: Array) -> Index | None:
-    """The index of the first element that is chosen."""
+    """The index of the first element in a mask."""
     return next((tuple(map(int, index)) for index in np.argwhere(np.asarray(chosen))), None)

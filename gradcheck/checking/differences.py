@@ -1,11 +1,12 @@
-"""Estimate a function's derivative along a line by differences: one derivative per row, from
-changes at steps of all sizes.
+"""Estimate a function's derivative along a line by differences: one derivative per row, from steps
+of all sizes.
 
 At step h the difference D(h), extrapolated once (Richardson 1911), lies within η / h of the
 derivative, plus a bias that shrinks with h. The largest step that agrees with every smaller one is
 taken, from the smallest up (Lepski 1991). Truncation, a kink or a jump nearby, a pole, the edge of
-the domain, overflow and the wrong scale are all "no longer agrees here". The distance of the slopes
-of both sides, which a kink leaves, is found in the same way."""
+the domain, overflow and the wrong scale are all "no longer agrees here". The difference of the
+slopes on both sides, which a kink leaves, is estimated in the same way.
+"""
 
 from __future__ import annotations
 
@@ -19,27 +20,31 @@ from gradcheck.backends.base import Array
 from gradcheck.checking.precision import EPS, EPSILON, FEW, MANY
 
 Function = Callable[[Sequence[Array]], Array]
-"""Arrays like the inputs to the flat real outputs."""
+"""A function from arrays like the inputs to the flat real outputs."""
 
 RATIO = 4.0
 """The ratio of one step to the next: a power of two, so that steps are exact, and coarse enough for
 16 decades in 28 steps."""
 USUAL = range(-17, 0)
 """Steps are RATIO ** k, relative to the scale of the inputs. x + h·d is exact in float64 down to
--17; up to 1/4 the function is seen at the scale of its inputs."""
+-17; up to 1/4 the function is sampled at the scale of its inputs."""
 BRIEF = range(-9, -4)
-"""The first steps: where rounding and truncation of a function of the scale of its inputs are both
-about 1e-12."""
+"""The first steps, at which rounding and truncation are both about 1e-12 for a function that varies
+on the scale of its inputs.
+"""
 QUICK = BRIEF[len(BRIEF) // 2]
 """The exponent of the first of two steps of a quick derivative, unless a better one is known."""
 FAR_BARS = 4.0
 """Error bounds are estimates: a right gradient is never off by this many of them. A gradient that
-is off by more is excluded even where the resolution is too low, as its error was seen; one-sided
-slopes that are farther apart are a kink."""
+is off by more is excluded even if the resolution is too low, as the differences show its error;
+one-sided slopes that are farther apart are a kink.
+"""
 DIRECTION_BITS = round(-np.log2(EPS * RATIO ** -USUAL[0])) - 2
 """A direction's elements are 1 to 2 times a power of two in steps of 2^-16, so that rounding cannot
-hide in multiples of the step. So many bits are left of 52 below the smallest step, less one for d
-up to 2 and one for a carry: x + h·d is exact in float64 for all steps."""
+hide in multiples of the step. The step is 2^-16 because that many of the 52 bits are left below the
+smallest step, less one for d up to 2 and one for a carry: x + h·d is exact in float64 for all
+steps.
+"""
 
 
 # ------------------------------------------ a line, and samples on it
@@ -83,8 +88,9 @@ def moved(x: Sequence[Array], direction: Sequence[Array | None], t: float) -> li
 
 
 class Sample(NamedTuple):
-    """The change of every row at some t, and the sum of absolute changes in it, on which its
-    rounding depends."""
+    """The change of every row at some t, and the sum of the absolute changes of its terms, on which
+    its rounding depends.
+    """
 
     change: Array
     size: Array
@@ -92,28 +98,30 @@ class Sample(NamedTuple):
 
 @dataclass(eq=False)
 class Line:
-    """``t -> rows of f(x + t·d) − f(x)``, in float64, with its samples at all steps taken so
-    far."""
+    """``t -> rows of f(x + t·d) − f(x)``, in float64, with the samples at all steps taken so
+    far.
+    """
 
     f: Function
-    """NaN where it is not defined."""
+    """The function's values; NaN where it is not defined."""
     x: Sequence[Array]
     direction: Sequence[Array | None]
     """One array per input, None for inputs that stay as they are."""
     outputs: Array
     """f(x)."""
     weights: Array | None = None
-    """One cotangent over the outputs, for a single row: their weighted sum. Without, each output is
-    a row."""
+    """One cotangent over the outputs, for a single row: their weighted sum. Without one, each
+    output is a row.
+    """
     samples: dict[int, tuple[Sample, Sample]] = field(default_factory=dict)
-    """Ahead and behind, by the exponents of the steps."""
+    """Samples ahead and behind, by the exponents of the steps."""
 
     def at(self, t: float) -> Sample:
         """The change of every row."""
         return self.of(self.f(moved(self.x, self.direction, t)))
 
     def of(self, outputs: Array) -> Sample:
-        """The change of every row where the outputs are known."""
+        """The change of every row, given the outputs."""
         change = outputs - self.outputs
         if self.weights is None:
             return Sample(change, abs(change))
@@ -121,7 +129,7 @@ class Line:
         return Sample(change.sum(keepdims=True), abs(change).sum(keepdims=True))
 
     def take(self, step: int, ahead: Array) -> None:
-        """Take the samples at a step where the outputs ahead are known."""
+        """Take the samples at a step, given the outputs ahead."""
         self.samples[step] = self.of(ahead), self.at(-(RATIO**step))
 
     def extend(self, steps: Sequence[int]) -> None:
@@ -148,16 +156,17 @@ class Interval:
 
 @dataclass(frozen=True)
 class Derivative:
-    """The differences' estimate for every row. `both` is not defined where the row is `kinked`."""
+    """The differences' estimate for every row. `both` is not defined for a row that is `kinked`."""
 
     both: Interval
     gap: Array
-    """How far apart both sides may be: a kink of that size would not have shown."""
+    """The largest difference of the slopes on both sides that would not have shown as a kink."""
     kinked: Array
     """Rows whose slopes on both sides differ, or that jump at the point."""
     nearby: Array
-    """The largest slope at any step, as far as it is above the noise: at a stationary point slopes
-    are small compared with it."""
+    """The largest slope at any step that is above the noise; slopes at a stationary point are small
+    compared with it.
+    """
     largest: Array
     """The largest change of the row at any step."""
     noise: Array
@@ -166,12 +175,13 @@ class Derivative:
 
 
 def derivative_of(line: Line, noise: Array) -> Derivative:
-    """The derivative of every row, given the noise of every row, or one that all have.
+    """The derivative of every row, given the noise of every row, or a common one.
 
     A change is the sum of an odd and an even part of the step. The odd one over the step is the
-    central difference. The even one over the step tends to the distance of the slopes of both
+    central difference. The even one over the step tends to the difference of the slopes on both
     sides: 0, unless there is a kink. Where the function jumps, the change itself does not tend to
-    0."""
+    0.
+    """
     steps = sorted(line.samples)
     h = np.array([[RATIO**k] for k in steps])
     pairs = [line.samples[k] for k in steps]
@@ -204,20 +214,21 @@ def derivative_of(line: Line, noise: Array) -> Derivative:
 
 
 def extrapolated(values: Array, ratio: float, bars: Array) -> tuple[Array, Array]:
-    """Values at steps without the part that grows by a `ratio` from each to the next, and the
-    remaining error bounds."""
+    """Extrapolated values: without the part of the error that grows by `ratio` from each step to
+    the next; and their error bounds.
+    """
     bars = (ratio * bars[:-1] + bars[1:]) / (ratio - 1)
     return (ratio * values[:-1] - values[1:]) / (ratio - 1), bars
 
 
 def balanced(values: Array, bars: Array) -> tuple[Interval, Array]:
-    """Lepski's balancing: of each row the value whose error is least among those that agree with
-    all of smaller steps, and its place among the steps.
+    """Lepski's balancing: for each row, the value with the smallest error bound among those that
+    agree with all values of smaller steps, and the index of its step.
 
-    Its bar is twice its noise and half of the change to the next step, as a bias that shrinks at
-    least threefold from step to step shows in that change. A row starts at its first finite value;
-    a value that is not finite no longer agrees, one with a bar of inf always does. Where no two
-    agree nothing is known.
+    A value's bar is twice its noise plus half of the change to the next step: a bias that shrinks
+    at least threefold per step shows in that change. A row starts at its first finite value; a
+    value that is not finite does not agree, one with a bar of inf always does. If no two values
+    agree, nothing is known.
 
     Args:
         values, bars: one row per step, the smallest first.
@@ -244,11 +255,11 @@ def balanced(values: Array, bars: Array) -> tuple[Interval, Array]:
 
 
 def quick(line: Line, noise: Array, step: int = QUICK) -> Interval:
-    """The derivative in 4 evaluations, after another direction was verified; its bound holds all
-    that extrapolation changed.
+    """The derivative from 4 evaluations, at steps that another direction has verified; the bound
+    includes the whole change by extrapolation.
 
     Args:
-        step: the exponent of the lesser step.
+        step: the exponent of the smaller step.
     """
     line.extend((step, step + 1))
     fine, coarse = RATIO**step, RATIO ** (step + 1)
@@ -261,23 +272,30 @@ def quick(line: Line, noise: Array, step: int = QUICK) -> Interval:
 
 # ---------------------------------------- rounding, from close values
 DEVIATIONS = 6.0
-"""Differences estimate the standard deviation of the error. Rounding to a grid is off by at most
-1.7 of these; an estimate from so few values is low by a factor of 3 once in some hundred."""
+"""High differences estimate the standard deviation of the error. Rounding to a grid is off by at
+most 1.7 standard deviations; an estimate from so few values is too low by a factor of 3 about once
+in a hundred.
+"""
 COARSEST = FEW * EPSILON["bfloat16"]
-"""Rounding is at most this share of the values: a larger change is the function's structure."""
+"""The largest share of a value that counts as rounding: a larger change is the function's
+structure.
+"""
 NEAR_SPACING, FAR_SPACING = RATIO ** USUAL[0], RATIO ** BRIEF[0]
-"""How far apart values are, relative to the scale of the inputs: as the smallest steps (2^-34) and
-the first that are taken (2^-18). So near smooth functions are straight lines, and x + t·d is
-rounded: numbers as large as x are usual on the way, so that error counts. Farther, up to 2^-15 of
-the scale, sixth differences still do not see functions of that scale (2^-90), but rounding to
-float32 (2^-23), which is constant between close values."""
+"""Distances between sampled values, relative to the scale of the inputs: like the smallest steps
+(2^-34) and the first ones taken (2^-18). At such distances smooth functions are straight lines, and
+x + t·d is rounded; intermediate values are usually as large as x, so that this rounding counts. At
+up to 2^-15 of the scale, sixth differences of a function that varies on that scale still vanish
+(2^-90), while they show rounding to float32 (2^-23), which is constant between closer values.
+"""
 STAIRS_SPACING = RATIO**-6
-"""`SPACING` where the function is known to be a staircase: up to 2^-8 of the scale sixth
-differences do not see functions of that scale either (2^-54)."""
+"""`SPACING` if the function is known to be a staircase: up to 2^-8 of the scale, sixth differences
+of a function that varies on that scale also vanish (2^-54).
+"""
 NODES = np.arange(1, 13) + 0.5 * (np.sqrt((2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)) % 1)
-"""The places of the nodes, in units of their spacing: no grid falls on two of them in the same way,
-as the square roots of primes are independent over the rational numbers. Rounding to a grid would
-hide in multiples of one number."""
+"""Positions of the nodes, in units of their spacing. Square roots of primes are independent over
+the rational numbers, so that no grid is aligned with two of them. Rounding to a grid would hide in
+multiples of one number.
+"""
 ORDERS = range(6, 9)
 
 
@@ -300,9 +318,10 @@ def from_close_values(
     line: Line, thoroughly: bool, epsilon: float = EPS, stairs: bool = False
 ) -> Array:
     """A bound on the rounding error of every row, at least an `epsilon` of its size. `thoroughly`:
-    from both sides, of which one may see a kink or the edge of the domain, and finer structure than
-    2^-15 of the inputs' scale counting as rounding too; of 2^-8, where it is known to be
-    `stairs`."""
+    from both sides, as one may meet a kink or the edge of the domain, and with structure finer than
+    2^-15 of the inputs' scale counted as rounding too (2^-8 if the function is known to be
+    `stairs`).
+    """
     near = []
     for sign in (1.0, -1.0) if thoroughly else (1.0,):
         table = close_values(line, sign * NEAR_SPACING)
@@ -333,8 +352,9 @@ def from_close_values(
 
 
 def close_values(line: Line, spacing: float) -> Array:
-    """The changes of all rows on one side: where there may be a jump, values on both have nothing
-    in common."""
+    """The changes of all rows on one side: if there may be a jump, values on the two sides are
+    unrelated.
+    """
     return np.stack([line.at(t).change for t in (spacing * NODES).tolist()])
 
 

@@ -1,4 +1,6 @@
-"""Points outside of a function's domain: the operation that left it, and values inside."""
+"""Advice for points outside of a function's domain: the operation that left it, and values
+inside.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ DOMAINS: Mapping[str, tuple[float, float]] = {
 
 
 def advice(problem: Problem) -> str:
-    """Advice for outputs that are not finite: the range to write, if an operation has one."""
+    """Advice for outputs that are not finite: the range to declare, if the operation has one."""
     otherwise = "choose another point"
     try:
         recording = problem.runs.recording(list(problem.inputs), own=True)
@@ -35,7 +37,7 @@ def advice(problem: Problem) -> str:
                 return f"{step.name} gives it: {otherwise}"
             low, high = DOMAINS[step.name]
             return (
-                f"{step.name} leaves its domain: give its inputs values in it, "
+                f"{step.name} leaves its domain: give its inputs values inside it, "
                 f"such as 'range: [{low:g}, {high:g}]' in a spec, "
                 f"~{low:g}..{high:g} on the command line"
             )

@@ -1,11 +1,12 @@
 """The elements at which operations (max, relu, sort …) have kinks, and the gradients that are right
 there.
 
-The table KINKED says at which. A gradient is one of many at a kink (an element of Clarke's
-subdifferential, 1983) only if along every direction it is between the derivatives at points as near
-as one likes: their gradients are the tape's, exact. Along a direction d the points x ± δ·d are
-among them: where the function is convex or concave their slopes are the whole range (Rockafellar
-1970)."""
+The table KINKED lists the operations. A gradient is valid at a kink (an element of Clarke's
+subdifferential, 1983) only if, along every direction, it is between the derivatives at arbitrarily
+close points; the gradients at these points are the tape's, which are exact. Along a direction d, x
+± δ·d are such points; if the function is convex or concave, their slopes bound the whole range
+(Rockafellar 1970).
+"""
 
 from __future__ import annotations
 
@@ -47,64 +48,76 @@ from gradcheck.checking.tape import Tape, dead_steps
 from gradcheck.result import Diagnosis, Status
 
 KINK_DIRECTIONS = 8
-"""Along which the share of a group has to be between the slopes: one that is outside for half of
-the directions, as where both of two tied maxima take all, passes all of them once in 2^8. One more
-has one sign: along it the shares of tied elements add up, so that a gradient which gives all of it
-to each is outside whatever is drawn."""
+"""The number of directions along which the share of a group must be between the slopes. A gradient
+that is outside for half of the directions (two tied maxima that both get all) passes them all once
+in 2^8. One further direction has a constant sign. Along it the shares of tied elements add up, so
+that a gradient that gives everything to each of them is always outside.
+"""
 USED_DIRECTIONS = KINK_DIRECTIONS + 1
 FIRST_DIRECTIONS = 3
-"""Along which points are taken first. One point on each side of a kink suffices, and so do the two
-orders of two tied elements; a gradient within the range of few points is also within the range of
-more."""
+"""The number of directions along which points are taken first. One point on each side of a kink
+suffices, and so do the two orders of two tied elements; a gradient within the range of few points
+is also within the range of more.
+"""
 MOST_AIMED = 6
-"""Rounds in which points are taken along single entries, one of each group at a time."""
+"""The number of rounds in which points are taken along single entries, one per group at a time."""
 AIM = 2.0**-12
-"""How far the others move meanwhile, so that none stays at its kink; its square is within
-`CLOSE`."""
+"""How far the other elements move in these rounds, so that none stays at its kink; the square is
+within `CLOSE`.
+"""
 MOST_TIED = 20
-"""Tied elements up to which one that was not seen to vary does not: of 20 that take turns one
-misses 250 points once in 300,000."""
+"""The most tied elements for which an element without observed variation counts as constant: of 20
+that alternate, one is missed by 250 points once in 300,000.
+"""
 SAME_LABEL = 1e-9
-"""How far labels of rows may be apart by rounding, which are from 1 to 2."""
+"""How far labels of rows, which are from 1 to 2, may differ by rounding."""
 FURTHER = 120
-"""More directions, with a point ahead and behind on each, where a gradient is outside of the slopes
-of a function that is neither convex nor concave: of 30 pieces that meet (30 equal values, sorted)
-one is missed once in 3,000."""
+"""The number of further directions, each with a point ahead and behind, if a gradient is outside of
+the slopes of a function that is neither convex nor concave. If 30 pieces meet (30 equal values,
+sorted), one is missed once in 3,000.
+"""
 MOST_LOOKED_AT = 16
-"""Kinked outputs, or elements with an infinite gradient, that are checked one by one, drawn at
-random."""
+"""The most kinked outputs, or elements with an infinite gradient, that are checked one by one,
+drawn at random.
+"""
 MOST_NAMED = 3
-"""Places that a sentence names."""
+"""The most elements that a message names."""
 NEAR_STEP = -15
 NEAR = RATIO**NEAR_STEP
-"""The distance of the points, relative to the inputs' scale: rounding (2^-52) does not lead across
-a kink, curvature of the inputs' scale changes a slope by this share (2^-30) alone."""
+"""The distance of the points, relative to the inputs' scale: rounding (2^-52) is too small to cross
+a kink, and curvature on the inputs' scale changes a slope only by this share (2^-30).
+"""
 AT_ZERO = (2.0**-300, 2.0**-120, 2.0**-60)
-"""Distances for elements that are exactly 0, which have no scale: the first that the outputs
-respond to and that parts ties, else `NEAR`."""
+"""Distances for elements that are exactly 0, which have no scale: the first one that changes the
+outputs and breaks ties is used, otherwise `NEAR`.
+"""
 CLOSE = 1e-5
-"""How far apart slopes may be that belong to one smooth piece, relative to the largest: at `NEAR`,
-curvature up to 10,000 times the inputs' scale."""
+"""The largest difference between slopes of one smooth piece, relative to the largest slope: at
+`NEAR`, curvature up to 10,000 times the inputs' scale.
+"""
 BESIDE = 2.0**-7
 """The distance, relative to the inputs' scale, at which a gradient is checked again, and by which
-elements are moved to find which outputs depend on them."""
+elements are moved to find the outputs that depend on them.
+"""
 SMALL_STEPS = USUAL[: len(USUAL) // 2 + 1]
-"""The smaller half: the shape of a function at an element that is 0 shows there, whatever the size
-of the others."""
+"""The smaller half of the steps: they show the shape of a function at an element that is 0,
+whatever the size of other elements.
+"""
 GROWS = 0.9
-"""The slope grows without bound if from step to step it grows by no less than this times what it
-grew before. With steps of ratio 4 that is 4^(1 − p) beside a power p: more than 1 for p < 1, and 1
-for a logarithm, but less where the slope has a limit (1/2 for x^1.5, 1/4 for what is smooth).
-Powers from 1 to 1.07 are taken for logarithms."""
+"""The slope grows without bound if its growth per step is at least this times the growth in the
+step before. With steps of ratio 4 the growth changes by 4^(1 − p) near a power p: more than 1 for p
+< 1, and 1 for a logarithm, but less if the slope has a limit (1/2 for x^1.5, 1/4 for a smooth
+function). Powers from 1 to 1.07 count as logarithms.
+"""
 
 
 def axes_of(axis: Any) -> tuple[int, ...] | None:
-    """A reduction's axes, in any form that Paddle takes; None for all."""
+    """A reduction's axes, in any form that Paddle accepts; None for all."""
     return None if axis is None or axis == [] else tuple(np.atleast_1d(axis).tolist())
 
 
 def depending(point: Point, random: np.random.Generator, masks: Masks) -> Array:
-    """Which flat real outputs depend on the elements in `masks`."""
+    """A mask of the flat real outputs that depend on the elements in `masks`."""
     found = point.outputs.vector != point.outputs.vector
     for _ in range(2):
         line = point.line(point.direction(random, masks))
@@ -113,16 +126,17 @@ def depending(point: Point, random: np.random.Generator, masks: Masks) -> Array:
 
 
 def listed(names: Sequence[str], count: int) -> str:
-    """The first names of a list, and the number of the others."""
+    """The first names of a list, followed by the number of the others."""
     return ", ".join(names[:MOST_NAMED]) + (
         f" and {count - MOST_NAMED} more" if count > MOST_NAMED else ""
     )
 
 
 def at_kinks(prober: Prober, found: CheckOutcome, masks: Masks) -> CheckOutcome:
-    """`found`, and what the kinks over the elements in `masks` add to it: the gradient has to lie
-    between the slopes at points nearby, entry by entry, and along directions over the elements that
-    one row of an operation ties."""
+    """Extend the outcome `found` by the kinks of the elements in `masks`. The gradient must lie
+    between the slopes at nearby points, entry by entry, and along directions over the elements that
+    one row of an operation ties.
+    """
     point, random = prober.point, prober.random
     nearby = Nearby(prober, masks)
     count = point.outputs.vector.size
@@ -168,8 +182,7 @@ def at_kinks(prober: Prober, found: CheckOutcome, masks: Masks) -> CheckOutcome:
     if (beside := wrong_beside(prober, masks)) is not None:
         places = kinked_places or jumping_places
         text = (
-            f"the gradient is wrong beside {places}: "
-            "the wrong entries are those at a point close by"
+            f"the gradient is wrong near {places}: the wrong entries are those at a point close by"
         )
         return replace(beside, diagnosis=(Diagnosis.of("GC120", text),))
     if unknown:
@@ -180,7 +193,7 @@ def at_kinks(prober: Prober, found: CheckOutcome, masks: Masks) -> CheckOutcome:
 
 
 def wrong_beside(prober: Prober, masks: Masks) -> CheckOutcome | None:
-    """FAIL if backward is wrong at a nearby point on either side."""
+    """A FAIL if backward is wrong at a nearby point on either side."""
     direction = prober.point.direction(prober.random, masks)
     for sign in (1.0, -1.0):
         try:
@@ -201,26 +214,29 @@ def wrong_beside(prober: Prober, masks: Masks) -> CheckOutcome | None:
 
 # -------------------------------------------- slopes at points nearby
 def reals(arrays: Sequence[Any]) -> NumpyArray:
-    """All numbers of some arrays in one vector; for complex ones, real and imaginary parts
-    alternate."""
+    """All numbers of some arrays in one vector; real and imaginary parts of complex arrays
+    alternate.
+    """
     return np.asarray(flat_real(arrays))
 
 
 def per_number(point: Point, arrays: Sequence[Array]) -> NumpyArray:
-    """Values of the elements of the moved inputs, in one vector that has one for every real number:
-    where an input is complex every element is two."""
+    """Expand values per element of the moved inputs to one vector with a value for every real
+    number: a complex element has two.
+    """
     vector = reals(arrays)
     return vector if vector.size == reals(point.x).size else vector.repeat(2)
 
 
 @dataclass
 class Outside:
-    """Entries of a gradient outside of the slopes: single numbers, and shares of a group along a
-    direction."""
+    """The parts of a gradient that are outside of the slopes: single numbers, and shares of a group
+    along a direction.
+    """
 
     entries: NumpyArray
     shares: NumpyArray
-    """The share of each group, per direction."""
+    """For each direction, the shares of groups that are outside."""
 
     @property
     def any(self) -> bool:
@@ -230,24 +246,26 @@ class Outside:
 
 @dataclass
 class Slopes:
-    """The gradients at points nearby for one cotangent, and between which numbers a gradient may
-    be.
+    """The gradients at nearby points for one cotangent, and the range that they allow for a
+    gradient.
 
     Numbers of one `group` are tied by a row of a kinked operation. Along a direction over a group,
-    a convex or concave function has its least and largest slopes behind and ahead of the point; for
-    sums of such functions, this holds group by group."""
+    a convex or concave function has its smallest and largest slopes behind and ahead of the point;
+    for sums of such functions, this holds group by group.
+    """
 
     rows: NumpyArray
     """A slope per point and number of the inputs; NaN where unknown. Points 2k and 2k + 1 lie ahead
     and behind along move k."""
     moves: NumpyArray
     groups: NumpyArray
-    """The group of each number; −1 for those that do not move."""
+    """The group of each number; −1 for numbers that do not move."""
     tolerance: NumpyArray
-    """The change that curvature and rounding cause, per number."""
+    """The change by curvature and rounding, per number."""
     further: bool = False
-    """Whether the points are as many as are ever taken: then what was not seen may lie beyond by as
-    much as the pieces that were are apart."""
+    """Whether all points were taken. If so, unobserved slopes may exceed the range by the distance
+    between the observed pieces.
+    """
 
     @cached_property
     def count(self) -> int:
@@ -261,7 +279,7 @@ class Slopes:
 
     @cached_property
     def ends(self) -> tuple[NumpyArray, NumpyArray]:
-        """The least and the largest slope, per number."""
+        """The smallest and the largest slope, per number."""
         return extremes_of(self.rows)
 
     @cached_property
@@ -277,7 +295,9 @@ class Slopes:
 
     @cached_property
     def shared(self) -> NumpyArray:
-        """The slopes along each of the first directions, restricted to each group, per point."""
+        """For each point, the slopes along each of the first directions, restricted to each
+        group.
+        """
         return np.array(
             [
                 [self.grouped(row * move) for row in self.rows]
@@ -287,14 +307,14 @@ class Slopes:
 
     @cached_property
     def share_tolerance(self) -> NumpyArray:
-        """The tolerance of these."""
+        """The tolerance of slopes along these directions."""
         return np.array(
             [self.grouped(self.tolerance * abs(move)) for move in self.moves[:USED_DIRECTIONS]]
         )
 
     @cached_property
     def complete(self) -> NumpyArray:
-        """Whether the slopes ahead and behind are the whole range, per group."""
+        """Per group, whether the slopes ahead and behind bound the whole range."""
         low, high = extremes_of(self.shared, axis=1)
         known = [k for k in range(len(self.shared)) if 2 * k + 1 < len(self.rows)]
         ahead, behind = (np.array([self.shared[k, 2 * k + side] for k in known]) for side in (0, 1))
@@ -305,7 +325,7 @@ class Slopes:
         return found
 
     def excludes(self, gradient: NumpyArray) -> NumpyArray:
-        """The numbers of a gradient that are outside of their slopes."""
+        """A mask of the numbers of a gradient that are outside of their slopes."""
         low, high = self.ends
         spare = spare_of(self.rows, self.tolerance, 0) if self.further else 0.0
         room = self.tolerance + spare
@@ -323,7 +343,7 @@ class Slopes:
 
 
 def extremes_of(values: NumpyArray, axis: int = 0) -> tuple[NumpyArray, NumpyArray]:
-    """The least and the largest of values along an axis; inf and −inf where all are NaN."""
+    """The smallest and the largest value along an axis; inf and −inf if all are NaN."""
     missing = np.isnan(values)
     return np.where(missing, np.inf, values).min(axis=axis), np.where(missing, -np.inf, values).max(
         axis=axis
@@ -331,8 +351,9 @@ def extremes_of(values: NumpyArray, axis: int = 0) -> tuple[NumpyArray, NumpyArr
 
 
 def spare_of(values: NumpyArray, tolerance: NumpyArray, axis: int) -> NumpyArray:
-    """How far what was not seen may lie beyond: as much as the pieces that were are apart, where
-    these are many."""
+    """How far unobserved slopes may exceed the range: by the distance between the observed pieces,
+    if there are many.
+    """
     count = (np.diff(np.sort(values, axis=axis), axis=axis) > np.expand_dims(tolerance, axis)).sum(
         axis=axis
     ) + 1
@@ -341,12 +362,12 @@ def spare_of(values: NumpyArray, tolerance: NumpyArray, axis: int) -> NumpyArray
 
 
 class Nearby:
-    """Points next to the inputs that lie off by one direction each, and the tapes there."""
+    """Points next to the inputs, each along one direction, and the tapes there."""
 
     def __init__(self, prober: Prober, masks: Masks) -> None:
         self.prober, self.point = prober, prober.point
         self.free = per_number(self.point, masks) != 0
-        """Which numbers move: the flat real ones of all moved inputs."""
+        """A mask of the numbers that move, over the flat real numbers of all moved inputs."""
         self.groups, self.mixed, signs = groups_of(self.point, self.free)
         self.scales = per_number(self.point, self.point.scales)
         drawn = [reals_of(self.point, masks, prober.random) for _ in range(KINK_DIRECTIONS)]
@@ -368,23 +389,24 @@ class Nearby:
 
     @property
     def complex(self) -> bool:
-        """Whether every element of the inputs is two numbers."""
+        """Whether every element of the inputs has two numbers (complex)."""
         return any(x.dtype.kind == "c" for x in self.point.x)
 
     def as_masks(self, numbers: NumpyArray) -> list[Array]:
-        """A mask of numbers as those of elements."""
+        """Convert a mask of numbers to masks of elements."""
         flags = numbers.reshape(-1, 2).any(axis=1) if self.complex else numbers
         return unflatten(flags, self.point.x)
 
     def as_arrays(self, move: NumpyArray) -> list[Array]:
-        """A direction over the numbers as one array per input."""
+        """Convert a direction over the numbers to one array per input."""
         parts = unflatten(move.view("complex128") if self.complex else move, self.point.x)
         pairs = zip(parts, self.point.x, strict=True)
         return [part if x.dtype.kind == "c" else part.real for part, x in pairs]
 
     def responds(self, at_zero: float) -> bool:
-        """Whether outputs change where elements that are 0 move so little, as many as do where
-        these move by `NEAR`."""
+        """Whether so small a move of the elements that are 0 changes as many outputs as a move by
+        `NEAR` does.
+        """
         direction = self.as_arrays(self.directions[0])
         near, far = (
             self.point.vector(points_beside(self.point, direction, size, NEAR)[0])
@@ -393,8 +415,10 @@ class Nearby:
         return bool((near != self.here)[far != self.here].all())
 
     def parts_ties(self, at_zero: float) -> bool:
-        """Whether elements that are 0 leave their kinks where they alone move so little, as where
-        they move by `NEAR`: a constant that is added to them (1 + 0) may absorb a smaller move."""
+        """Whether so small a move of only the elements that are 0 takes as many of them off their
+        kinks as a move by `NEAR` does: a constant that is added to them (1 + 0) may absorb a
+        smaller move.
+        """
         left = self.count_kinked(at_zero)
         return left == 0 or left == self.count_kinked(NEAR)
 
@@ -450,7 +474,7 @@ class Nearby:
         return Slopes(rows, moves, self.groups, room / self.scales + self.rounding, further)
 
     def no_slopes(self) -> CheckOutcome:
-        """Undecided where no slope is known: outside of the domain, or within it."""
+        """The undecided outcome if no slope is known: outside of the domain, or within it."""
         finite = len(self.values) == len(self.tapes) and all(
             bool(np.isfinite(v).all()) for v in self.values
         )
@@ -459,7 +483,7 @@ class Nearby:
         )
 
     def jumping(self, rows: NumpyArray) -> NumpyArray:
-        """Outputs that change by many times what the slopes explain."""
+        """A mask of the outputs that change by many times more than the slopes explain."""
         along = abs(np.where(np.isnan(rows), 0.0, rows)) @ abs(np.array(self.moves)).T
         explained = self.reach * float(along.max(initial=0.0)) + self.noise
         found = np.zeros(self.here.shape, bool)
@@ -474,8 +498,9 @@ def reals_of(point: Point, masks: Masks, random: np.random.Generator) -> NumpyAr
 
 
 def outside_slopes(nearby: Nearby, cotangent: Array, claim: NumpyArray) -> list[Entry]:
-    """The entries of a gradient that are outside of the slopes, once there are points for what
-    seems to be; none where the points did not meet the pieces."""
+    """The entries of a gradient that are outside of the slopes, after further points were taken for
+    those that seem to be; none if the points did not reach the pieces.
+    """
     point = nearby.point
     measured = point.measured_claim(point.outputs.split(cotangent), nearby.prober.random)
     measured.draw()
@@ -521,8 +546,9 @@ def outside_slopes(nearby: Nearby, cotangent: Array, claim: NumpyArray) -> list[
 def aim_at(
     nearby: Nearby, slopes: Slopes, claim: NumpyArray, off: NumpyArray, aimed: NumpyArray
 ) -> None:
-    """Take points along the one entry of each group that is outside by most, and note which they
-    are."""
+    """Take points along the entry of each group that is outside by most, and remember these
+    entries.
+    """
     low, high = slopes.ends
     excess = np.where(off, np.maximum(claim - high, low - claim) * nearby.scales, -np.inf)
     order = np.argsort(-excess)
@@ -535,7 +561,7 @@ def aim_at(
 
 
 def candidates(nearby: Nearby, off: Outside) -> list[int]:
-    """Outputs that depend on entries which are outside, drawn at random where they are many."""
+    """Outputs that depend on entries outside of the slopes; drawn at random if there are many."""
     groups = np.union1d(nearby.groups[off.entries], np.flatnonzero(off.shares.any(axis=0)))
     masks = nearby.as_masks(nearby.free & np.isin(nearby.groups, groups))
     random = nearby.prober.random
@@ -546,8 +572,10 @@ def candidates(nearby: Nearby, off: Outside) -> list[int]:
 def entries_outside(
     nearby: Nearby, claim: NumpyArray, slopes: Slopes, off: Outside, output: int | None = None
 ) -> list[Entry]:
-    """The entries that are outside of the slopes; their derivative is the nearer end. If several
-    outputs were checked together, the output whose own gradient is outside is named."""
+    """The entries outside of the slopes; the nearer end of the range is reported as their
+    derivative. If several outputs were checked together, the output whose own gradient is outside
+    is named.
+    """
     point = nearby.point
     if output is None and nearby.here.size == 1:
         output = 0
@@ -598,12 +626,13 @@ def points_beside(
 
 # -------------------------------------------- which elements are tied
 def groups_of(point: Point, free: NumpyArray) -> tuple[NumpyArray, NumpyArray, NumpyArray]:
-    """The group that each number belongs to, −1 for those that do not move; whether it feeds
-    several rows of one operation, or is in a group with one that does; and a sign: in the direction
-    of these signs the elements of a group's rows grow.
+    """For each number: its group, −1 if it does not move; whether it, or another number of its
+    group, feeds several rows of one operation; and a sign such that the elements of a group's rows
+    grow in the direction of these signs.
 
-    Numbers belong together that feed one row of an operation at its kink (the window of a maximum).
-    Numbers that feed several rows are one group."""
+    Numbers that feed one row of an operation at its kink (the window of a maximum) belong together.
+    Numbers that feed several rows are one group.
+    """
     double = any(x.dtype.kind == "c" for x in point.x)
     parent, signs = np.arange(free.size), np.ones(free.size)
     mixed = np.zeros(free.size, bool)
@@ -643,7 +672,9 @@ def groups_of(point: Point, free: NumpyArray) -> tuple[NumpyArray, NumpyArray, N
 
 # ----------------------------------------------- messages
 def named_kinks(nearby: Nearby, slopes: Slopes, numbers: NumpyArray) -> str:
-    """The first elements at which slopes meet, with these, and how many more there are."""
+    """The first elements at which pieces meet, with their slopes, and the number of further
+    ones.
+    """
     first: dict[str, int] = {}
     for number in numbers.tolist():
         first.setdefault(element_of(nearby, number), number)
@@ -656,8 +687,9 @@ def named_kinks(nearby: Nearby, slopes: Slopes, numbers: NumpyArray) -> str:
 
 
 def slopes_that_vary(nearby: Nearby, summed: Slopes, number: int) -> Slopes:
-    """The slopes of the sum of the outputs; where they cancel in the sum, those of the first output
-    that has a kink."""
+    """The slopes of the sum of the outputs; if they cancel in the sum, the slopes of the first
+    output that has a kink.
+    """
     if not summed.varies[number]:
         outputs = nearby.point.outputs
         for output in range(min(outputs.vector.size, MOST_LOOKED_AT)):
@@ -668,14 +700,15 @@ def slopes_that_vary(nearby: Nearby, summed: Slopes, number: int) -> Slopes:
 
 
 def element_of(nearby: Nearby, number: int) -> str:
-    """The element that a number belongs to, as reports name it."""
+    """The name in reports of the element that a number belongs to."""
     k, index = array_and_element(nearby.point.x, number // 2 if nearby.complex else number)
     return nearby.point.place(Entry(k, index, 0, 0.0, 0.0, 0.0))
 
 
 def sides_of(slopes: Slopes, nearby: Nearby, number: int) -> str:
-    """The slopes on both sides of an element if there is one on each, otherwise the least and the
-    largest nearby."""
+    """The slopes on both sides of an element if both are known, otherwise the smallest and the
+    largest slope nearby.
+    """
     steps = np.stack([sign * move[number] for move in nearby.moves for sign in (1, -1)])
     low, high = slopes.ends
     sides = [extremes_of(slopes.rows[steps * sign > 0, number]) for sign in (-1, 1)]
@@ -687,7 +720,7 @@ def sides_of(slopes: Slopes, nearby: Nearby, number: int) -> str:
 
 
 def named_jumps(nearby: Nearby, slopes: Slopes) -> str:
-    """Elements at which the function jumps when they move by themselves."""
+    """Elements at which the function jumps when only they move."""
     point, found = nearby.point, dict[str, None]()
     order = np.argsort(slopes.varies[nearby.free], kind="stable")
     for number in np.flatnonzero(nearby.free)[order][:MOST_LOOKED_AT].tolist():
@@ -705,8 +738,9 @@ def named_jumps(nearby: Nearby, slopes: Slopes) -> str:
 
 # -------------------------------- slopes without bound, as of √x at 0
 def where_infinite(prober: Prober) -> CheckOutcome:
-    """The elements at which the gradient is not finite, which the point holds from now on: KINK if
-    the slope of the function grows without bound on a side there as it says."""
+    """The outcome for the elements at which the gradient is infinite, which the point then keeps
+    fixed: KINK if the slope of the function grows without bound on one side, as backward claims.
+    """
     point, claim = prober.point, prober.claimed()
     prober.claims.append(claim)
     if all(bool(np.isfinite(g).all()) for g in claim[1]):
@@ -735,7 +769,10 @@ def where_infinite(prober: Prober) -> CheckOutcome:
             wrong.append(entry)
     if wrong:
         names = listed([point.place(entry) for entry in wrong], len(wrong))
-        text = f"backward gives {wrong[0].analytic:g} at {names}, as the slope on neither side does"
+        text = (
+            f"backward gives {wrong[0].analytic:g} at {names}, but the slope is not infinite on "
+            "either side"
+        )
         diagnosis = (Diagnosis.of("GC124", text),)
         return CheckOutcome(
             Status.FAIL, wrong=wrong, exhaustive=len(drawn) == len(places), diagnosis=diagnosis
@@ -749,8 +786,9 @@ def slopes_of_sides(
     point: Point, number: int, index: int, cotangent: Array
 ) -> dict[str, tuple[float, float]]:
     """The slopes of the weighted outputs on both sides along one element: ±inf where they grow
-    without bound, otherwise those at the smallest step, and how far they are from those at the
-    next."""
+    without bound, otherwise the slopes at the smallest step; and their distance from the slopes at
+    the next step.
+    """
     size = float(point.scales[number].reshape(-1)[index])
     line = point.line(point.along_element(number, index, size), cotangent)
     line.extend(SMALL_STEPS)
@@ -774,25 +812,28 @@ class Kink(NamedTuple):
     name: str
     """The name of the operation."""
     inputs: list[Array]
-    """For each input of the call: the elements of it that those depend on."""
+    """For each input of the call, a mask of the elements that feed the kinked ones."""
     weights: list[Array]
     labelled: list[Array]
-    """Per input, what flows back to it from random numbers at these elements, and from these times
-    their rows' labels: the ratio tells the row of an element that feeds one alone."""
+    """For each input, the cotangents that flow back from random numbers at the kinked elements, and
+    from the same numbers times the labels of their rows: the ratio gives the row of an element that
+    feeds only one.
+    """
     labels: NumpyArray
     """The labels of the rows, in order."""
 
 
 class Arguments(NamedTuple):
-    """Arguments of an operation: arrays and numbers by position, units of rounding of each, others
-    by name."""
+    """Arguments of an operation: arrays and numbers by position, their units of rounding, and other
+    arguments by name.
+    """
 
     values: Sequence[Any]
     units: Sequence[Any]
     named: dict[str, Any]
 
     def near(self, *places: Any) -> list[Array]:
-        """Which elements of the first argument lie at one of some places, which are exact."""
+        """A mask of the elements of the first argument that are at one of some exact values."""
         return [
             sum(
                 (abs(self.values[0] - p) <= FEW * self.units[0] for p in places),
@@ -806,17 +847,19 @@ class Arguments(NamedTuple):
 
 
 KinkRule = Callable[[Arguments], Sequence[Any]]
-"""Gives, per argument, which of its elements are at a kink; None for none of them."""
+"""A function that gives, per argument, a mask of its elements at a kink; None if there are none."""
 
 
 def where_equal(a: Arguments) -> Sequence[Any]:
-    """Two arguments that are equal."""
+    """A mask of elements whose two arguments are equal."""
     equal = abs(a.values[0] - a.values[1]) <= FEW * (a.units[0] + a.units[1])
     return [equal, equal]
 
 
 def where_multiples(a: Arguments) -> Sequence[Any]:
-    """A first argument that is a multiple of the second, where that is known."""
+    """A mask of elements whose first argument is a multiple of the second, if the second is
+    known.
+    """
     x, y = a.values[:2]
     return (
         [abs(x - np.round(x / y) * y) <= FEW * (a.units[0] + a.units[1])] * 2
@@ -826,14 +869,14 @@ def where_multiples(a: Arguments) -> Sequence[Any]:
 
 
 def tied(a: Arguments, extreme: str) -> Sequence[Any]:
-    """Several elements that are the extreme, "max" or "min"."""
+    """A mask of elements that share the extreme ("max" or "min") with others."""
     x, axes = a.values[0], a.axes()
     near = abs(x - getattr(x, extreme)(axis=axes, keepdims=True)) <= FEW * a.units[0]
     return [near & (near.sum(axis=axes, keepdims=True) > 1)]
 
 
 def tied_neighbours(a: Arguments) -> Sequence[Any]:
-    """Elements that are equal to the next one in order along the axis."""
+    """A mask of elements that are equal to the next one in order along the axis."""
     x, axis = np.atleast_1d(a.values[0]), a.named.get("axis", -1)
     order, places = np.argsort(x, axis), np.arange(x.shape[axis])
     gaps = np.diff(np.take_along_axis(x, order, axis), axis=axis, prepend=-np.inf, append=np.inf)
@@ -845,16 +888,16 @@ def tied_neighbours(a: Arguments) -> Sequence[Any]:
 
 
 def windows_of(x: Array, named: dict[str, Any], fill: Any) -> Array:
-    """The windows of pooling over `x`, [batch, channels, *counts, *kernel], with `fill` around
-    it."""
+    """The windows of pooling over `x`, [batch, channels, *counts, *kernel], padded with `fill`."""
     wide = np.pad(x, [(0, 0), (0, 0), *named["pads"]], constant_values=fill)
     views = np.lib.stride_tricks.sliding_window_view(wide, named["kernel"], tuple(range(2, x.ndim)))
     return views[(slice(None), slice(None), *(slice(None, None, s) for s in named["strides"]))]
 
 
 def ties_of_windows(a: Arguments) -> tuple[Array, Array]:
-    """Elements that share the largest value of a window with others, and their places in the
-    flattened argument."""
+    """Elements that share the largest value of a window with others, and their positions in the
+    flattened argument.
+    """
     x = a.values[0]
     places = windows_of(np.arange(x.size).reshape(x.shape), a.named, -1)
     seen, units = (
@@ -867,13 +910,13 @@ def ties_of_windows(a: Arguments) -> tuple[Array, Array]:
 
 
 def tied_in_windows(a: Arguments) -> Sequence[Any]:
-    """Several elements that are the largest of a window."""
+    """A mask of elements that share the largest value of a window with others."""
     near, places = ties_of_windows(a)
     return [np.bincount(places[near], minlength=a.values[0].size).reshape(a.values[0].shape) > 0]
 
 
 def among(a: Arguments) -> Sequence[Any]:
-    """Values that are equal to one of a sorted sequence."""
+    """A mask of values that are equal to one of a sorted sequence."""
     sequence, values = a.values[:2]
     equal = abs(values[..., None] - sequence) <= FEW * float(np.max(a.units[1], initial=0))
     return (
@@ -911,12 +954,13 @@ KINKED: dict[str, KinkRule] = {
     "argsort": tied_neighbours,
     "searchsorted": among,
 }
-"""The operations that can have a kink or a jump, and where they have one."""
+"""The operations that can have a kink or a jump, each with the function that finds it."""
 
 
 def kinks(graph: Tape) -> list[Kink]:
-    """The operations and decisions at a kink, a tie or a jump, in order of execution, those left
-    out whose output cancels."""
+    """The operations and decisions at a kink, a tie or a jump, in order of execution, without those
+    whose output cancels.
+    """
     recording, found = graph.recording, list[Kink]()
     random = cache(lambda: np.random.default_rng(0))  # most tapes need none
     steps = [step for step in recording.steps if step.name in KINKED]
@@ -968,8 +1012,9 @@ def row_labels(name: str, values: Sequence[Any], axis: Any) -> NumpyArray:
 
 
 def window_labels(a: Arguments) -> NumpyArray:
-    """The label of the window in which each element is tied; 0 where there are several such
-    windows, or none."""
+    """For each element, the label of the window in which it is tied; 0 if there are several such
+    windows, or none.
+    """
     near, places = ties_of_windows(a)
     x, counts = a.values[0], near.shape[: a.values[0].ndim]
     labels = row_labels("", [np.empty(counts)], None).reshape(*counts, *[1] * (near.ndim - x.ndim))
@@ -979,12 +1024,15 @@ def window_labels(a: Arguments) -> NumpyArray:
 
 WHOLE_ROWS = {"max", "argmax", "min", "argmin", "norm"}
 ALONG_AXIS = {"argsort"}
-"""Operations whose elements along some axes (all, or the last one unless given) are one row."""
+"""Operations in which the elements along some axes form one row, with the default axes (all, or the
+last one).
+"""
 
 
 def elements_at_kinks(graph: Tape, step: Any) -> tuple[Sequence[Any], NumpyArray]:
-    """The elements that are at a kink, for each argument of an operation or decision, and labels of
-    its rows."""
+    """For each argument of an operation or decision, the elements at a kink; and the labels of its
+    rows.
+    """
     arrays, units = graph.recording.arrays, []
     if isinstance(step, Step):
         named = {name: value for name, value in step.operands.items() if value is not None}
@@ -1014,11 +1062,11 @@ def elements_at_kinks(graph: Tape, step: Any) -> tuple[Sequence[Any], NumpyArray
 
 
 def kinked_by_tape(point: Point, cotangent: Array | None = None) -> list[Array] | None:
-    """The elements that feed an operation at its kink according to the tape, per moved input; None
-    if none do.
+    """Per moved input, the elements that feed an operation at its kink, according to the tape; None
+    if there are none.
 
     Args:
-        cotangent: one without zeros, if the tape's gradient for one is wanted anyway.
+        cotangent: a cotangent without zeros, if the tape's gradient for it is needed anyway.
     """
     tape = point.tape
     if tape is None:

@@ -1,5 +1,6 @@
-"""A problem at its point: the function in the precision of the check, its vjp, its tape, names of
-its entries."""
+"""A problem at one point: the function in the precision of the check, its vjp, its tape, and the
+names of its entries.
+"""
 
 from __future__ import annotations
 
@@ -39,8 +40,9 @@ Direction = Sequence[Array | None]
 """One array per moved input; None for one that stays."""
 
 MOST_ROWS = 2**14
-"""Most outputs for which each has a separate derivative; beyond, their weighted sum has one. A scan
-keeps some 60 values a row: 8 MB."""
+"""The most outputs that each get a separate derivative; if there are more, only their weighted sum
+has one. A scan keeps about 60 values per row: 8 MB.
+"""
 SUM_OF_OUTPUTS = -1
 """In place of an output element: a random signed sum of all outputs."""
 
@@ -61,7 +63,7 @@ def shapes_of(arrays: Sequence[Array]) -> list[tuple[int, ...]]:
 
 
 def flat_real(arrays: Sequence[Array]) -> Array:
-    """Copies in float64, flat; a complex array gives real and imaginary parts in turn."""
+    """Copies in float64, flat; the real and imaginary parts of a complex array alternate."""
     vector = flat(arrays)
     if vector.dtype.kind == "c":
         return vector.astype("complex128").view("float64")
@@ -76,12 +78,12 @@ def unflatten(vector: Array, arrays: Sequence[Array]) -> list[Array]:
 
 
 def of_each_largest(arrays: Sequence[Array]) -> Array:
-    """A flat vector with, per entry, the size of the largest finite entry of its array."""
+    """A flat vector: for each entry, the magnitude of the largest finite entry of its array."""
     return flat([np.full_like(abs(a), largest(a)) for a in arrays])
 
 
 def array_and_element(arrays: Sequence[Array], position: int) -> tuple[int, int]:
-    """The array, and the element in it, at a position of the flat vector of all arrays."""
+    """The array, and the index in it, at a position of the flat vector of all arrays."""
     for number, array in enumerate(arrays):
         if position < array.size:
             return number, position
@@ -90,7 +92,7 @@ def array_and_element(arrays: Sequence[Array], position: int) -> tuple[int, int]
 
 
 def only(number: int, value: Array, arrays: Sequence[Array]) -> list[Array | None]:
-    """A direction, or masks, over `arrays`, only one of which takes part."""
+    """A direction, or masks, over `arrays` in which only one array takes part."""
     return [value if k == number else None for k in range(len(arrays))]
 
 
@@ -102,8 +104,9 @@ def even_weights(count: int, random: np.random.Generator) -> Array:
 
 # --------------------------------------------- shares of a projection
 def shares(gradient: Array, direction: Array) -> Array:
-    """conj(gradient) · direction, element by element; 0 where the direction is, also if the
-    gradient is infinite."""
+    """conj(gradient) · direction, element by element; 0 where the direction is 0, even if the
+    gradient is infinite.
+    """
     found = (gradient.conj() if gradient.dtype.kind == "c" else gradient) * direction
     return found if np.isfinite(complex(found.sum())) else np.where(direction != 0, found, 0)
 
@@ -120,13 +123,16 @@ def directional_derivative(gradients: Sequence[Array], direction: Direction) -> 
 
 # ----------------------------------------------- a check at its point
 class OutOfTimeError(BaseException):
-    """The deadline of a check is over: handlers for a layer's errors do not catch it."""
+    """The deadline of a check has passed. Not an Exception, so that handlers for a layer's errors
+    do not catch it.
+    """
 
 
 @dataclass
 class Spent:
-    """Evaluations that a check has run so far, at all points, and the time at which it must
-    stop."""
+    """The evaluations that a check has run so far, at all points, and the time at which it must
+    stop.
+    """
 
     evaluations: int = 0
     vjps: int = 0
@@ -139,7 +145,9 @@ class Spent:
         return self.evaluations + self.vjps
 
     def on(self, evaluations: int = 0, vjps: int = 0) -> None:
-        """Count a run that is about to start. Raises OutOfTimeError once the deadline is over."""
+        """Count a run that is about to start. Raises OutOfTimeError once the deadline has
+        passed.
+        """
         if time.monotonic() > self.deadline:
             raise OutOfTimeError
         self.evaluations += evaluations
@@ -161,10 +169,10 @@ class Entry:
 
 @dataclass
 class FlatOutputs:
-    """The outputs at the point; those that have a derivative one after the other in a flat vector
-    of float64.
+    """The outputs at the point; those with a derivative are also concatenated in a flat float64
+    vector.
 
-    If one of them is complex, all are: real and imaginary parts in turn.
+    If one of them is complex, all count as complex: real and imaginary parts alternate.
     """
 
     arrays: list[Array]
@@ -172,7 +180,7 @@ class FlatOutputs:
 
     @cached_property
     def complex(self) -> bool:
-        """Whether every element has two places in the vector."""
+        """Whether every element has two numbers in the vector."""
         return any(self.arrays[k].dtype.kind == "c" for k in self.active)
 
     @cached_property
@@ -189,7 +197,7 @@ class FlatOutputs:
         """A flat real cotangent as one array per output, of its dtype; None for outputs without a
         derivative.
 
-        Values too large for the dtype become its largest number: an overflow there is not a finding
+        Values too large for the dtype become its largest number: such an overflow says nothing
         about the layer.
         """
         vector = cotangent.view("complex128") if self.complex else cotangent
@@ -208,26 +216,26 @@ class FlatOutputs:
         return parts
 
     def cotangent(self, random: np.random.Generator) -> Array:
-        """A random signed cotangent, flat, as the outputs' dtypes can hold it."""
+        """A random signed cotangent, flat, rounded to the outputs' dtypes."""
         return self.held(even_weights(self.vector.size, random))
 
     def held(self, cotangent: Array) -> Array:
-        """A flat cotangent rounded to the outputs' dtypes, as backward gets it."""
+        """A flat cotangent, rounded to the outputs' dtypes as backward gets it."""
         parts = self.split(cotangent)
         return flat_real([part for part in parts if part is not None])
 
     def unit(self, position: int) -> Array:
-        """The cotangent that is 1 at one place of the vector and 0 elsewhere."""
+        """The cotangent that is 1 at one position of the vector and 0 elsewhere."""
         one = self.vector * 0
         one[position] = 1
         return one
 
     def element(self, position: int) -> int:
-        """The flat element that a place of the vector belongs to."""
+        """The flat element that a position of the vector belongs to."""
         return position // 2 if self.complex else position
 
     def locate(self, position: int) -> tuple[int, tuple[int, ...]]:
-        """The output, and the element in it, at a position of the flat outputs."""
+        """The output, and the index in it, at a position of the flat outputs."""
         number, own = array_and_element([self.arrays[k] for k in self.active], position)
         k = self.active[number]
         return k, tuple(int(i) for i in np.unravel_index(own, self.arrays[k].shape))
@@ -239,8 +247,8 @@ class FlatOutputs:
 
 
 class Point:
-    """The function with float64 copies of the inputs, casts to fewer digits left out; with the
-    given inputs where the layer accepts only those.
+    """The function at float64 copies of the inputs, with casts to fewer digits left out; at the
+    given inputs if the layer accepts only those.
 
     Raises:
         Exception: whatever the layer raises there.
@@ -252,26 +260,29 @@ class Point:
         self.problem = problem
         self.spent = spent or Spent()
         self.moved = [k for k, wanted in enumerate(problem.differentiable) if wanted]
-        """The inputs that a gradient is claimed for, which are moved."""
+        """The inputs for which a gradient is claimed; only these are moved."""
         self.given = coarsest(self.those_moved(problem.inputs))
-        """The epsilon of the coarsest input that is moved, as it was given."""
+        """The epsilon of the coarsest dtype among the moved inputs, as given."""
         self.may_round = may_round or self.given > EPS
         """Whether unobserved code may round to float32."""
         self.runs = problem.runs
-        """The function as it is where casts cannot be left out, as nothing sees them or the layer
-        does not work without."""
+        """The function itself, if casts cannot be left out because they are not observed or the
+        layer needs them.
+        """
         self.opaque = problem.reruns is None
-        """Whether values are passed to unobserved code: its rounding cannot be measured by changing
-        results."""
+        """Whether values are passed to unobserved code, whose rounding cannot be measured by
+        perturbing results.
+        """
         self.raised = ""
-        """The layer's error at points nearby, if any."""
+        """The layer's error at nearby points, if any."""
         self.last_by_tape: tuple[Array | None, list[Array]] = None, []
-        """The last cotangent of `by_tape`, and its gradients."""
+        """The latest cotangent of `by_tape`, and its gradients."""
         self.recording: Tape | None = None
         """The recorded forward, if it was recorded first."""
         self.searches = False
-        """Whether comparisons on the way carry the outputs' change, so that the tape is not their
-        derivative; known once `tape` was read."""
+        """Whether the outputs change through comparisons (a search), so that the tape is not their
+        derivative; known once `tape` was read.
+        """
         self.as_given = False
         """Whether the inputs have their own dtypes."""
         self.inputs = [wide(x) for x in problem.inputs]
@@ -286,15 +297,15 @@ class Point:
         self.x = self.those_moved(self.inputs)
         """The inputs that are moved."""
         self.everywhere = [np.ones_like(abs(x), bool) for x in self.x]
-        """Masks of all elements of these."""
+        """Masks of all elements of the moved inputs."""
         self.infinite: Sequence[Array] = [~mask for mask in self.everywhere]
         """Masks of the elements at which the gradient is infinite, one per moved input: these stay
         as they are."""
         self.epsilon = coarsest([*self.x, *(self.outputs.arrays[k] for k in self.outputs.active)])
-        """The epsilon of the coarsest dtype of inputs and outputs in the evaluations."""
+        """The epsilon of the coarsest dtype among inputs and outputs in the evaluations."""
 
     def first_outputs(self) -> list[Array]:
-        """Forward's outputs at the point, in float64 and without casts if that works."""
+        """Forward's outputs at the point, in float64 and without casts if possible."""
         unseen = UnseenRuns(self.problem)
         attempts = [(self.inputs, self.runs), (self.inputs, unseen)]
         attempts.append((list(self.problem.inputs), unseen))
@@ -325,7 +336,7 @@ class Point:
 
     @property
     def nothing_to_check(self) -> str:
-        """The reason if no gradient is to be checked; otherwise empty."""
+        """The reason why there is no gradient to check; empty if there is one."""
         if not self.moved:
             return "no input takes a gradient"
         if not self.outputs.active:
@@ -369,7 +380,7 @@ class Point:
             outputs = self.compute(self.at(moved), change)
         except Exception as error:  # outside of its domain, for at the point itself it did not
             self.raised = (
-                f"; the forward raises {type(error).__name__} at points nearby: {text_of(error)}"
+                f"; the forward raises {type(error).__name__} at nearby points: {text_of(error)}"
             )
             outputs = [array * np.nan for array in self.outputs.arrays]
         return [outputs[k] for k in self.outputs.active]
@@ -381,8 +392,9 @@ class Point:
     def direction(
         self, random: np.random.Generator, masks: Sequence[Array | None] | None = None
     ) -> list[Array | None]:
-        """A random direction over all moved inputs, or over the elements in their masks (None: that
-        input stays)."""
+        """A random direction over all moved inputs, or over the elements in `masks` (None: that
+        input does not move).
+        """
         given = self.everywhere if masks is None else masks
         found: list[Array | None] = []
         for x, scale, mask, infinite in zip(self.x, self.scales, given, self.infinite, strict=True):
@@ -393,7 +405,7 @@ class Point:
         return found
 
     def free_elements(self, masks: Sequence[Array | None] | None = None) -> list[Array]:
-        """The elements that are moved, per moved input: all, or those in its mask."""
+        """Per moved input, the elements that are moved: all, or those in its mask."""
         given = self.everywhere if masks is None else masks
         pairs = zip(given, self.infinite, strict=True)
         return [held & False if mask is None else mask & ~held for mask, held in pairs]
@@ -411,7 +423,7 @@ class Point:
 
     # ------------------------ what is claimed, and what the tape says
     def claimed(self, cotangent: Array) -> list[Array | None]:
-        """The gradients of all inputs that the layer claims."""
+        """The gradients that the layer claims, for all inputs."""
         self.spent.on(vjps=1)
         return self.runs.gradients(list(self.inputs), self.outputs.split(cotangent))
 
@@ -420,14 +432,15 @@ class Point:
         return self.of_moved(self.claimed(cotangent))
 
     def of_moved(self, gradients: Sequence[Array | None]) -> list[Array]:
-        """Select the gradients of the moved inputs, None as zeros, in double precision."""
+        """Select the gradients of the moved inputs in double precision, with zeros for None."""
         pairs = zip(self.x, self.those_moved(gradients), strict=True)
         return [wide(np.zeros_like(x) if g is None else g) for x, g in pairs]
 
     @cached_property
     def tape(self) -> Tape | None:
-        """The recorded forward at the point, if there is a complete one that gives the same
-        outputs."""
+        """The recorded forward at the point, if the recording is complete and gives the same
+        outputs.
+        """
         tape = self.recording or self.recorded(self.inputs)
         if tape is None or not self.agrees(tape.outputs):
             return None
@@ -436,8 +449,7 @@ class Point:
         return None if self.searches else tape
 
     def jumps_carry(self) -> bool:
-        """Whether jumps carry the change of some outputs along a random direction; see
-        `searches`."""
+        """Whether some outputs change by jumps along a random direction; see `searches`."""
         random = np.random.default_rng(0)
         direction = self.direction(random)
 
@@ -450,7 +462,7 @@ class Point:
     def tape_gradients(
         self, direction: Direction, cotangent: Array, t: float
     ) -> list[Array] | None:
-        """The tape's gradients at a place on a line; None without a complete tape."""
+        """The tape's gradients at a position on a line; None without a complete tape."""
         tape = self.recorded(self.at(moved(self.x, direction, t)))
         if tape is None:
             return None
@@ -460,7 +472,8 @@ class Point:
         self, inputs: Sequence[Array], lines: bool = False, own: bool = False
     ) -> Tape | None:
         """The recorded forward at these inputs; None if values leave it, if it is not the
-        derivative of what is computed, or if nothing records."""
+        derivative of the computation, or if nothing records.
+        """
         if self.searches:
             return None
         choices, constants = list[Array](), list[str]()
@@ -473,7 +486,7 @@ class Point:
         return None if tape.incomplete else tape
 
     def agrees(self, outputs: Sequence[Array]) -> bool:
-        """Whether recorded outputs are those of the call itself, up to rounding."""
+        """Whether the recorded outputs equal those of the call itself, up to rounding."""
         plain = self.outputs.arrays
         if shapes_of(outputs) != shapes_of(plain):
             return False
@@ -495,7 +508,7 @@ class Point:
         return self.tape is not None and self.tape.independent
 
     def by_tape(self, cotangent: Array) -> list[Array]:
-        """The gradients of the moved inputs by the tape."""
+        """The tape's gradients of the moved inputs."""
         assert self.tape is not None
         if self.last_by_tape[0] is not cotangent:
             taped = self.tape.gradient(self.outputs.split(cotangent))
@@ -503,13 +516,13 @@ class Point:
         return self.last_by_tape[1]
 
     def one_step_later(self, cotangents: Sequence[Array | None]) -> list[Array] | None:
-        """The tape's gradients of the moved inputs if an iteration that stopped by a comparison ran
-        one step more; None if no such iteration was recorded, or if its value had not converged to
-        rounding.
+        """The tape's gradients of the moved inputs if an iteration that a comparison stopped runs
+        one step further; None if no such iteration was recorded, or if its value had not converged
+        to rounding.
 
-        The gradient of the operations of an iteration converges later than its value does: so far
-        from its limit, which
-        a backward computes that solves for it, it is still.
+        The gradient of an iteration's operations converges later than its value. The change by one
+        more step shows its distance from the limit, which is the gradient in a backward that solves
+        for it.
         """
         tape = self.tape
         assert tape is not None
@@ -541,8 +554,9 @@ class Point:
 
     # --------------------------------------------- rounding, measured
     def noise(self, line: Line, step: int, random: np.random.Generator) -> Array:
-        """η of the change of every flat real output between the point and a step ahead on a line,
-        which takes its samples at that step."""
+        """The bound η on the change of every flat real output between the point and a step ahead on
+        a line; the line takes its samples at that step.
+        """
         ahead = moved(self.x, line.direction, RATIO**step)
         here, there = (self.measured_outputs(x, random) for x in (self.x, ahead))
         if self.replays:
@@ -557,7 +571,7 @@ class Point:
         return 2 * (bounds.repeat(2) if self.outputs.complex else bounds)
 
     def measured_outputs(self, moved: Sequence[Array], random: np.random.Generator) -> Measured:
-        """The active outputs with the moved inputs replaced, and how far each may be off."""
+        """The active outputs with the moved inputs replaced, and the error bound of each."""
         known = None
         if moved is self.x and self.tape is not None:  # then they need not be computed
             known = [self.outputs.arrays[k] for k in self.outputs.active], self.tape.choices
@@ -574,7 +588,9 @@ class Point:
         return self.tape is not None and self.tape.replays
 
     def perturbed(self, moved: Sequence[Array], change: Change) -> list[Array]:
-        """The active outputs with the moved inputs replaced, every result on the way changed."""
+        """The active outputs with the moved inputs replaced and every intermediate result
+        perturbed.
+        """
         inputs = [rounded_input(x, change) for x in moved]
         if self.tape is None or not self.tape.replays:
             return self.forward(inputs, change)
@@ -585,8 +601,9 @@ class Point:
     def measured_claim(
         self, cotangents: Sequence[Array | None], random: np.random.Generator, own: bool = False
     ) -> Measured:
-        """The claimed gradients of the moved inputs, and how far they may be off; `own`: as the
-        user runs the layer."""
+        """The claimed gradients of the moved inputs, and their error bounds; `own`: in the user's
+        precision.
+        """
         inputs = list(self.problem.inputs) if own else self.inputs
 
         def compute(change: Change) -> list[Array]:
@@ -603,7 +620,9 @@ class Point:
         random: np.random.Generator,
         own: bool = False,
     ) -> Measured:
-        """A tape's gradients of the moved inputs, which are known, and how far they may be off."""
+        """The error bounds of a tape's gradients of the moved inputs, next to the given
+        gradients.
+        """
         given = self.problem.inputs if own else self.inputs
 
         def compute(change: Change) -> list[Array]:
@@ -622,8 +641,9 @@ class Point:
         return Measured(compute, self.epsilon, random, plain, self.problem.nondet)
 
     def recorded_again(self, inputs: Sequence[Array], change: Change, own: bool) -> Recording:
-        """The call at these inputs, every result on the way changed. Raises the exception of the
-        call, which did not raise before."""
+        """The call at these inputs, with every intermediate result perturbed. Raises the exception
+        of the call, if it raises only then.
+        """
         self.spent.on(evaluations=1)
         again = self.runs.recording(inputs, change, own)
         assert again is not None
@@ -638,7 +658,7 @@ class Point:
         return self.outputs.complex or any(x.dtype.kind == "c" for x in self.x)
 
     def place(self, entry: Entry) -> str:
-        """The input element of an entry, as reports name it."""
+        """The name in reports of an entry's input element."""
         named = self.named(entry)
         return element(named.input, named.index)
 

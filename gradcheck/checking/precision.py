@@ -1,13 +1,13 @@
-"""The precision of arrays, and precision as the second axis: a mistake does not depend on it,
-rounding does.
+"""Rounding errors measured by perturbation: a mistake does not depend on the precision, rounding
+does.
 
-A quantity is computed as it is, and again with the result of every operation that rounds multiplied
-by 1 ± `size`, signs at random (Monte Carlo arithmetic at a virtual precision: Parker 1997;
+A quantity is computed as usual, and again with the result of every rounding operation multiplied by
+1 ± `size`, with random signs (Monte Carlo arithmetic at a virtual precision: Parker 1997;
 Verificarlo: Denis, de Oliveira Castro and Petit 2016). The resulting change, scaled down to the
 dtype's own epsilon, is the effect of rounding on the quantity. It includes cancellation, saturation
 and the size of intermediates, because the perturbed operations are those that round.
 
-Choices do not round: a perturbed run takes the comparisons, orders and integers of the plain one.
+Choices do not round: a perturbed run repeats the comparisons, orders and integers of the plain run.
 """
 
 from __future__ import annotations
@@ -29,17 +29,21 @@ EPSILON = {
     "float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": EPS,
     "complex64": 2.0**-23, "complex128": EPS,
 }  # fmt: skip
-"""The spacing of the numbers of a dtype at 1: 2 to the power of minus the bits after the point."""
+"""The spacing of a dtype's numbers at 1: 2 to the power of minus the number of bits after the
+point.
+"""
 FLOAT32 = EPSILON["float32"]
 FEW = 4.0
-"""Epsilons that few roundings make: a result's own, those of what it was computed from, the sums
-inside of one operation. The measured response decides; this is added to it."""
+"""The epsilons of a few roundings: of the result itself, of its operands, and of sums inside of one
+operation. They are added to the measured response, which decides.
+"""
 MANY = 16.0
-"""Epsilons that a dozen operations make whose errors do not cancel: 4 bits. The bound is this many
+"""The epsilons of a dozen operations whose errors do not cancel: 4 bits. The bound is this many
 times the response to perturbations of one epsilon. A rounding is 0.29 epsilon in the mean square,
-so this is 55 of its standard deviations: room for one entry's two responses that are small by
-chance (fewer than one in 1,000 is small by a factor of 55 in both), and for operations that are off
-by some epsilon (tanh, erf)."""
+so this is 55 of its standard deviations: room for an entry whose two responses are both small by
+chance (fewer than one in 1,000 is too small by a factor of 55 in both), and for operations that are
+off by an epsilon or so (tanh, erf).
+"""
 CLEAR = 2.0**10
 """An error of this many bounds, or epsilons, cannot be chance."""
 SMALLEST = {
@@ -48,13 +52,15 @@ SMALLEST = {
 }  # fmt: skip
 """The smallest normal number of a dtype: below it the spacing of numbers does not shrink."""
 RANDOM_SIGNS = 5.0
-"""A sum of bounded errors with random signs exceeds the root of the sum of their bounds' squares so
-many times once in 100,000 (Hoeffding 1963: 2 exp(−5² / 2)), and FAIL takes two looks. The signs are
-those of cotangent and direction."""
+"""A sum of bounded errors with random signs exceeds the root of the sum of their bounds' squares by
+this factor once in 100,000 (Hoeffding 1963: 2 exp(−5² / 2)), and a FAIL takes two such probes. The
+signs are those of cotangent and direction.
+"""
 
 Change = Callable[[str, Array, int], None]
-"""Changes the fresh output of an operation in place, given its name, the output, and its number on
-the tape or −1."""
+"""A function that perturbs the fresh output of an operation in place, given the operation's name,
+the output, and its number on the tape or −1.
+"""
 
 PERTURBATION_SIZES = {
     EPS: 2.0**-34,
@@ -63,25 +69,29 @@ PERTURBATION_SIZES = {
     EPSILON["bfloat16"]: 2.0**-4,
 }
 """The size of perturbations, by the epsilon of the coarsest dtype of a computation: far above
-epsilon, so that rounding does not show beside them, and far below 1, so that a result responds in
-proportion."""
+epsilon, so that rounding is negligible, and far below 1, so that a result responds in
+proportion.
+"""
 LOST = {epsilon: size ** (1 / 3) for epsilon, size in PERTURBATION_SIZES.items()}
 """An entry that moves by more than this share of itself (0.04 % in float64) has lost two thirds of
-the digits that were not perturbed: it is perturbed by no more than `MANY` epsilons as well, as its
-response may not be in proportion."""
+the digits that were not perturbed. As its response may not be in proportion, it is also perturbed
+by only `MANY` epsilons.
+"""
 UNKNOWN = 1 / 8
-"""Nothing is known of an entry that these move by more than this share of itself, not two digits;
-nor of one whose response to these is a larger share of the usual one (in proportion: 2^-14 in
-float64, 2^-6 in float32). What rounding has made of numbers that should be equal moves as much by
-either (1 / (a − b)), and may be off by `MANY` times as much."""
+"""An entry that moves by more than this share of itself under these perturbations has no known
+digit; nor has one whose response to them is a larger share of the usual response (if in proportion:
+2^-14 in float64, 2^-6 in float32). The rounded difference of numbers that should be equal, as in 1
+/ (a − b), moves equally by either, and may be off by `MANY` times as much.
+"""
 
 MOVES = {
     "reshape", "transpose", "broadcast_view", "broadcast_to", "clone", "concat", "stack", "split",
     "unbind", "getitem", "setitem", "cast", "gather", "take_along_axis", "index_select",
     "diagonal", "tensor_unfold",
 }  # fmt: skip
-"""Operations that move values, whose derivative has no sign, nor a factor where they are as many as
-before."""
+"""Operations that move values; their derivative has no sign, and no factor if the number of
+elements stays the same.
+"""
 EXACT = MOVES | {
     "tile", "flip", "roll", "tril", "triu", "written", "where", "complex", "real", "imag", "conj",
     "one_hot",
@@ -90,8 +100,9 @@ EXACT = MOVES | {
     "put_reduced", "all_gather", "all_to_all", "broadcast_ranks",
 }  # fmt: skip
 """Operations that move, select or copy values, or change them without rounding, as do their vjps.
-The rules of selecting operations test where the result equals one of the values (`put_reduced`: an
-extreme; its products round by epsilons)."""
+The vjps of selecting operations test where the result equals one of the values (`put_reduced`: an
+extreme; its products round by epsilons).
+"""
 RINGS = {
     "add",
     "subtract",
@@ -104,23 +115,25 @@ RINGS = {
     "all_reduce",
     "reduce_scatter",
 }
-"""Operations that are exact where the result is a whole number, or nearly always so."""
+"""Operations that are exact if the result is a whole number, or nearly always so."""
 
 VJP = "vjp of "
-"""Starts the names of the products that flow back. If a product underflows, its later factors may
-have been as large; a structural zero among products may move too, because what follows is
-linear."""
+"""Prefix of the names of products in the backward walk. If a product underflows, its later factors
+may have been as large; a structural zero among products may move too, because all later operations
+are linear.
+"""
 
 
 @functools.cache
 def dtype_name(dtype: Any) -> str:
-    """The name of a dtype, which NumPy computes at each access."""
+    """The name of a dtype, cached because NumPy computes it at each access."""
     return dtype.name  # type: ignore[no-any-return]
 
 
 def coarsest(arrays: Iterable[Array]) -> float:
-    """The largest relative spacing of the floating dtypes of some arrays; that of float64 where
-    there are none."""
+    """The largest relative spacing of the floating dtypes of some arrays; that of float64 if there
+    are none.
+    """
     return max((EPSILON[dtype_name(array.dtype)] for array in arrays), default=EPS)
 
 
@@ -132,12 +145,12 @@ def wide(array: Array) -> Array:
 
 
 def finite(arrays: Iterable[Array | None]) -> bool:
-    """Whether all elements of some arrays are finite; None has none."""
+    """Whether all elements of some arrays are finite; None counts as an array without elements."""
     return all(a is None or bool((abs(a) < np.inf).all()) for a in arrays)
 
 
 def distance(a: Array, b: Array) -> Array:
-    """|a − b|; 0 where both are equal, infinities included; inf where only one is not finite."""
+    """|a − b|; 0 if both are equal, infinities included; inf if only one is finite."""
     with np.errstate(invalid="ignore"):
         apart = abs(a - b) if a.dtype.kind != "b" else 1.0 * (a != b)
     if are_usual(apart):
@@ -151,18 +164,18 @@ def identical(a: Array, b: Array) -> bool:
 
 
 def largest(gradient: Array) -> float:
-    """The size of the largest entry that is finite."""
+    """The magnitude of the largest finite entry."""
     return float(np.maximum.reduce(finite_sizes(gradient), axis=None, initial=0.0))
 
 
 def finite_sizes(values: Array) -> Array:
-    """The sizes of values, 0 where one is not finite."""
+    """The magnitudes of values, 0 for those that are not finite."""
     sizes = abs(values)
     return sizes if are_usual(sizes) else np.where(np.isfinite(values), sizes, 0.0)
 
 
 def are_usual(sizes: Array) -> bool:
-    """Whether sizes are finite, and of a floating dtype of NumPy, as they nearly always are."""
+    """Whether sizes are finite and of a floating dtype of NumPy: the usual, fast case."""
     is_own = sizes.dtype.kind == "f"
     return is_own and bool(np.maximum.reduce(sizes, axis=None, initial=0.0) < np.inf)
 
@@ -173,8 +186,9 @@ def is_exact(name: str, out: Array) -> bool:
 
 
 def noting(choices: list[Array], rounded_constants: list[str] | None = None) -> Change:
-    """A change that alters nothing. It lists the choices in order, and the names of rounding
-    operations that are not on the tape because they do not depend on the inputs."""
+    """A change that alters nothing, but lists the choices in order, and the names of rounding
+    operations that are not on the tape because they do not depend on the inputs.
+    """
 
     def change(name: str, out: Array, number: int) -> None:
         if chooses(name, out):
@@ -216,8 +230,9 @@ def perturb(
     zeros: bool = False,
 ) -> None:
     """Multiply every element (both parts of a complex one) by 1 ± size in place; with `but_whole`,
-    whole numbers stay, and with `zeros`, zeros move as the smallest numbers do. Sizes are drawn
-    from a half to one and a half: those of one size would cancel in a product."""
+    whole numbers stay, and with `zeros`, zeros move like the smallest numbers. Sizes are drawn from
+    1/2 to 3/2 of `size`: equal ones would cancel in a product.
+    """
     real = array.view(array.real.dtype) if array.dtype.kind == "c" and array.ndim else array
     drawn = random.uniform(-1, 1, real.shape)
     signs = drawn + np.copysign(0.5, drawn)
@@ -234,21 +249,21 @@ def perturb(
 
 
 def rounded_input(x: Array, change: Change) -> Array:
-    """An input with a change, because operations also round internally (as in an elimination)."""
+    """Perturb an input too, because operations also round internally (as in an elimination)."""
     fresh = x.copy()
     change("input", fresh, -1)
     return fresh
 
 
 class Measured:
-    """The arrays that a computation returns, and a bound of the rounding error of each entry from
-    the runs so far.
+    """The arrays that a computation returns, and an error bound of each entry by rounding, from the
+    runs so far.
 
     Args:
-        compute: gives the arrays, with a `Change` in force.
-        epsilon: of the coarsest dtype that it computes in.
-        plain: what it gives unperturbed, with the choices made on the way, if that is known.
-        nondet: how far two equal runs may be apart, relative to the largest entry: no response.
+        compute: computes the arrays under a `Change`. epsilon: of the coarsest dtype in the
+            computation. plain: the unperturbed arrays, with the choices made, if known. nondet: how
+            far two equal runs may differ, relative to the largest entry; such a difference is not a
+            response.
     """
 
     def __init__(
@@ -271,8 +286,9 @@ class Measured:
         """Responses to perturbations by `MANY` epsilons."""
 
     def draw(self) -> None:
-        """Perturb once more. Entries that respond out of proportion, as they hold fewer digits than
-        are perturbed, are perturbed by less."""
+        """Perturb once more. Perturb the entries that respond out of proportion by less: they hold
+        fewer digits than are perturbed.
+        """
         self.draw_at(PERTURBATION_SIZES[self.epsilon])
         if any(bool(lost.any()) for lost in self.lost()):
             self.finer = self.perturbed(MANY * self.epsilon, self.finer)
@@ -282,7 +298,7 @@ class Measured:
         self.responses = self.perturbed(size, self.responses)
 
     def perturbed(self, size: float, before: Sequence[Any]) -> list[Any]:
-        """The largest change of every entry, so far and with one more run."""
+        """Update the largest change of every entry so far by one more run."""
         again = self.compute(perturbing(size, self.random, self.choices))
         return [
             np.maximum(b, distance(a, p) - (self.nondet and self.nondet * largest(p)))
@@ -290,14 +306,16 @@ class Measured:
         ]
 
     def bounds(self, absolute: bool = False) -> list[Array]:
-        """η per array and entry: the largest error that rounding can cause; inf where no digit is
-        known, unless η is wanted as an `absolute` error."""
+        """The bound η per array and entry: the largest error by rounding; inf if no digit is known,
+        unless an `absolute` error is requested.
+        """
         rows = zip(self.plain, self.responses, self.finer, self.lost(), strict=True)
         return [self.bound(p, r, f, lost, absolute) for p, r, f, lost in rows]
 
     def terms(self) -> list[Array]:
-        """Sizes, per array and entry, of the terms that an entry is the sum of: its value or, where
-        they cancel, its response relative to the perturbations."""
+        """Per array and entry, the size of the terms of which it is the sum: its value or, if they
+        cancel, its response relative to the perturbations.
+        """
         size = PERTURBATION_SIZES[self.epsilon]
         sizes = [
             np.maximum(abs(p), r / size) for p, r in zip(self.plain, self.responses, strict=True)
@@ -307,8 +325,9 @@ class Measured:
     def bound(
         self, plain: Array, response: Array, finer: Any, lost: Array, absolute: bool
     ) -> Array:
-        """η of one array. One entry's response may be small by chance; half of the entries of its
-        row are not."""
+        """η of one array. Raise each entry's response to at least the median of its row: a single
+        response may be small by chance, half of a row is not.
+        """
         size = finite_sizes(plain)
         if plain.ndim and plain.shape[-1] > 1:
             response = np.maximum(response, size * median_response(response, size))
@@ -329,8 +348,9 @@ class Measured:
 
 
 def median_response(response: Array, size: Array) -> Array:
-    """The median of the relative responses per row, without those of lost entries; 0 where all are
-    lost."""
+    """The median of the relative responses per row, without those of lost entries; 0 if all are
+    lost.
+    """
     rows = np.full_like(response, np.inf)
     np.divide(response, size + (size == 0), out=rows, where=response <= UNKNOWN * size)
     rows = rows.reshape(-1, size.shape[-1])

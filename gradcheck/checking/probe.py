@@ -1,18 +1,19 @@
-"""One probe of uᵀJ d: what backward claims, what the differences see, what the tape says, entry by
-entry; and what that decides.
+"""One probe of uᵀJ d: the estimates by backward (the claim), by differences and by the tape, and
+the decision (`decide`).
 
 | the differences | the tape (complete, independent) | decision |
 |---|---|---|
-| the claim inside, with power | agrees, or not heard | PASS |
+| the claim inside, with power | agrees, or not used | PASS |
 | the tape inside, or no power | rejects the claim | FAIL |
-| the claim outside, with power or far | rejects, is not heard, or is inside itself | FAIL |
+| the claim outside, with power or far | rejects, is not used, or is inside itself | FAIL |
 | the claim outside, with power or far | agrees with the claim, and is outside too | CONTRADICTION |
 | no power | agrees | BY_TAPE: PASS, marked |
-| no power | not heard | UNSEEN |
+| no power | not used | UNSEEN |
 
-"Far" is off by `FAR_BARS` bounds: that shows without resolution as well. A tape that the
-differences exclude, by more than an unnoticed kink would, is not evidence against a gradient that
-they confirm: at a kink an operation's rule is one of many."""
+"Far" means off by `FAR_BARS` bounds, which is evidence even without resolution. A tape that the
+differences exclude, by more than an unnoticed kink explains, is not evidence against a gradient
+that they confirm: at a kink an operation's rule gives one of many valid gradients.
+"""
 
 from __future__ import annotations
 
@@ -66,35 +67,44 @@ Masks = Sequence[Array | None]
 POWER = 1e-2
 """The differences have power if an error of 1 % of the claim would have shown."""
 MOST_DRAWS = 8
-"""The most perturbed runs until a disagreement counts. All responses of an entry are small by
-chance in fewer than one check of 1e15."""
+"""The most perturbed runs until a disagreement counts. Fewer than one check in 1e15 has an entry
+whose responses are all small by chance.
+"""
 MOST_PROBES = 3
-"""Probes over all steps that are made if the first ones are not conclusive: along some directions
-nothing is visible."""
+"""The number of probes over all steps if the first ones are not conclusive: along some directions
+nothing is visible.
+"""
 OTHERS, SLOPE_STEP = 2, RATIO ** BRIEF[-1]
-"""Directions along which the outputs' sizes are seen, by one step each: of 1,000 outputs none is
-then small by chance by more than a factor of 10 (along one direction, of 1,000)."""
+"""The number of directions along which the sizes of the outputs' derivatives are sampled, by one
+step each: of 1,000 outputs none is then too small by chance by more than a factor of 10 (with one
+direction, 1,000).
+"""
 PERTURBED_STEPS = BRIEF[1:-1]
-"""The first steps where the noise is known from perturbations: three give two values that have to
-agree."""
+"""The first steps if the noise is known from perturbations: three steps give two values that must
+agree.
+"""
 ROUNDING = MANY * EPS
 """The rounding error of a projection, relative to the sum of its absolute terms."""
 SMALL = math.sqrt(SMALLEST["float32"])
-"""The size of a cotangent whose projection is finite where that of one of size 1 overflows, for
-float32 as well."""
+"""The size of a cotangent to use if the projection for size 1 overflows; small enough for float32
+too.
+"""
 LOW_PRECISION = MANY * FLOAT32
 """The error that rounding to float32 may cause in a backward that is not recorded, relative to the
-sum of absolute terms, where the inputs were given in float32 or less."""
+sum of absolute terms, if the inputs were given in float32 or less.
+"""
 STANDS_OUT = 1e6
 """An output counts in a projection as if its derivative were at least this many of its error
-bounds: all those lost in noise together widen the bound by one millionth of their number."""
+bounds: all outputs lost in noise together widen the bound by one millionth of their number."""
 NEAREST = RATIO ** USUAL[0]
-"""The step at which both sides of a kink are seen where the differences do not resolve it."""
+"""The step at which both sides of a kink are sampled if the differences do not resolve it."""
 SAME_PIECE = 1e-5
 """The largest difference between the slopes of one smooth piece over this step, relative to the
 larger."""
 SMALLEST_SIZE = math.sqrt(SMALLEST["float64"])
-"""Least size of an output in a projection: cotangents must leave room for the derivatives."""
+"""The smallest size of an output in a projection: cotangents must leave room for the
+derivatives.
+"""
 
 
 # ------------------------------------------------------- the decision
@@ -110,15 +120,18 @@ class Ruling(Enum):
 
 @dataclass(frozen=True)
 class DifferenceEstimate:
-    """uᵀJ d by the differences, and how far the truth may be from it."""
+    """The estimate of uᵀJ d by differences, and its error bound."""
 
     value: float
     bar: float
     scale: float
-    """How large a derivative nearby is: |uᵀJ d| within a thousandth of the inputs' scale. Compared
-    with it, a stationary point is recognised as one."""
+    """The size of the derivative nearby: |uᵀJ d| within a thousandth of the inputs' scale. A
+    stationary point is recognised by comparison with it.
+    """
     gap: float = math.inf
-    """How far apart both sides may be: the size of a kink that would not have shown."""
+    """How far apart the slopes on both sides may be: the size of a kink that would not have
+    shown.
+    """
     allowed: float = 0.0
     """The further error that backward may have: its own rounding, and the user's tolerance. It does
     not lower the resolution."""
@@ -128,7 +141,9 @@ class DifferenceEstimate:
         return abs(derivative - self.value) <= self.bar + self.allowed + bar
 
     def excludes(self, derivative: float) -> bool:
-        """Whether it lies outside of the error bound, and outside of what either side allows."""
+        """Whether a derivative lies outside of the error bound, and outside of the range that the
+        two sides allow.
+        """
         return not abs(derivative - self.value) <= self.bar + self.gap + self.allowed
 
 
@@ -138,25 +153,27 @@ class BackwardEstimate:
 
     value: float
     size: float
-    """The sum of the absolute shares that it is made of."""
+    """The sum of the absolute values of the projection's terms."""
     root: float = math.inf
-    """The root of the sum of their squares, where it is known: how large it is expected to be if
-    their signs are random."""
+    """The root of the sum of their squares, if known: the expected size of the projection if their
+    signs are random.
+    """
     spread: float = 0.0
-    """How far it may be off because results differ from run to run."""
+    """How far the projection may be off because results differ from run to run."""
 
 
 @dataclass(frozen=True)
 class TapeEstimate:
-    """The tape's estimate of uᵀJ d, and whether it rejects backward in some entry beyond the
-    rounding of both."""
+    """The tape's estimate of uᵀJ d, and whether the tape rejects backward's gradient in some entry
+    by more than the rounding of both.
+    """
 
     value: float
     rejects: bool
     bar: float = 0.0
-    """How far its value may be off by rounding."""
+    """The error bound of the value by rounding."""
     of_claim: float = 0.0
-    """The rounding of backward's value."""
+    """The error bound of backward's value by rounding."""
 
 
 def decide(claim: BackwardEstimate, seen: DifferenceEstimate, heard: TapeEstimate | None) -> Ruling:
@@ -183,12 +200,12 @@ def decide(claim: BackwardEstimate, seen: DifferenceEstimate, heard: TapeEstimat
 
 
 def random_sum(bounds: Array) -> float:
-    """How large a sum of numbers with random signs may be, given a bound of each."""
+    """A bound on a sum of numbers with random signs, given a bound of each number."""
     return min(float(bounds.sum()), RANDOM_SIGNS * root_of_squares(bounds))
 
 
 def root_of_squares(terms: Array) -> float:
-    """The root of the sum of squares, also where squares would leave the range of float64."""
+    """The root of the sum of squares, even if the squares would leave the range of float64."""
     sizes = abs(terms)
     unit = float(sizes.max()) if sizes.size else 0.0
     if not 0 < unit < np.inf:
@@ -201,36 +218,40 @@ def root_of_squares(terms: Array) -> float:
 # ------------------------------------------ the claim beside the tape
 @dataclass
 class Comparison:
-    """The gradients claimed for one cotangent beside the tape's; everything per moved input."""
+    """The claimed gradients for one cotangent compared with the tape's; everything per moved
+    input.
+    """
 
     claimed: Sequence[Array]
     taped: Sequence[Array]
     bounds: Sequence[Array] = ()
-    """How far both may be apart by rounding, inf where no digit is known; none where they agree
-    without measuring."""
+    """The largest difference of both by rounding; inf if no digit is known; empty if they agree
+    without a measurement.
+    """
     of_claim: Sequence[Array] = ()
     of_tape: Sequence[Array] = ()
-    """How far each may be off by its own rounding, finite where no digit is known as well."""
+    """The absolute error bound of each by its own rounding; finite even if no digit is known."""
     wrong: Sequence[Array] | None = None
-    """The entries in which both differ by more; None if there are none."""
+    """The entries in which both differ by more than that; None if there are none."""
     unsure: Sequence[Array] | None = None
-    """The entries in which both differ by less, where an error of `POWER` would not show; None if
-    there are none."""
+    """The entries in which both differ by less, but an error of `POWER` would not show; None if
+    there are none.
+    """
     mostly_rounding: bool = False
-    """Whether more of the whole gradient may be rounding than not, as that of a chaotic
-    recurrence."""
+    """Whether more than half of the whole gradient may be rounding, as in a chaotic recurrence."""
 
     @property
     def rounding(self) -> list[Array]:
-        """How far both may be apart by rounding, finite where no digit is known as well: a number
-        that cancels to 0 has no digit, and is not large."""
+        """The largest absolute difference of both by rounding, finite even if no digit is known: a
+        number that cancels to 0 has no digits, but a small error.
+        """
         return [a + b for a, b in zip(self.of_claim, self.of_tape, strict=True)] or [
             0 * abs(t) for t in self.taped
         ]
 
     @property
     def blank(self) -> bool:
-        """Whether of some input's gradient no entry is known to any digit."""
+        """Whether some input's gradient has no entry with a known digit."""
         rows = zip(self.claimed, self.taped, self.bounds, strict=False)
         return any(c.size and bool((b >= np.fmax(abs(c), abs(t))).all()) for c, t, b in rows)
 
@@ -248,8 +269,9 @@ class Comparison:
 
 
 def granted(point: Point, claimed: Array, taped: Array, allowed: Array) -> Array:
-    """How far both may be apart without measuring, relative to themselves, and by what the user
-    allows; 0 where one is not finite."""
+    """The allowed difference of both without a measurement: relative to their size, plus the user's
+    tolerance; 0 if one is not finite.
+    """
     found = MANY * point.epsilon * np.maximum(abs(claimed), abs(taped)) + allowed
     return np.where(np.isfinite(found), found, 0.0)
 
@@ -259,7 +281,7 @@ def tape_diff(
 ) -> Comparison:
     """Compare the gradients `claimed` for a cotangent with the tape's, entry by entry.
 
-    Entries outside of `masks`, and those that the point holds, cannot be wrong.
+    Entries outside of `masks`, and those that the point keeps fixed, cannot be wrong.
     """
     taped = point.by_tape(cotangent)
     # A vector has the entries of all inputs.
@@ -312,13 +334,13 @@ def tape_diff(
 def unmeasured(point: Point, measured: Sequence[Measured], sizes: Array) -> Array:
     """Bounds, per entry, of the rounding that is not perturbed.
 
-    Operations of a backward that nothing sees may round by epsilons of the largest entry. Constants
-    that either side holds in a dtype of fewer digits (a table, 0.1), where the layer was given such
-    inputs or casts to such dtypes, are off by float32's epsilon: they change the terms that an
-    entry is the sum of, whose size is the entry's response to perturbations.
+    Unobserved operations of a backward may round by epsilons of the largest entry. If the layer was
+    given inputs of fewer digits, or casts to such dtypes, constants on either side (a table, 0.1)
+    may be off by float32's epsilon; that changes the terms of which an entry is the sum, and whose
+    size is the entry's response to perturbations.
 
     Args:
-        sizes: per entry, the size of the largest one of its input.
+        sizes: per entry, the magnitude of the largest entry of its input.
     """
     unseen = MANY * point.epsilon if point.runs.leaks else 0.0
     if not (point.casts_left_out or point.may_round):
@@ -332,8 +354,9 @@ def unconverged_bounds(
     """Bounds, per entry, of the error of the tape's gradients of a stopped iteration: the change by
     one more step.
 
-    If that is more than half of an entry's digits, the iteration has not converged, and no error is
-    allowed."""
+    If the change affects more than half of an entry's digits, the iteration has not converged, and
+    no error is allowed.
+    """
     later = point.one_step_later(parts)
     if later is None:
         return 0.0 * sizes
@@ -342,7 +365,7 @@ def unconverged_bounds(
 
 
 def some(masks: Iterable[Array]) -> list[Array] | None:
-    """Masks, if any element is in some of them."""
+    """The masks; None if they contain no element."""
     masks = list(masks)
     return masks if any(bool(mask.any()) for mask in masks) else None
 
@@ -359,7 +382,7 @@ class Probe:
     claim: BackwardEstimate
     seen: DifferenceEstimate
     by_rows: bool
-    """Whether the derivative is that of every output, not only that of their weighted sum."""
+    """Whether the derivative of every output was estimated, not only that of their weighted sum."""
     comparison: Comparison | None
     """The tape's comparison entry by entry, if it is independent evidence."""
     decision: Ruling
@@ -377,13 +400,14 @@ class Probe:
 
     @property
     def conclusive(self) -> bool:
-        """Whether the differences and the tape, if there is one, say the same."""
+        """Whether the differences and the tape, if there is one, agree."""
         return self.decision is (Ruling.PASS if self.wrong is None else Ruling.FAIL)
 
     @property
     def unresolved(self) -> Array:
-        """The outputs in which an error of `POWER` would not have shown, though they are not
-        constant."""
+        """A mask of the outputs in which an error of `POWER` would not have shown although they are
+        not constant.
+        """
         found = self.derivative
         size = np.maximum(abs(found.both.value), found.nearby)
         return ~(found.both.bar <= POWER * size) & ((size > 0) | ~(found.both.bar < np.inf))
@@ -399,20 +423,24 @@ class Probe:
 
 @dataclass
 class Prober:
-    """Makes probes at a point, with one source of randomness and the user's `rtol`."""
+    """Makes probes at a point, with one random generator and the user's `rtol`."""
 
     point: Point
     random: np.random.Generator
     rtol: float
     claims: list[tuple[Array, list[Array]]] = field(default_factory=list)
-    """Random cotangents that nothing was compared with yet, and the gradients that backward gives
-    for them."""
+    """Random cotangents that were not compared with anything yet, and backward's gradients for
+    them.
+    """
     noises: dict[bool, Array] = field(default_factory=dict)
-    """The rounding error of every output, by whether it was measured for a scan over all steps."""
+    """The rounding error of every output, keyed by whether it was measured for a scan over all
+    steps.
+    """
 
     def claimed(self, without: Array | None = None) -> tuple[Array, list[Array]]:
-        """A random cotangent of one size over all outputs but some, and the gradients that backward
-        gives for it."""
+        """A random cotangent of equal size over all outputs except some, and backward's gradients
+        for it.
+        """
         if self.claims and without is None:
             return self.claims.pop()
         cotangent = even_weights(self.point.outputs.vector.size, self.random)
@@ -422,9 +450,10 @@ class Prober:
     def look(
         self, masks: Masks | None = None, *, by_rows: bool = False, without: Array | None = None
     ) -> Probe:
-        """A brief probe; if that is not conclusive, probes over all steps, until one is or two
-        agree: a single FAIL by the differences does not count. The arguments are those of
-        `probe`."""
+        """A brief probe; if it is not conclusive, probes over all steps until one is conclusive or
+        two agree: a single FAIL by the differences does not count. The arguments are those of
+        `probe`.
+        """
         first = self.probe(masks, whole=self.point.searches, by_rows=by_rows, without=without)
         if first.conclusive and not (first.kinked and self.point.tape is None):
             return first
@@ -453,9 +482,9 @@ class Prober:
         """A probe along a random direction over the elements in `masks`, or over all.
 
         Args:
-            whole: steps of all sizes, where the first ones were not enough.
-            by_rows: a derivative for every output, also where there is a tape.
-            without: outputs that take no part, as a mask.
+            whole: use steps of all sizes, if the first ones were not enough. by_rows: estimate a
+                derivative for every output, even if there is a tape. without: a mask of outputs
+                that take no part.
         """
         point, direction = self.point, self.point.direction(self.random, masks)
         by_rows = point.by_rows and (by_rows or point.tape is None)
@@ -504,8 +533,10 @@ class Prober:
         return noise
 
     def spread(self, gradients: Sequence[Array], direction: Direction) -> float:
-        """How far a projection of backward's gradients may differ from run to run: each entry by
-        `Problem.nondet` of the largest one, with the signs of a random direction."""
+        """How far a projection of backward's gradients may differ from run to run, if each entry
+        differs by `Problem.nondet` of the largest entry and the signs are those of a random
+        direction.
+        """
         nondet = self.point.problem.nondet
         if not nondet:
             return 0.0
@@ -513,14 +544,16 @@ class Prober:
         return nondet * random_sum(abs(flat(parts_of(sizes, direction))))
 
     def scanned(self, line: Line, noise: Array, whole: bool) -> Derivative:
-        """The derivative by the first steps; by all of them if it shall be `whole`."""
+        """The derivative by the first steps; by all steps if `whole`."""
         line.extend(USUAL if whole else BRIEF if self.point.opaque else PERTURBED_STEPS)
         return derivative_of(line, noise)
 
     def equal_weights(self, found: Interval, masks: Masks | None) -> Array:
-        """Random signs and magnitudes under which every output counts alike, whatever the size of
-        its derivative, which was `found` along one direction. One that is small there by chance
-        would otherwise drown the rest, with its rounding: so along `OTHERS` as well."""
+        """Random signs and magnitudes that give every output equal weight, whatever the size of its
+        derivative. That size was `found` along one direction, and is sampled along `OTHERS` too:
+        otherwise an output that is small by chance would get a large weight and drown the rest in
+        its rounding.
+        """
         size, known = abs(found.value), abs(found.bar) < np.inf
         for _ in range(OTHERS):
             change = self.point.line(self.point.direction(self.random, masks)).at(SLOPE_STEP).size
@@ -577,10 +610,11 @@ class Prober:
         """Whether a kink lies within the smallest step, so that the differences see the mean of
         both sides.
 
-        Then the tape's gradients on both sides differ: in an entry that it rejects, or, where it
-        rejects none, in some entry, and their mean is what the differences give. An operation with
-        a wrong rule gives equal values on both sides. (`DifferenceEstimate.gap` shows a kink as
-        well, but not where those of several outputs cancel in their sum.)"""
+        Then the tape's gradients on both sides differ: in an entry that it rejects, or, if it
+        rejects none, in some entry while their mean equals the differences' estimate. An operation
+        with a wrong rule gives equal values on both sides. (`DifferenceEstimate.gap` shows a kink
+        as well, but not if the kinks of several outputs cancel in their sum.)
+        """
         ahead, behind = (
             self.point.tape_gradients(direction, cotangent, t) for t in (NEAREST, -NEAREST)
         )
@@ -626,24 +660,24 @@ class CheckOutcome:
     verdict: Status
     why: str = ""
     probe: Probe | None = None
-    """One that shows the gradient wrong."""
+    """A probe that shows the gradient to be wrong."""
     prober: Prober | None = None
-    """The prober of that probe, if it is at another point."""
+    """The prober of `wrong`, if it is at another point."""
     wrong: Sequence[Entry] = ()
     exhaustive: bool = True
-    """Whether `wrong` is all that is wrong."""
+    """Whether `wrong` contains everything that is wrong."""
     diagnosis: tuple[Diagnosis, ...] = ()
     marks: tuple[str, ...] = ()
 
 
 def undecided(reason: VerdictReason, **facts: object) -> CheckOutcome:
-    """INCONCLUSIVE for a reason, with the facts that its sentence names."""
+    """INCONCLUSIVE for a reason, with the facts to fill in its sentence."""
     why = reason.sentence(**facts)
     return CheckOutcome(Status.INCONCLUSIVE, why, diagnosis=(Diagnosis.of("GC121", why),))
 
 
 def with_kink(found: CheckOutcome, why: str) -> CheckOutcome:
-    """Add to an outcome that the function has a kink, at which nothing is wrong."""
+    """Add to an outcome that the function has a kink at which nothing is wrong."""
     if found.verdict not in (Status.PASS, Status.KINK):
         return found
     whole = f"{found.why}; {why}" if found.why else why

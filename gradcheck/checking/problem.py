@@ -1,4 +1,4 @@
-"""A differentiable function as the checker sees it: arrays in, arrays out, and its claimed vjp."""
+"""The input of a gradient check: a function on arrays, and its claimed vjp."""
 
 from __future__ import annotations
 
@@ -18,10 +18,9 @@ class Observation:
     """Side effects of one forward and backward, by the names of inputs and cotangents."""
 
     changed_by_forward: tuple[str, ...] = ()
-    """Inputs, and arguments of layers on the way, that forward changed and did not return."""
+    """Inputs, and arguments of inner layers, that forward changed and did not return."""
     changed_in_place: tuple[str, ...] = ()
-    """Inputs without a gradient that forward changed by in-place operations: allowed, but good to
-    know."""
+    """Inputs without a gradient that forward changed by in-place operations, which is allowed."""
     changed_by_backward: tuple[str, ...] = ()
     aliased: tuple[str, ...] = ()
     """Inputs whose memory a gradient shares."""
@@ -33,8 +32,8 @@ class Observation:
 
 
 class Recomputation(Protocol):
-    """The function computed again, without casts to narrower dtypes, and with a `change` of every
-    result on the way; with `own`, as the user runs it, casts included.
+    """Runs the function again, without casts to narrower dtypes, and with a `change` of every
+    intermediate result; with `own`, in the user's precision, casts included.
     """
 
     @property
@@ -47,8 +46,9 @@ class Recomputation(Protocol):
 
     @property
     def leaks(self) -> Sequence[str]:
-        """Places that passed values to unrecorded code when `outputs` or `gradients` last ran with
-        a change."""
+        """Source positions that passed values to unrecorded code when `outputs` or `gradients` last
+        ran with a change.
+        """
 
     def outputs(self, inputs: Sequence[Array], change: Change | None = None) -> list[Array]:
         """Implements `Problem.forward`."""
@@ -69,8 +69,9 @@ class Recomputation(Protocol):
         own: bool = False,
         lines: bool = False,
     ) -> Recording | None:
-        """The call, operation by operation, with the lines of the user's code if wanted; None where
-        nothing records."""
+        """The call, operation by operation, with the lines of the user's code if requested; None if
+        nothing records.
+        """
 
 
 FixSearch = Callable[[], Fix | None]
@@ -83,15 +84,15 @@ def no_fix() -> Fix | None:
 
 @dataclass(frozen=True)
 class Problem:
-    """Input of a gradient check, whatever computes the function.
+    """The input of a gradient check, independent of any framework.
 
     ``forward(inputs)`` takes one array per entry of `inputs` (same shapes; any floating dtype, so
-    that the numeric side can run in float64) and returns the outputs as a flat list of arrays. It
-    must not record a graph.
+    that differences can run in float64) and returns the outputs as a flat list of arrays. It must
+    not record a graph.
 
     ``vjp(inputs, cotangents)`` takes the inputs and one cotangent per output (None: that output
     takes no part) and returns one gradient per input: an array of the input's shape, or None for an
-    undefined gradient, which counts as zero. Whatever the layer raises comes through both calls
+    undefined gradient, which counts as zero. Exceptions of the layer pass through both calls
     unchanged.
 
     `differentiable` says which inputs a gradient is claimed for; `output_names` and `names` are
@@ -104,52 +105,54 @@ class Problem:
     forward: Callable[[Sequence[Array]], list[Array]]
     vjp: Callable[[Sequence[Array], Sequence[Array | None]], list[Array | None]]
     observe: Callable[[Sequence[Array | None]], Observation] = lambda cotangents: Observation()
-    """Runs forward and backward once, with these cotangents, and reports what they change."""
+    """Runs forward and backward once, with these cotangents, and reports side effects."""
     outputs: Sequence[Array] | None = None
     """Forward's outputs for `inputs`, if they are known."""
     reruns: Recomputation | None = None
-    """None where results cannot be changed on the way, as the code cannot be observed."""
+    """None if intermediate results cannot be perturbed, because the code is not observed."""
     order: int = 1
     """2 if the function is itself a gradient, and its vjp a double backward."""
     causes: Callable[[], Sequence[Diagnosis]] | None = None
-    """Looks for the causes of a wrong gradient that this kind of function invites. Where it finds
-    any, no others are sought."""
+    """Searches for causes of a wrong gradient that are specific to this kind of function. If it
+    finds any, no others are searched for.
+    """
     find_fix: FixSearch = no_fix
-    """Looks for the one edit of the user's backward that makes it right. Where there is one, no
-    far-fetched causes are sought."""
+    """Searches for a single edit of the user's backward that makes it right. If there is one, no
+    far-fetched causes are searched for.
+    """
     located: Callable[[str, Index], tuple[str, Index]] = lambda name, index: (name, index)
     """The name and index by which reports name an element of an input or output."""
     nondet: float = 0.0
     """How far results of two equal runs may be apart, as a share of the largest entry of each
     array."""
     ranked: frozenset[str] = frozenset()
-    """The inputs and outputs along whose first axis the ranks of a world are."""
+    """The inputs and outputs whose first axis is that of the ranks of a world."""
 
     @property
     def runs(self) -> Recomputation:
-        """The function computed again, unchanged if its operations are not observed."""
+        """Runs the function again; unperturbed if its operations are not observed."""
         return self.reruns or UnseenRuns(self)
 
     def element(self, name: str, index: Index) -> str:
-        """An element of an input or output, as reports name it."""
+        """The name in reports of an element of an input or output."""
         return element(*self.located(name, index))
 
     def axis(self, name: str, number: int) -> str:
-        """An axis of an input or output, as the layer names it."""
+        """The layer's number for an axis of an input or output."""
         ranked = name in self.ranked
         return "the ranks" if ranked and not number else f"axis {number - ranked}"
 
 
 @dataclass(frozen=True)
 class UnseenRuns:
-    """The `Recomputation` of a function that nothing sees into: it is computed as it is."""
+    """The `Recomputation` of a function whose operations are not observed: it runs unperturbed."""
 
     problem: Problem
     left_out = left_out_last = frozenset[str]()
     leaks = ("the function itself",)
 
     def outputs(self, inputs: Sequence[Array], change: Change | None = None) -> list[Array]:
-        """`Problem.forward`; no result on the way is changed."""
+        """`Problem.forward`; no intermediate result is changed."""
         return self.problem.forward(inputs)
 
     def gradients(
@@ -159,7 +162,7 @@ class UnseenRuns:
         change: Change | None = None,
         own: bool = False,
     ) -> list[Array | None]:
-        """`Problem.vjp`; no result on the way is changed."""
+        """`Problem.vjp`; no intermediate result is changed."""
         return self.problem.vjp(inputs, cotangents)
 
     def recording(

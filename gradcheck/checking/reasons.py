@@ -1,4 +1,4 @@
-"""Why a verdict is INCONCLUSIVE or KINK: the reasons, each with its sentence."""
+"""The sentences of INCONCLUSIVE and KINK verdicts: every possible reason, with its text."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import Enum
 
 
 class VerdictReason(Enum):
-    """A reason, whose value is its sentence; what it names is filled in."""
+    """A reason; its value is the template of its sentence."""
 
     EDGE = (
         "the outputs are not finite at points next to the inputs, which lie at the edge of the "
@@ -60,5 +60,5 @@ class VerdictReason(Enum):
     UNBOUNDED = "the slope grows without bound at {places}, as backward says"
 
     def sentence(self, **facts: object) -> str:
-        """The sentence, with these facts."""
+        """The sentence, with these facts filled in."""
         return self.value.format(**facts)

@@ -1,12 +1,13 @@
-"""Whether the values of a recorded call come through its comparisons: a bisection, a golden
-section, entmax.
+"""Whether a recorded call is a search, whose values are selected by comparisons: a bisection, a
+golden section, entmax.
 
-Each comparison halves a bracket, and the outputs are its ends: what depends on the inputs is which
-end was taken. The tape differentiates the end that was taken as the constant that it is; the
-function is a staircase whose slope consists of steps. A continuous function changes along a line by
-the mean of its slopes (also across kinks). Where the outputs change in proportion to the step, at
-steps of several sizes, by something else than the mean of the tape's slopes, it is their jumps that
-carry the change, and the tape is not the derivative of what is computed."""
+Each comparison halves a bracket, and the outputs are its ends: the inputs determine only which end
+is taken. The tape differentiates that end as a constant; the function is a staircase whose slope
+consists of steps. A continuous function changes along a line by the mean of its slopes (also across
+kinks). If the outputs change in proportion to the step, at steps of several sizes, but not by the
+mean of the tape's slopes, the change consists of jumps, and the tape is not the derivative of the
+computed function.
+"""
 
 from __future__ import annotations
 
@@ -19,21 +20,25 @@ from gradcheck.backends.base import Array
 from gradcheck.checking.differences import RATIO, Line
 
 FEWEST = 10
-"""Comparisons of a search: ten halve a bracket to a thousandth of it. Fewer comparisons leave the
-steps of a step function, in which the derivative is 0."""
+"""The fewest comparisons of a search: ten reduce a bracket to a thousandth. With fewer, the
+function is a step function, whose derivative is 0.
+"""
 STEPS = (-5, -4, -3)
-"""The exponents of the steps at which the outputs have to change in proportion. If the steps of a
-staircase are wider than 2^-11 of the inputs' scale, they see single steps."""
+"""The exponents of the steps at which the outputs must change in proportion. If the stairs are
+wider than 2^-11 of the inputs' scale, these steps resolve single stairs.
+"""
 IN_PROPORTION = 1 / 4
-"""The largest allowed difference between the slopes over two steps: one step of the staircase at
-either end: 2^-11 compared with 2^-9. A single jump, or one on both sides, makes the slope over the
-next step 4 times less."""
+"""The largest allowed difference between the slopes over two steps: one stair at either end, 2^-11
+compared with 2^-9. A single jump, or one on both sides, makes the slope over the next step 4 times
+less.
+"""
 SLOPES = 8
-"""The tape's slopes that are taken between the ends of the smallest step. Over so small a part a
-smooth function's slope is straight to 2^-20, and its mean is met; of a function with kinks it is
-met within the range of the slopes."""
+"""The number of the tape's slopes taken between the ends of the smallest step. Over such a step a
+smooth function's slope is linear to 2^-20, so that the mean is exact; for a function with kinks,
+the mean is within the range of the slopes.
+"""
 MISSED = 1e-2
-"""The share of a row's change that the tape has to miss."""
+"""The share of a row's change that the tape must fail to explain."""
 
 
 def jumps_carry(
@@ -43,7 +48,7 @@ def jumps_carry(
 
     Args:
         line: one row per output.
-        slope: gives the tape's slope at a place on the line, of the rows' sum with some weights.
+        slope: computes the tape's slope, at a position on the line, of a weighted sum of the rows.
     """
     line.extend(STEPS)
     quotients = [

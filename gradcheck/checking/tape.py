@@ -21,29 +21,32 @@ SUMMING = {
     "add", "subtract", "all_reduce", "broadcast_ranks", "broadcast_to", "broadcast_view", "tile",
     "getitem", "gather", "index_select", "take_along_axis", "tensor_unfold",
 }  # fmt: skip
-"""Operations whose vjp adds cotangents up, so that they may cancel within it."""
+"""Operations whose vjp sums cotangents, so that these may cancel in it."""
 
 MOST_COMPOSED = 16
-"""Operations of a function of one value: more make no derivative that is written down as a
-whole."""
+"""The most operations of a function of one value: for more, nobody writes the derivative as a
+single expression.
+"""
 
 Passed = tuple[Step, list[Array | None], list[tuple[int, int, Array]]]
-"""An operation on the walk, the cotangents of its outputs, and what `Step.pull` gives for them."""
+"""An operation on the walk, the cotangents of its outputs, and the result of `Step.pull` for
+them.
+"""
 
 
 class Tape:
     """A call recorded at one point, as a graph of numbered values: its exact gradient.
 
-    It is the derivative of what is computed: everything is on it, whatever the layer detaches, and
-    no hand-written
-    backward takes part. It is complete unless values leave it, which `incomplete` then says.
+    It gives the derivative of the actual computation: everything is recorded, even if the layer
+    detaches it, and no hand-written backward is used. It is complete unless values leave it;
+    `incomplete` then has the reason.
 
     Args:
         recording: the call.
-        choices: what was chosen on the way, in order; see `gradcheck.checking.precision`.
+        choices: the choices made, in order; see `gradcheck.checking.precision`.
         dead: the numbers of outputs of operations that nothing is pulled back through.
-        rounds_constants: whether operations round that are not on it, as they do not depend on the
-            inputs.
+        rounds_constants: whether operations outside of the tape round: those that do not depend on
+            the inputs.
     """
 
     def __init__(
@@ -58,16 +61,18 @@ class Tape:
         self.outputs = recording.outputs
         """The outputs that claim a gradient, in order."""
         self.independent = bool(recording.layers)
-        """Whether the claim is another's: without a hand-written backward it is the tape's own."""
+        """Whether backward's gradient has another source than the tape: without a hand-written
+        backward it comes from the tape itself.
+        """
         error = (
             "" if recording.error is None else f"recording it raised {described(recording.error)}"
         )
         # A value taken inside may be why it raises.
         self.incomplete = recording.leaks[0] if recording.leaks else error
         """The reason why the derivative does not cover the whole computation, such as ``.numpy() in
-        line 7``; empty if it is."""
+        line 7``; empty if it does."""
         self.walks = 0.0
-        """How often it was walked over, or the like was done."""
+        """The number of walks over the tape, or of equally costly computations."""
 
     @cached_property
     def replays(self) -> bool:
@@ -76,7 +81,7 @@ class Tape:
 
     @cached_property
     def coarsest(self) -> float:
-        """The largest ε of a floating dtype on the way, inputs included."""
+        """The largest ε of the floating dtypes on the tape, inputs included."""
         return max(
             (EPSILON.get(dtype_name(array.dtype), 0.0) for array in self.recording.arrays),
             default=0.0,
@@ -89,14 +94,15 @@ class Tape:
         return steps[found - 1] if found else None
 
     def hold_dead(self, name: str, out: Array, number: int) -> None:
-        """A change of a replay, which keeps the values that nothing is pulled back through."""
+        """The change for a replay: it does not alter values that nothing is pulled back through."""
         if number in self.dead:
             out[...] = self.recording.arrays[number]
 
     @cached_property
     def equals(self) -> dict[Step, frozenset[Step]]:
-        """The operations that compute the same of the same, such as both differences in (a − b) (a
-        − b), each with all of them."""
+        """For each operation, all operations that compute the same from the same inputs, such as
+        both differences in (a − b) (a − b).
+        """
         first: dict[int, int] = {}
         groups: dict[Any, list[Step]] = {}
         for step in self.recording.steps:
@@ -112,9 +118,10 @@ class Tape:
 
     @cached_property
     def composed(self) -> dict[Step, list[Step]]:
-        """Functions of one value that several operations compute, such as 1 / (1 + exp(−x)): from
-        the last operation to all of them. At least two of them are not linear. Nothing else reads
-        what they compute on the way."""
+        """Functions of one value that several operations compute, such as 1 / (1 + exp(−x)): a map
+        from the last operation to all of them. At least two of these are not linear, and nothing
+        else reads their intermediate values.
+        """
         arrays, origin = self.recording.arrays, dict[int, int]()
         members, readers = dict[int, Step](), dict[int, set[int]]()
         for step in self.recording.steps:
@@ -149,7 +156,9 @@ class Tape:
 
     @cached_property
     def lines(self) -> list[list[Step]]:
-        """The operations by name and line; where no line is known, each by itself."""
+        """The operations grouped by name and line; an operation without a known line forms its own
+        group.
+        """
         found: dict[Any, list[Step]] = {}
         for step in self.recording.steps:
             found.setdefault((step.name, step.spot or step.first), []).append(step)
@@ -174,7 +183,7 @@ class Tape:
 
     def walk(self, pending: dict[int, Array]) -> Iterator[Passed]:
         """The operations that cotangents reach, the last one first. Changes that the caller makes
-        in `pulled` flow on.
+        in `pulled` take effect in the rest of the walk.
 
         `pending` are the cotangents of any values, by number; in the end, those of the inputs.
         """
@@ -200,7 +209,7 @@ class Tape:
         return self.filled(pending)
 
     def filled(self, found: dict[int, Array]) -> list[Array]:
-        """One array per input, zeros for those that are not there."""
+        """One array per input, zeros for missing ones."""
         return [
             found[k] if k in found else wide(self.recording.arrays[k] * 0)
             for k in range(self.recording.inputs)
@@ -231,8 +240,9 @@ def dead_steps(tape: Tape, cotangents: Sequence[Array | None]) -> frozenset[int]
     a stable softmax.
 
     A mistake elsewhere keeps it from cancelling on the tape, but not in a backward that was written
-    without it. A sum of n terms that cancels leaves about √n units of rounding where they add up to
-    n; ten operations in a row leave ten."""
+    without it. A cancelling sum of n terms leaves about √n units of rounding if their absolute
+    values add up to n; ten operations in a row leave ten.
+    """
     sizes: dict[int, float] = {}
     dead = set()
     for step, given, pulled in tape.walk(tape.starts(cotangents)):
@@ -253,7 +263,7 @@ def dead_steps(tape: Tape, cotangents: Sequence[Array | None]) -> frozenset[int]
 def perturbed_gradient(
     tape: Tape, cotangents: Sequence[Array | None], change: Change
 ) -> list[Array]:
-    """The gradient by a tape, with a change of every product that flows back."""
+    """The tape's gradient, with a change of every product in the backward walk."""
 
     def changed(kind: str) -> list[Array]:
         """`kind` precedes the names of operations whose vjp rounds."""

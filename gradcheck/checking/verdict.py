@@ -43,7 +43,7 @@ class Check:
     seed: int
     rtol: float
     certify: bool
-    """Whether errors that a single projection cannot show are searched for as well."""
+    """Whether to search for errors that a single projection cannot show."""
     precision: Precision
     may_round: bool = False
     """Whether unrecorded code may round to float32, to find out whether rounding is the only
@@ -58,8 +58,9 @@ class Check:
         self.prober = Prober(self.point, np.random.default_rng(self.seed), self.rtol)
 
     def run(self) -> CheckOutcome:
-        """Contracts that the rest relies on, the derivative, the other contracts, the layer's own
-        precision."""
+        """Check in order: the contracts that the rest relies on, the derivative, the other
+        contracts, the layer's own precision.
+        """
         point = self.point
         if (bad := point.outputs.not_finite()) is not None:
             where = f"{self.problem.output_names[bad[0]]}{list(bad[1]) if bad[1] else ''}"
@@ -95,8 +96,9 @@ class Check:
         return found
 
     def derivative(self) -> CheckOutcome:
-        """The elements at which the gradient is infinite, those that feed a kink, and the others,
-        each by itself."""
+        """Check separately: the elements with an infinite gradient, those that feed a kink, and the
+        others.
+        """
         point, infinite = self.point, where_infinite(self.prober)
         if infinite.verdict is Status.FAIL:
             return infinite
@@ -112,7 +114,7 @@ class Check:
         return with_kink(found, infinite.why) if infinite.why else found
 
     def smooth_part(self, masks: Masks | None) -> CheckOutcome:
-        """The gradient over the elements in `masks`, where the function has a derivative."""
+        """Check the gradient of the elements in `masks`, at which the function has a derivative."""
         probe = self.prober.look(masks)
         self.worst = probe.error
         if probe.decision is Ruling.FAIL:
@@ -138,9 +140,11 @@ class Check:
         )
 
     def failed(self, probe: Probe) -> CheckOutcome:
-        """FAIL by the evidence of a probe, if the function has a derivative: if its slopes along
-        two directions add up to the slope along their sum. Where pieces meet, as in a median of
-        equal numbers, the function may be smooth along every line, and they do not."""
+        """FAIL by the evidence of a probe, if the function has a derivative, that is, if its slopes
+        along two directions add up to the slope along their sum. If pieces meet, as in a median of
+        equal numbers, the function may be smooth along every line although the slopes do not add
+        up.
+        """
         if self.point.tape is None:
             other = self.point.direction(
                 self.prober.random, [None if d is None else d != 0 for d in probe.direction]
@@ -222,9 +226,10 @@ class Check:
     def parts(
         self, masks: Masks | None, probe: Probe, second: Probe
     ) -> Iterator[tuple[str, Masks | None, Array | None]]:
-        """Parts that are probed separately without a tape, by name, as masks of the inputs and of
-        the outputs that are left out: every input, the elements of whose share an error of `POWER`
-        is within the bound, and the outputs of which one would not have shown."""
+        """Parts that are probed separately without a tape, by name, as masks of inputs and of
+        excluded outputs: every input; the elements in whose share an error of `POWER` is within the
+        bound; and the outputs in which such an error would not have shown.
+        """
         inputs, names = self.point.x, self.point.those_moved(self.problem.names)
         whole = self.point.everywhere if masks is None else masks
         for k, mask in enumerate(whole) if len(inputs) > 1 else ():
@@ -245,9 +250,10 @@ class Check:
 
     # ---------------------------------- where the point does not tell
     def unseen(self, probe: Probe) -> CheckOutcome:
-        """The differences show nothing, and no tape can be used. A gradient of zero is right where
-        nothing changes: at any step, or at the first ones (on a step of floor), though outputs in
-        proportion to the inputs would have shown there."""
+        """The outcome if the differences show nothing and no tape can be used. A gradient of zero
+        is right if nothing changes: at any step, or at the first ones (on a step of floor), at
+        which outputs in proportion to the inputs would have shown.
+        """
         found, sizes = probe.derivative, abs(self.point.outputs.vector)
         whole = sizes if probe.by_rows else (abs(probe.cotangent) * sizes).sum()
         if self.point.opaque:  # a guessed noise proves nothing
@@ -270,7 +276,7 @@ class Check:
         return undecided(VerdictReason.UNSEEN, raised=self.point.raised)
 
     def no_derivative(self, probe: Probe) -> CheckOutcome:
-        """Undecided because no steps agree: at the edge of the domain, or within it."""
+        """The undecided outcome if no steps agree: at the edge of the domain, or within it."""
         largest = probe.derivative.largest
         finite = not self.point.raised and bool(np.isfinite(largest).all())
         return undecided(
@@ -278,12 +284,12 @@ class Check:
         )
 
     def pieces_meet(self) -> CheckOutcome:
-        """Undecided where pieces meet and no tape shows which."""
+        """The undecided outcome if pieces meet and no tape shows which."""
         if self.point.searches:
             return undecided(VerdictReason.SEARCH)
         recorded = self.point.recorded(self.point.inputs) is not None
         unrecorded = (
-            "the recorded forward gives other outputs than the call itself"
+            "the recorded forward and the call itself give different outputs"
             if recorded
             else "not all of the code that computes them could be recorded"
         )

@@ -1,6 +1,4 @@
-"""The command line. Commands are loaded when they are used, so that each pays only for its own
-imports.
-"""
+"""The command line. Each command is imported when it is used, so that the others cost nothing."""
 
 from __future__ import annotations
 
@@ -30,8 +28,8 @@ if TYPE_CHECKING:
 
 COMMANDS = {
     "run": ("run:run", "Run scenarios and check their gradients (default: the project's)."),
-    "check": ("check:check", "Check one layer of a module of yours, without a spec file."),
-    "explore": ("explore:explore", "Look for sizes and values at which a layer is wrong."),
+    "check": ("check:check", "Check one layer of your module, without a spec file."),
+    "explore": ("explore:explore", "Search for sizes and values at which a layer is wrong."),
     "derive": (
         "derive:derive",
         "Print the right backward of a layer, or the edit that repairs it.",
@@ -49,7 +47,7 @@ COMMANDS = {
     "export": ("export:export", "Write the suite as plain pytest files, for Paddle alone."),
     "schema": ("init:schema", "Print the JSON Schema of spec files."),
 }
-"""Name → where the command is in this package, and its line in ``--help``."""
+"""Name → the command's attribute in this package, and its line in ``--help``."""
 OTHER_COMMANDS = {
     "help": "`gradcheck COMMAND --help` shows the options of a command",
     "rules": "`gradcheck list rules` lists the rules, `gradcheck show RULE` shows one",
@@ -58,7 +56,7 @@ OTHER_COMMANDS = {
     "--allow-code",
     "surface": "`gradcheck run` lists at its end the names that the bundled engine lacks",
 }
-"""Commands that were removed, or that only other tools have, and what to write instead."""
+"""Commands that were removed, or that only other tools have, with the replacement."""
 
 
 class LazyGroup(click.Group):
@@ -69,7 +67,7 @@ class LazyGroup(click.Group):
         return [*COMMANDS]  # not `list`: that is the module of the command here, once it is loaded
 
     def shell_complete(self, context: click.Context, incomplete: str) -> list[CompletionItem]:
-        """The names with their lines of help; no command is imported for it."""
+        """The names with their lines of help; no command is imported."""
         from click.shell_completion import CompletionItem  # slow to import
 
         items = [CompletionItem(name, help=text) for name, (_, text) in COMMANDS.items()]
@@ -101,9 +99,9 @@ class LazyGroup(click.Group):
             formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
 
     def invoke(self, context: click.Context) -> Any:
-        """Run the command; wrong requests and refusals of the system are not reported as bugs.
+        """Run the command; user errors and errors of the operating system are not reported as bugs.
 
-        Raises Refused: a request was wrong, or the system refused something.
+        Raises Refused: a user error, or an error of the operating system.
         """
         try:
             return super().invoke(context)

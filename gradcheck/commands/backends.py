@@ -36,7 +36,7 @@ from gradcheck.support.user_error import UserError
 @click.group(invoke_without_command=True)
 @click.pass_context
 def backends(context: click.Context) -> None:
-    """List what scenarios can run on: versions, where they are, and why not.
+    """List the backends: versions, locations, and why one cannot run.
 
     Each release of Paddle runs in its own environment: `gradcheck backends add paddle@3.0.0`, then
     `gradcheck run -b numpy,paddle@3.0.0`. Interpreters that exist already can be named under
@@ -67,7 +67,7 @@ def add(names: tuple[str, ...]) -> None:
 
 
 def made_environment(name: str) -> BackendPlace:
-    """Make the environment of a release. Raises UserError: the system refuses it, or it fails."""
+    """Make the environment of a release. Raises UserError: it cannot be made, or does not work."""
     try:
         return make(name, lambda command: click.echo(f"$ {safe(command)}", err=True), problem_of)
     except OSError as error:
@@ -86,7 +86,7 @@ def remove(names: tuple[str, ...]) -> None:
             raise UserError(str(error)) from None
         if not is_removed:
             raise UserError(
-                f"{name} has no environment in {folder()}; `gradcheck backends` lists what there is"
+                f"{name} has no environment in {folder()}; `gradcheck backends` lists all"
             )
         click.echo(f"{name}: {safe(str(folder_of(name)))} is removed")
 
@@ -140,12 +140,13 @@ def chosen_backends(
     *,
     specs: Sequence[SpecFile],
 ) -> dict[str, BackendPlace]:
-    """Return the backends of ``-b``, of the case names among `ids`, or of the settings. The latter
-    are completed by the usual backends of the frameworks in `specs` that they do not run.
+    """Return the backends of ``-b``, of the case names among `ids`, or of the settings. Backends
+    from the settings are completed by the usual backends of frameworks in `specs` that they do not
+    run.
 
     Raises:
         UserError: there is no such backend; one that the user chose, or that is `required`, cannot
-            be used; or nothing that is selected can run on them.
+            be used; or no selected scenario can run on them.
     """
     config = config or Config.model_construct()
     in_cases = [name.partition("@")[2] for name in ids if "@" in name]
@@ -166,9 +167,9 @@ def chosen_backends(
 
 
 def report_left_out(specs: Sequence[SpecFile], ids: Iterable[str], names: Iterable[str]) -> None:
-    """Say how many of the selected scenarios are of a framework that no backend of `names` runs.
+    """Print how many of the selected scenarios are for a framework that no backend in `names` runs.
 
-    Raises UserError: that is every selected scenario, or one of them is named.
+    Raises UserError: all selected scenarios are, or one that the user named.
     """
     runs = {framework_of_backend(name) for name in names}
     wanted = {scenario_of(name) for name in ids}

@@ -1,4 +1,4 @@
-"""The end of a command after a bug in gradcheck: the report is kept in a file."""
+"""Handling of a bug in gradcheck: the report is written to a file, and the command ends."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def keep(report: str) -> str:
     """Keep a report in ``.gradcheck``, otherwise among the temporary files.
 
     Returns:
-        Where it is; where no file can be had, the report itself.
+        Return its path, or the report itself if no file can be written.
     """
     try:
         folder = make_folder()

@@ -1,5 +1,5 @@
-"""``gradcheck check`` and ``new``: a layer named on the command line is checked, or gets a scenario
-to begin with.
+"""``gradcheck check`` and ``new``: check a layer named on the command line, or write a first
+scenario for it.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ layer_options = options.as_one(
     ),
     click.option(
         "--kwarg", "kwargs", multiple=True, metavar="NAME=VALUE",
-        help="A plain value that the layer is called with, such as axis=-1; repeatable.",
+        help="A plain argument of the layer, such as axis=-1; repeatable.",
     ),
     click.option(
         "--call",
@@ -131,7 +131,7 @@ def scenario_of_layer(
 ) -> dict[str, Any]:
     """Return the scenario of a named layer, with values as YAML has them.
 
-    Raises DraftError: something is meant for a world of ranks, and there is none.
+    Raises DraftError: an option is for a world of ranks, but there is none.
     """
     keys = scenario_keys(reference, inputs, named.call, named.keywords())
     if named.backward is not None:
@@ -140,12 +140,12 @@ def scenario_of_layer(
 
 
 def import_signature(reference: str, backend: str = "") -> LayerSignature:
-    """Import a layer, and return how it is called. Raises UserError: it is not there."""
+    """Import a layer, and return how it is called. Raises UserError: the layer does not exist."""
     return signature_in(reference, *import_layer(reference, backend))
 
 
 def signature_in(reference: str, target: Any, backend: Backend) -> LayerSignature:
-    """Return how a layer is called. Raises NoLayerError: it cannot be called."""
+    """Return how a layer is called. Raises NoLayerError: the layer cannot be called."""
     name = reference.replace(":", ".").rpartition(".")[2]
     return signature_of(instance_of(target, backend), name, backend)
 
@@ -174,10 +174,10 @@ FRAMEWORK_NAMES = re.compile(r"\b(torch|jax)\b")
 
 
 def framework_of_layer(reference: str, named: LayerWords, backends: Sequence[str]) -> str:
-    """Return the framework of the first backend if any is given, otherwise that of a layer.
+    """Return the framework of the first given backend, otherwise that of a layer.
 
-    The layer is imported for that unless its module is a file of the project whose text names no
-    framework but Paddle.
+    For this the layer is imported, unless its module is a file of the project whose text names no
+    framework other than Paddle.
     """
     for name in split_names(backends):
         require_backend(name)
@@ -216,9 +216,9 @@ def require_layer(result: Result) -> None:
 @report_option
 @options.screen_options
 def check(named: LayerWords, world: InWorld, backends: tuple[str, ...], **asked: Any) -> None:
-    """Check the gradient of one layer of a module of yours; no spec file is needed.
+    """Check the gradient of one layer of your module; no spec file is needed.
 
-    The module is looked for from the current folder and from the project's root. It is imported and
+    The module is searched for in the current folder and in the project's root. It is imported and
     run: naming it here is permission. Inputs are passed by the names of the layer's arguments; a
     list of Tensors is written xs=[2x3,2x3]. Exit codes are those of `gradcheck run`.
     """
@@ -258,16 +258,18 @@ def check(named: LayerWords, world: InWorld, backends: tuple[str, ...], **asked:
     "-o",
     "--output",
     metavar="FILE",
-    help="Where to write it (default: stdout); never over another file.",
+    help="Where to write it (default: stdout); existing files are never overwritten.",
 )
 @click.option(
-    "--derive", is_flag=True, help="Derive the backward; the scenario gets the code of the class."
+    "--derive",
+    is_flag=True,
+    help="Derive the backward, and write its class into the scenario.",
 )
 @options.framework_option("The framework of the layer (default: the one that the layer uses).")
 def new(
     named: LayerWords, world: InWorld, output: str | None, derive: bool, framework: str | None
 ) -> None:
-    """Write a commented scenario for a layer of a module of yours, from its signature.
+    """Write a commented scenario for a layer of your module, from its signature.
 
     The module is imported, as by `gradcheck check`.
     """

@@ -1,4 +1,4 @@
-"""``gradcheck compare``: what has changed from one report to another."""
+"""``gradcheck compare``: the changes from one report to another."""
 
 from __future__ import annotations
 
@@ -17,17 +17,19 @@ from gradcheck.support.file_io import FileTooLargeError, read_limited
 from gradcheck.support.user_error import UserError
 
 MOST_REPORT_BYTES = 250_000_000
-"""Room for some 100,000 results; they take ten times as much memory once read."""
+"""The most bytes of a report: about 100,000 results; once read, they take ten times as much
+memory.
+"""
 
 
 @click.command()
 @click.argument("before", metavar="A.json")
 @click.argument("after", metavar="B.json")
 def compare(before: str, after: str) -> None:
-    """Show the cases that differ between two JSON reports: in their status, or in what is wrong.
+    """Show the cases that differ between two JSON reports, in their status or in what is wrong.
 
-    Exits with 1 if B has a failure that A does not have. Compared are the wrong gradients and the
-    broken contracts, not the wording of causes.
+    Exits with 1 if B has a failure that A does not have. Wrong gradients and broken contracts are
+    compared, not the wording of causes.
     """
     first, second = results_in(before), results_in(after)
     names = dict.fromkeys([*first, *second])
@@ -48,7 +50,7 @@ class ResultChange(NamedTuple):
     """The difference between two results of a case."""
 
     text: str
-    """Empty if it does not."""
+    """What is wrong in B; empty if nothing is."""
     is_new_failure: bool
 
 
@@ -64,7 +66,7 @@ def change_between(left: Result | None, right: Result | None) -> ResultChange:
 
 
 def results_in(path: str) -> dict[str, Result]:
-    """Return the results in a report by name. Raises UserError: it cannot be read."""
+    """Return the results in a report by name. Raises UserError: the report cannot be read."""
     writes = f"`gradcheck run --report json:{path}` writes one"
     try:
         report = Report.model_validate(json.loads(read_limited(Path(path), MOST_REPORT_BYTES)))

@@ -57,14 +57,16 @@ LAMBDA_FILE = "<lambda>"
     "--diff", is_flag=True, help="Print the change to your file; a single edit if possible."
 )
 @click.option(
-    "--write", is_flag=True, help="Make that change; only files inside the project are written."
+    "--write",
+    is_flag=True,
+    help="Make that change; only files inside the project are written.",
 )
 @click.option("--seed", type=SEED, default=0, help="Seed of the inputs.")
 @allow_code_option
 def derive(reference: str, diff: bool, write: bool, allow_code: bool, **asked: Any) -> None:
     """Derive the backward of a layer from its forward, and print the class.
 
-    The forward is traced at the inputs; what is printed has passed the gradient check at these
+    The forward is traced at the inputs; the printed code has passed the gradient check at these
     sizes and two others, in float64 and float32. The module is imported and run, as by `gradcheck
     check`. In place of a layer, a function of a module gives a class, and so does a text such as
     "lambda x, w: paddle.tanh(x @ w)"; a function of NumPy arrays gives a function of its gradients,
@@ -89,9 +91,10 @@ def derive(reference: str, diff: bool, write: bool, allow_code: bool, **asked: A
 def derived_from(
     reference: str, inputs: Sequence[str], call: str = "", order: int = 1, seed: int = 0
 ) -> Derived:
-    """The derived backward of what a word names, at the inputs of the command line.
+    """The derived backward of the layer or function that a word names, at the inputs of the command
+    line.
 
-    Raises UserError: there is no such layer, or it cannot be called in this way.
+    Raises UserError: there is no such layer, or it cannot be called this way.
     """
     random = np.random.default_rng(seed)
     arrays = {
@@ -127,14 +130,15 @@ def repaired_scenario(word: str, allow_code: bool) -> Derived:
 
 
 def no_edit(scenario: Scenario) -> str:
-    """Say that no edit of a scenario's layer was found, or why none is searched for."""
+    """Print that no edit of a scenario's layer was found, or why none was searched for."""
     if scenario.world_sizes:
         return "no edit is searched for in a world of ranks"
     return "no edit is searched for in a backward_fn" if is_static(scenario.layer) else "no edit"
 
 
 def subject_of(reference: str) -> tuple[Any, str]:
-    """The layer or function that a word names or contains, and the name of its class.
+    """The layer or function that a command-line word refers to, by name or as a lambda, and the
+    name for its class.
 
     Raises UserError: there is none.
     """
@@ -150,7 +154,7 @@ def subject_of(reference: str) -> tuple[Any, str]:
 
 
 def function_of_text(text: str) -> Any:
-    """The function of the text of a lambda. Raises UserError: it is none."""
+    """The function from the text of a lambda. Raises UserError: the text is not a lambda."""
     import paddle
 
     scope = {"paddle": paddle, "np": np, "F": paddle.nn.functional, "__name__": "__main__"}
@@ -166,7 +170,7 @@ def function_of_text(text: str) -> Any:
 def called_with(
     subject: Any, call: str, arrays: Mapping[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments of a call, given as an expression, or with the arrays by their names.
+    """The arguments of a call: from the given expression, otherwise the arrays by name.
 
     Raises UserError: the expression does not call the layer.
     """
@@ -216,7 +220,7 @@ def show_change(derived: Derived, write: bool) -> int:
 
 
 def write_change(source: SourceText, changed: str) -> None:
-    """Change a file of the project. Raises UserError: it is not one."""
+    """Change a file of the project. Raises UserError: the file is not in the project."""
     file, root = Path(source.path), root_of(Path.cwd()).resolve()
     if not file.is_file() or not file.resolve().is_relative_to(root):
         raise UserError(f"--write: {source.path} is not in the project, {root}")

@@ -1,4 +1,4 @@
-"""Usage errors and exit codes: advice on unknown options, and what the system refuses."""
+"""Usage errors, errors of the operating system, and exit codes; with advice on unknown options."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ ADVICE = (
 
 
 def advised(error: click.ClickException) -> click.ClickException:
-    """Return an error, with advice where it is one that is often made."""
+    """Return an error, with advice added if the mistake is common."""
     if not isinstance(error, click.UsageError):
         return error
     message = one_line(error.format_message())  # it may quote characters that steer a terminal
@@ -52,12 +52,12 @@ def advised(error: click.ClickException) -> click.ClickException:
     return click.UsageError(message, error.ctx)
 
 
-NO_TOLERANCE = "every estimate has a bound of its error; `rtol: 1e-3` in a scenario widens it"
+NO_TOLERANCE = "every estimate has an error bound; `rtol: 1e-3` in a scenario widens it"
 OPTION_ADVICE = {
     **dict.fromkeys(("--rtol", "--atol", "--tol", "--tolerance"), NO_TOLERANCE),
     **dict.fromkeys(
         ("--eps", "--epsilon", "--delta", "--step"),
-        "steps are chosen for every entry, each with a bound of its error",
+        "steps are chosen for every entry, each with an error bound",
     ),
     "--nondet-tol": "write --nondet 1e-6: a share of the largest entry",
     "--dtype": "write -i x=2x3:float32, or `dtype: float32` at an input of a scenario",
@@ -67,7 +67,7 @@ OPTION_ADVICE = {
     "--verbosity": "write -v",
     "--fail-fast": "write -x",
 }
-"""Options of other tools, and what to write here."""
+"""Options of other tools, with the equivalent here."""
 
 
 def meant_option(error: click.NoSuchOption) -> str:
@@ -78,7 +78,7 @@ def meant_option(error: click.NoSuchOption) -> str:
     if isinstance(context.command, click.Group):
         run = context.command.get_command(context, "run")
         if run is not None and any(name in option.opts for option in run.params):
-            return f": options stand behind their command, gradcheck run {name}"
+            return f": options follow their command, gradcheck run {name}"
     from difflib import SequenceMatcher  # slow to import
 
     if name in OPTION_ADVICE:
@@ -102,21 +102,25 @@ REFUSALS = NO_ROOM | {
     errno.EACCES, errno.EPERM, errno.EROFS, errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR,
     errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN,
 }  # fmt: skip
-"""Errors that the system causes: permissions, disk space, limits."""
+"""Errors that the operating system causes: permissions, disk space, limits."""
 LONGEST_FILE_NAME = 200
 """Characters of a file's name that a message shows; the name may be refused because it is too
 long."""
 
 
 class Refused(click.ClickException):
-    """The system refuses something that a command needs, or a file is not as the user says."""
+    """The operating system refused something that a command needs, or the user named a wrong
+    file.
+    """
 
     def __init__(self, message: str, status: int = USAGE) -> None:
         super().__init__(message)
         self.exit_code = status  # type: ignore[misc]  # click reads it from the instance
 
     def show(self, file: IO[Any] | None = None) -> None:
-        """Report it, unless the reader has only stopped reading, as in ``| head``."""
+        """Report the error, unless it is only that the reader of a pipe stopped, as in ``|
+        head``.
+        """
         if self.message:
             click.echo(f"gradcheck: {self.message}", file=file, err=True)
 
@@ -141,7 +145,7 @@ def refusal(error: OSError) -> Refused | None:
 
 
 def has_current_folder() -> bool:
-    """Whether the current folder is still there."""
+    """Whether the current folder still exists."""
     try:
         os.getcwd()
     except OSError:
@@ -151,7 +155,7 @@ def has_current_folder() -> bool:
 
 def prepare_streams() -> None:
     """Make sure that the three standard streams are open, and that stdout can show any character,
-    if need be as its escape.
+    escaped if necessary.
 
     The next file that is opened would get the number of a closed stream, and output would be
     written into it.
@@ -167,7 +171,7 @@ def prepare_streams() -> None:
     if sys.stdout is None:
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
         raise Refused(
-            "stdout is closed, so nothing can be shown: write >/dev/null if that is meant"
+            "stdout is closed, so nothing can be shown: write >/dev/null if that is intended"
         )
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors=HANDLER)  # type: ignore[union-attr]

@@ -1,4 +1,4 @@
-"""``gradcheck explore``: looks for sizes and values at which a layer's gradient is wrong."""
+"""``gradcheck explore``: search for sizes and values at which a layer's gradient is wrong."""
 
 from __future__ import annotations
 
@@ -92,36 +92,38 @@ class ExploreOptions:
     type=click.FloatRange(1, 86_400),
     default=30.0,
     show_default=True,
-    help="How long to look.",
+    help="How long to search.",
 )
 @click.option(
     "--examples",
     type=click.IntRange(1),
     default=10_000,
     show_default=True,
-    help="How many to try at most.",
+    help="The most examples to try.",
 )
-@click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of what is drawn.")
+@click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of the random draws.")
 @click.option(
     "--dtype", "dtypes", multiple=True, metavar="NAME", type=click.Choice(get_args(DType)),
     help="The dtype of inputs (default: float64 and float32).",
 )  # fmt: skip
 @click.option(
-    "--save", metavar="FILE", help="Write what is found as a scenario; never over another file."
+    "--save",
+    metavar="FILE",
+    help="Write the example found as a scenario; never over another file.",
 )
 @allow_code_option
 @color_option
 def explore(**given: Any) -> None:
-    """Look for inputs at which the gradient of a layer is wrong, and shrink them to the smallest.
+    """Search for inputs at which the gradient of a layer is wrong, and shrink them to the smallest.
 
     Capital letters are free sizes, the same for all inputs: ``-i x=BxTxC -i w=C``. Sizes from 0 on
-    are drawn, with values of many kinds, dtypes and layouts; every example runs in a process of its
-    own. Exit code 0: nothing was found; 1: an example fails, which is shown; 5: no example could be
+    are drawn, with values of many kinds, dtypes and layouts; every example runs in its own process.
+    Exit code 0: nothing was found; 1: an example fails, which is shown; 5: no example could be
     checked.
 
     With a FILE and the ID of a scenario in place of the layer, that scenario is explored: its
     ``sizes`` whose names are capital letters are drawn, and values, dtypes and layouts of inputs
-    that do not say what they are.
+    that do not specify them.
     """
     asked = ExploreOptions(**given)
     if asked.scenario is not None or parse_target(asked.named.reference).is_place:
@@ -156,7 +158,7 @@ def explore(**given: Any) -> None:
 
 
 def scenario_to_explore(named: LayerWords, reference: str, backend: str) -> dict[str, Any]:
-    """Return the scenario of a named layer, with sizes of 2 for the free ones.
+    """Return the scenario of a named layer, with 2 for the free sizes.
 
     Raises UserError: the layer cannot be called with the inputs, or these cannot be drawn.
     """
@@ -212,9 +214,9 @@ def why_not_explored(scenario: Scenario) -> str:
     if scenario.world_sizes:
         return "it has a world"
     if fixed := sorted(scenario.expect.written & HOLDS_AT_INPUTS):
-        return f"'{fixed[0]}' holds at certain inputs, and explore draws them"
+        return f"'{fixed[0]}' holds only at certain inputs, but explore draws them"
     if scenario.expect.gradient in ("unchecked", "differs"):
-        return f"'gradient: {scenario.expect.gradient}' leaves nothing to look for"
+        return f"'gradient: {scenario.expect.gradient}' leaves nothing to search for"
     return ""
 
 

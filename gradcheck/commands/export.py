@@ -23,12 +23,13 @@ from gradcheck.support.user_error import UserError
     "--as-version",
     default="",
     metavar="RELEASE",
-    help="Mark what is recorded of this release (default: the newest that was run).",
+    help="Mark the recorded deviations of this release (default: the newest that was run).",
 )
 def export(folder: str, as_version: str) -> None:
     """Write the scenarios that cite Paddle's documents as tests that need only Paddle and pytest.
 
-    Known deviations of the release are xfail with their reasons; what kills the process is not run.
+    Known deviations of the release are xfail with their reasons; scenarios that kill the process
+    are not run.
     """
     release = require_recorded(as_version or [*release_paths()][-1])
     target = Path(folder)

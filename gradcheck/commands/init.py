@@ -1,5 +1,5 @@
-"""``gradcheck init`` and ``schema``: what a project needs to be checked, and the schema of its
-files for editors.
+"""``gradcheck init`` and ``schema``: set up a project for checks, and print the schema of its files
+for editors.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ MODELINE = f"# yaml-language-server: $schema=./{SCHEMA_FILE}\n"
 )
 @framework_option("The framework of the project's layers (default: paddle).")
 def init(github: bool, framework: str | None) -> None:
-    """Lay out a project: a folder of specs with an example, its schema for editors, settings, a
+    """Set up a project: a folder of specs with an example, its schema for editors, settings, a
     workflow.
 
-    Files that are there already stay as they are.
+    Existing files stay as they are.
     """
     framework = framework or "paddle"
     files = {
@@ -73,7 +73,7 @@ CUDA."""
 
 
 def with_extra(source: str, extra: str) -> str:
-    """Return a source of gradcheck with an extra, as a word of a shell that pip takes."""
+    """Return a source of gradcheck with an extra, as a shell word for pip."""
     if source == WHEEL:
         return f'"$(ls {WHEEL})[{extra}]"'
     return f'"gradcheck[{extra}] @ {source}"'
@@ -83,8 +83,8 @@ def source_of_gradcheck() -> str:
     """Return the source from which pip can install gradcheck on another machine.
 
     It is the git address from which it was installed here (PEP 610), otherwise a wheel in the
-    project. Never a name on the package index: nobody owns it before the first release, and whoever
-    takes it would run code in users' CI.
+    project. It is never a name on the package index: nobody owns that name before the first
+    release, and whoever registers it could run code in users' CI.
     """
     from importlib.metadata import distribution  # takes as long as all else here
 

@@ -1,4 +1,4 @@
-"""``gradcheck list``: scenarios, rules, codes or backends, a line each. Nothing is run."""
+"""``gradcheck list``: list scenarios, rules, codes or backends, one line each. Nothing is run."""
 
 from __future__ import annotations
 
@@ -46,8 +46,9 @@ def list_all(
 
     Without a PATH, the scenarios of the project: of the files that [tool.gradcheck] names,
     otherwise of all *.grad.yaml files below its root. An ID that the project does not have may be
-    one of gradcheck's own. `list rules` has the rules of the documents with the number of bundled
-    scenarios that assert each; with --uncovered the exit status is 1 if there is anything to print.
+    one of gradcheck's scenarios. `list rules` shows the rules of the documents with the number of
+    bundled scenarios that assert each; with --uncovered the exit status is 1 if there is anything
+    to print.
     """
     subject, *rest = names or ("",)
     if uncovered and subject != "rules":
@@ -146,4 +147,4 @@ def backend_rows() -> list[ListedRow]:
 
 
 SUBJECTS = {"rules": rule_rows, "codes": code_rows, "backends": backend_rows}
-"""Words that select another list than that of scenarios."""
+"""Words that select a list other than that of scenarios."""

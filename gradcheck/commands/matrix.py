@@ -1,4 +1,6 @@
-"""``gradcheck matrix``: what each release of Paddle does with each rule of the documents."""
+"""``gradcheck matrix``: the behaviour of each release of Paddle under each rule of the
+documents.
+"""
 
 from __future__ import annotations
 
@@ -52,14 +54,13 @@ class ProgressOnly(PlainScreen):
 
 @click.command()
 @backends_option(
-    "The columns, as of `gradcheck run`; by default the engine and every release of Paddle that "
-    "is here."
+    "The columns, as for `gradcheck run`; by default the engine and every installed release of "
+    "Paddle."
 )
 @click.option(
     "--recorded",
     is_flag=True,
-    help="Take releases of Paddle from their release files, which are from runs, in place of "
-    "running them.",
+    help="Take releases of Paddle from their recorded release files instead of running them.",
 )
 @click.option(
     "--format",
@@ -71,8 +72,8 @@ class ProgressOnly(PlainScreen):
 )
 @click.option(
     "--report", "reports", multiple=True, metavar="FORMAT:PATH",
-    help="Write html, markdown or json to a file, or badges, an endpoint of shields.io for each "
-         "column, to a folder.",
+    help="Write html, markdown or json to a file, or badges (a shields.io endpoint for each "
+    "column) to a folder.",
 )  # fmt: skip
 @click.option(
     "-j",
@@ -84,13 +85,12 @@ class ProgressOnly(PlainScreen):
 def matrix(
     backends: tuple[str, ...], recorded: bool, layout: str, reports: tuple[str, ...], jobs: str
 ) -> None:
-    """Show what each backend does with each rule of the documents.
+    """Show the behaviour of each backend under each rule of the documents.
 
-    The bundled scenarios are run on all of them, some minutes for each. Sentences that a release
+    The bundled scenarios are run on all of them, a few minutes for each. Sentences that a release
     breaks come first.
 
-    Exit code: as `gradcheck run`; 1 where a backend does neither what is expected nor what is
-    recorded of it.
+    Exit code: as `gradcheck run`; 1 if a backend behaves neither as expected nor as recorded.
     """
     files = report_files(reports, [*FILES, "badges"], in_folder="badges")
     specs = read_bundled()
@@ -135,9 +135,9 @@ FILES: dict[str, Callable[[RuleMatrix], str]] = {
 
 
 def recorded_results(cases: Iterable[Case]) -> Iterator[Result]:
-    """Yield the results of cases on releases, as their files have them.
+    """Yield the results of cases on releases, from the release files.
 
-    Raises UserError: a release was not run.
+    Raises UserError: a release has no file.
     """
     for case in cases:
         release = require_recorded(version_of(case.backend))

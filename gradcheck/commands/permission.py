@@ -1,4 +1,6 @@
-"""Permission to run code in spec files that are not gradcheck's: the user's or the project's."""
+"""Permission to run code from the user's spec files, given by --allow-code, the environment or the
+project; and the message if it is missing.
+"""
 
 from __future__ import annotations
 
@@ -25,12 +27,14 @@ class Permission(NamedTuple):
     """Permission to run code from specs and modules: its source, and the code that it covers."""
 
     for_all: bool
-    """Whether --allow-code or the environment gives it."""
+    """Whether --allow-code or the environment gives permission."""
     by_variable: bool
     project: Project
 
     def covers(self, path: Path) -> bool:
-        """Whether code of a spec file may run: a project speaks for the files inside it."""
+        """Whether code of a spec file may run: a project's permission covers the files inside
+        it.
+        """
         if self.for_all or str(path) == "-":
             return self.for_all  # what comes from stdin is not in the project
         file = self.project.file
@@ -39,7 +43,9 @@ class Permission(NamedTuple):
         return path.resolve().is_relative_to(file.parent.resolve())
 
     def summary(self) -> str:
-        """Return in one line what the project and the environment set; empty if nothing."""
+        """Return in one line the permission of the project and the environment; empty if there is
+        none.
+        """
         parts = [f"code allowed by {VARIABLE}"] if self.by_variable else []
         if self.project.file is not None:
             keys = ", ".join(self.project.table)
@@ -56,7 +62,7 @@ def permission_of(project: Project, allow_code: bool) -> Permission:
 def require_permission(cases: Sequence[Case], permission: Permission) -> None:
     """Refuse to run code of `cases` without permission; nothing has been imported or run.
 
-    Raises UserError: there is such code; every place has been printed.
+    Raises UserError: there is such code; all its source positions have been printed.
     """
     bundled = bundled_specs().resolve()
     scenarios = {id(case.scenario): case.scenario for case in cases if case.not_run() is None}

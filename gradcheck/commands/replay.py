@@ -1,4 +1,6 @@
-"""``gradcheck replay``: a case of the last run again, with its seed and limits, in full detail."""
+"""``gradcheck replay``: run a case of the last run again, with its seed and limits, in full
+detail.
+"""
 
 from __future__ import annotations
 
@@ -30,15 +32,15 @@ from gradcheck.support.user_error import UserError
 
 @click.command()
 @click.argument("name", default="", metavar="[ID]", shell_complete=scenarios)
-@click.option("--seed", type=SEED, help="Seed that replaces that of the last run.")
+@click.option("--seed", type=SEED, help="Seed in place of the last run's.")
 @allow_code_option
 def replay(name: str, seed: int | None, allow_code: bool) -> None:
     """Run a case of the last run again, with the same seed and limits, and show everything about
     it.
 
-    ID is a case (ID@BACKEND), a scenario, or a place in a file (FILE::ID, FILE:LINE); without it,
-    or with a FILE alone, the last one that failed is meant. The record of the last run stays as it
-    is.
+    ID is a case (ID@BACKEND), a scenario, or a position in a file (FILE::ID, FILE:LINE); without
+    it, or with only a FILE, the last case that failed is run. The record of the last run stays as
+    it is.
 
     Exit code: as `gradcheck run`.
     """
@@ -77,7 +79,7 @@ def chosen_record(records: Sequence[Record], name: str) -> Record:
         known = [each for one in records for each in (one.result.name, one.result.scenario)]
         near = hint(name, known, f"`gradcheck run {name}` runs it")
         raise UserError(f"the last run has no case {name!r}; {near}")
-    raise UserError("nothing failed in the last run; name a case to replay it all the same")
+    raise UserError("nothing failed in the last run; name a case to replay it anyway")
 
 
 def fits(result: Result, id: str, file: str) -> bool:
@@ -88,7 +90,7 @@ def fits(result: Result, id: str, file: str) -> bool:
 
 
 def case_of(record: Record, seed: int | None, permission: Permission) -> tuple[SpecFile, Case]:
-    """Return the spec file of a recorded case and the case, as the file has it now."""
+    """Return the spec file of a recorded case, and the case as it is in the file now."""
     result = record.result
     if not Path(result.path).is_file():
         raise UserError(f"{result.path} is no longer there")

@@ -1,4 +1,4 @@
-"""The option ``--report``, and what its values mean."""
+"""The option ``--report`` and its values."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def report_file(text: str, formats: Sequence[str], in_folder: str) -> tuple[str,
 
 
 def meant_report(text: str, formats: Sequence[str]) -> str:
-    """Return what to write in place of a ``--report`` without a known format or a path."""
+    """Return the advice for a ``--report`` without a known format or a path."""
     name, _, path = text.partition(":")
     known = ", ".join(formats)
     otherwise = f"write FORMAT:PATH, such as json:results.json; the formats are {known}"

@@ -1,4 +1,4 @@
-"""``gradcheck run``: its options, the cases that they select, and how their run is conducted."""
+"""``gradcheck run``: its options, the cases that they select, and the run of these cases."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def read_executor(context: click.Context, parameter: click.Parameter, text: str)
 
 
 def read_size(context: click.Context, parameter: click.Parameter, text: str) -> int:
-    """Return the bytes that ``--memory`` means."""
+    """Return the number of bytes of ``--memory``."""
     try:
         return parse_size(text)
     except ValueError as error:
@@ -61,7 +61,7 @@ def read_size(context: click.Context, parameter: click.Parameter, text: str) -> 
 
 
 def read_shard(context: click.Context, parameter: click.Parameter, text: str) -> tuple[int, int]:
-    """Return the two numbers of ``I/N``, the first from 1 to the second."""
+    """Return the two numbers of ``I/N``; I is from 1 to N."""
     match = re.fullmatch(r"([0-9]{1,6})/([0-9]{1,6})", text)
     number, total = (int(match[1]), int(match[2])) if match else (0, 0)
     if not 1 <= number <= total:
@@ -120,7 +120,7 @@ def read_shard(context: click.Context, parameter: click.Parameter, text: str) ->
 @click.option(
     "--resume",
     is_flag=True,
-    help="Go on with the last run: only cases that have no result yet are run.",
+    help="Continue the last run: only cases without a result are run.",
 )
 @click.option(
     "--shard",
@@ -141,12 +141,12 @@ def read_shard(context: click.Context, parameter: click.Parameter, text: str) ->
 @click.option(
     "--baseline",
     metavar="FILE",
-    help="Known failures, which count as expected while nothing new is wrong in them.",
+    help="File of known failures; they count as expected unless something else is wrong in them.",
 )
 @click.option(
     "--baseline-update", is_flag=True, help="Write the failures of this run into FILE as well."
 )
-@click.option("--baseline-prune", is_flag=True, help="Remove from FILE what no longer fails.")
+@click.option("--baseline-prune", is_flag=True, help="Remove cases from FILE that no longer fail.")
 @click.option(
     "--require-backend", is_flag=True, help="A backend that cannot be used is an error, not a SKIP."
 )
@@ -156,12 +156,12 @@ def read_shard(context: click.Context, parameter: click.Parameter, text: str) ->
     "--as-version",
     default="",
     metavar="RELEASE",
-    help="Compare with what is recorded of this release, in place of the installed one's.",
+    help="Compare with the recorded deviations of this release, in place of the installed one's.",
 )
 @click.option(
     "--record",
     metavar="FILE",
-    help="Write what the release does with the bundled suite into FILE, a release file.",
+    help="Write the release's results for the bundled suite into FILE, a release file.",
 )
 @click.option(
     "--durations",
@@ -176,7 +176,7 @@ def run(watch: bool, **asked: Any) -> None:
     A PATH is a spec file or a folder of them, - for one from stdin, or one scenario of a file
     (FILE::ID, FILE:LINE); an ID is a scenario or a case (ID@BACKEND) in those files. Without a
     PATH, the files of the project are run: those that [tool.gradcheck] names, or all *.grad.yaml
-    files below its root. An ID that they lack is looked up in the bundled files.
+    files below its root. An ID that they do not have is looked up in the bundled files.
 
     Exit code: 0 all as expected, 1 something failed, 2 usage or an invalid spec, 3 a bug in
     gradcheck, 5 nothing selected, 130 interrupted.
@@ -224,7 +224,7 @@ class RunOptions:
     record: str | None
 
     def require_consistency(self) -> None:
-        """Raise UserError: two options do not go together."""
+        """Raise UserError if two options exclude each other."""
         if (self.baseline_update or self.baseline_prune) and not self.baseline:
             raise UserError("--baseline-update and --baseline-prune need --baseline FILE")
         if self.lf and self.resume:
@@ -232,7 +232,7 @@ class RunOptions:
                 "--lf runs failed cases again, and --resume keeps their results: use one of them"
             )
         if self.record and (self.lf or self.part != (1, 1)):
-            raise UserError("--record is about all cases: leave --lf and --shard out")
+            raise UserError("--record needs all cases: remove --lf and --shard")
 
     def again(self) -> str:
         """Return the options that run one of the cases again under the same conditions."""
@@ -259,7 +259,7 @@ class RunOptions:
 
 
 def run_scenarios(asked: RunOptions) -> NoReturn:
-    """Run scenarios as the options say.
+    """Run scenarios according to the options.
 
     Raises SystemExit: with the exit code.
     """
@@ -312,7 +312,7 @@ def run_scenarios(asked: RunOptions) -> NoReturn:
 def selected_cases(asked: RunOptions, project: Project, failed: Mapping[str, str]) -> list[Case]:
     """Return the cases that the options select.
 
-    `failed` are the cases of ``--lf`` with their files. Raises UserError: there are none.
+    `failed` are the cases of ``--lf`` with their files. Raises UserError: no case is selected.
     """
     config, names = project.config, asked.names
     if not asked.bundled and not any(parse_target(name).path for name in names):
@@ -333,7 +333,7 @@ def selected_cases(asked: RunOptions, project: Project, failed: Mapping[str, str
         cases = [case for case in cases if case.name in failed]
     if not cases:
         number, total = asked.part
-        few = f"; shard {number}/{total} may have none of so few" if total > 1 else ""
+        few = f"; shard {number}/{total} may have no cases of so few" if total > 1 else ""
         raise UserError(nothing_selected(asked.keywords, everything) + few, NOTHING_SELECTED)
     if asked.record:
         from gradcheck.conformance.release_writer import require_recordable  # few runs record
@@ -350,7 +350,7 @@ def slowest(results: Sequence[Result], number: int) -> list[str]:
 
 
 def write_baseline(asked: RunOptions, baseline: Baseline, results: Sequence[Result]) -> None:
-    """Write the baseline as the options say, or print which of its failures are fixed."""
+    """Write the baseline according to the options, or print which of its failures are fixed."""
     if not asked.baseline_update and not asked.baseline_prune:
         if baseline.fixed:
             names = ", ".join(baseline.fixed[:5]) + ", …" * (len(baseline.fixed) > 5)

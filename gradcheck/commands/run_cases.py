@@ -1,5 +1,6 @@
-"""Run cases: the executor, the screen, the record, the signals that end a run, reports, the exit
-code."""
+"""Running cases for a command: the executor, the screen, the record, signals that end a run,
+reports, the exit code.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
 
 # ------------------------------------------------------------------------------------------ running
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-"""Signals that end a run in order."""
+"""Signals that end a run cleanly."""
 SHOW_CURSOR = b"\x1b[?25h\n"
 """Makes a terminal show its cursor (DECTCEM)."""
 
@@ -56,19 +57,21 @@ class RunSettings:
     """Settings of a run by `gradcheck run`."""
 
     shown: str = ""
-    """A line on what the project and the environment set."""
+    """A line on the settings of the project and the environment."""
     max_failures: float = inf
-    """Failures, in the order of the cases, after which no more cases are run or reported."""
+    """The number of failures, in the order of the cases, after which no more cases are run or
+    reported.
+    """
     known: Mapping[str, Result] = field(default_factory=dict)
     """Known results by name; these cases are not run again."""
     record: Journal = field(default_factory=Journal)
-    """Gets each new result at once."""
+    """A function that gets each new result at once."""
     baseline: Baseline = NO_BASELINE
-    """Its failures count as expected."""
+    """Known failures, which count as expected."""
     shuffle: int | None = None
     """The seed of the order in which cases run; None for that of the files."""
     require: Callable[[Result], object] = bool
-    """Raises UserError for a result that shows that the command was mistaken."""
+    """A function that raises UserError for a result that shows a mistake in the command."""
 
 
 USUAL_SETTINGS = RunSettings()
@@ -77,8 +80,8 @@ USUAL_SETTINGS = RunSettings()
 def make_executor(
     executor: str = "local", jobs: int = 1, limited: bool = True
 ) -> Runner | DaskExecutor:
-    """Return the executor of the cases: processes here, or a cluster, for which `jobs` may be a
-    limit.
+    """Return the executor of the cases: processes on this machine, or a Dask cluster, for which
+    `jobs` may be a limit.
 
     Raises RunnerError: no cluster answers.
     """
@@ -139,7 +142,9 @@ def run_all(
 
 
 def missing_names(results: Sequence[Result]) -> list[str]:
-    """Return a line per name that the engine lacks, with its number of cases, the largest first."""
+    """Return a line per name that the engine lacks, with its number of cases, most frequent
+    first.
+    """
     needed = Counter(result.missing_name for result in results if result.missing_name)
     lines = [f"  {safe(name)}: {count(number, 'case')}" for name, number in needed.most_common()]
     return with_heading("gradcheck: not part of the bundled engine; `-b paddle` has them:", lines)
@@ -151,7 +156,9 @@ def missing_results(cases: Sequence[Case], results: Sequence[Result]) -> int:
 
 
 def leave_at_once(number: int, frame: object) -> None:
-    """Show the cursor that a progress bar hides, and end this process; that ends its servers."""
+    """Show the cursor that a progress bar hides, and end this process, which also ends its
+    servers.
+    """
     if os.isatty(2):
         os.write(2, SHOW_CURSOR)
     os._exit(128 + number)
@@ -159,7 +166,7 @@ def leave_at_once(number: int, frame: object) -> None:
 
 @contextmanager
 def stopped_by_signals(executor: Executor) -> Iterator[None]:
-    """Let the first signal end the run in order, and a second one the command at once."""
+    """Let the first signal end the run cleanly, and a second one end the command at once."""
     before: dict[int, Any] = {}
 
     def stop(number: int, frame: object) -> None:
@@ -257,7 +264,7 @@ class Problems:
 
     @contextmanager
     def noted(self, report: str) -> Iterator[None]:
-        """Print and note the error of a report; the others are still written."""
+        """Print and remember the error of a report; the others are still written."""
         try:
             yield
         except (OSError, UserError) as error:

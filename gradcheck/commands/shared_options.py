@@ -1,4 +1,5 @@
-"""Options that several commands have: their completion in a shell, and the meaning of their values.
+"""Options that several commands share, their completion in a shell, and the parsing of their
+values.
 
 Loads no model.
 """
@@ -33,7 +34,9 @@ ID = re.compile(r"^\s*- (?:id: |\{id: )([\w.-]+)", re.MULTILINE)
 def scenarios(
     context: click.Context, parameter: click.Parameter, typed: str
 ) -> list[CompletionItem]:
-    """Ids of scenarios, the project's and gradcheck's own; the shell itself completes files."""
+    """Ids of scenarios, both the project's and gradcheck's own; the shell itself completes
+    files.
+    """
     from gradcheck.commands.specs import find_specs
     from gradcheck.support.pyproject import ConfigError
     from gradcheck.support.resources import bundled_files
@@ -51,7 +54,7 @@ def scenarios(
 def codes_and_scenarios(
     context: click.Context, parameter: click.Parameter, typed: str
 ) -> list[CompletionItem]:
-    """Codes of diagnoses, in small letters or capitals, and ids of scenarios."""
+    """Diagnosis codes, in lower or upper case, and ids of scenarios."""
     from gradcheck.codes import CODES
 
     return begun(CODES, typed.upper()) or scenarios(context, parameter, typed)
@@ -60,7 +63,9 @@ def codes_and_scenarios(
 def complete_backends(
     context: click.Context, parameter: click.Parameter, typed: str
 ) -> list[CompletionItem]:
-    """Backends, and releases that have an environment; the last of those that commas separate."""
+    """Completions for the last of several comma-separated names: backends, and releases that have
+    an environment.
+    """
     from gradcheck.backends.base import BACKENDS
     from gradcheck.backends.environments import made_environments
 
@@ -70,7 +75,9 @@ def complete_backends(
 
 # ------------------------------------------------------------------------------------- the options
 def as_one(argument: str, made: Any, *options: Decorator) -> Decorator:
-    """Options that a command gets as one argument: a named tuple `made` of their values."""
+    """Options that a command gets as one argument: a named tuple of type `made` with their
+    values.
+    """
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(command)
@@ -117,14 +124,14 @@ selection_options = all_of(
         "-k",
         "keywords",
         metavar="EXPR",
-        help="Only cases whose names fit, as in 'tanh and not float32'.",
+        help="Only cases whose names match, such as 'tanh and not float32'.",
     ),
     click.option(
         "-t",
         "--tag",
         "tags",
         metavar="EXPR",
-        help="Only scenarios whose tags fit, as in 'apply and not slow'.",
+        help="Only scenarios whose tags match, such as 'apply and not slow'.",
     ),
 )
 

@@ -1,4 +1,4 @@
-"""``gradcheck show`` and ``explain``: a scenario, a rule or a diagnosis code in full.
+"""``gradcheck show`` and ``explain``: show a scenario, a rule or a diagnosis code in full.
 
 Nothing is run.
 """
@@ -31,8 +31,8 @@ from gradcheck.support.suggest import nearest
 from gradcheck.support.user_error import UserError
 
 DIGITS = str.maketrans("OIL", "011")
-"""Letters in a code that were typed in place of digits."""
-LISTS = "`gradcheck list`, `gradcheck list rules` and `gradcheck list codes` show what there is"
+"""Letters that may be typed in a code in place of digits."""
+LISTS = "`gradcheck list`, `gradcheck list rules` and `gradcheck list codes` list all"
 
 
 @click.command()
@@ -46,11 +46,11 @@ LISTS = "`gradcheck list`, `gradcheck list rules` and `gradcheck list codes` sho
 @click.option(
     "--reproduce",
     is_flag=True,
-    help="Print a program that shows, without gradcheck, what releases do instead.",
+    help="Print a program that shows, without gradcheck, how releases deviate.",
 )
 def show(names: tuple[str, ...], reproduce: bool) -> None:
-    """Show scenarios as their files have them, rules with their quotes, diagnosis codes with cause
-    and fix.
+    """Show scenarios as in their files, rules with their quotes, diagnosis codes with cause and
+    fix.
 
     A scenario is shown with the keys that it inherits from another one and from the file's
     defaults. With --reproduce: a program for each scenario from which a release of Paddle is
@@ -76,8 +76,8 @@ def show(names: tuple[str, ...], reproduce: bool) -> None:
 @click.argument("names", metavar="[CODE]...", nargs=-1, shell_complete=codes_and_scenarios)
 @click.pass_context
 def explain(context: click.Context, names: tuple[str, ...]) -> None:
-    """Explain diagnosis codes: the cause, how to tell it, the fix, an example. Without a code, list
-    them.
+    """Explain diagnosis codes: the cause, how to recognise it, the fix, an example. Without a code,
+    list them.
 
     It shows scenarios and rules as well, as `gradcheck show` does.
     """
@@ -106,7 +106,7 @@ def rule_lines(rule: Rule, document: Document) -> Iterator[str]:
 
 
 def show_scenarios(names: Sequence[str], reproduce: bool, rules: Sequence[str]) -> None:
-    """Print scenarios, or the programs that reproduce what is recorded of them.
+    """Print scenarios, or programs that reproduce the deviations recorded for them.
 
     Raises UserError: there is no such scenario.
     """
@@ -135,7 +135,9 @@ def show_scenarios(names: Sequence[str], reproduce: bool, rules: Sequence[str]) 
 
 
 def show_scenario(scenario: Scenario, spec: SpecFile) -> None:
-    """Print a scenario, with the defaults, the layer and the scenarios that it takes keys from."""
+    """Print a scenario, with the defaults, the layer and the scenarios from which it inherits
+    keys.
+    """
     defaults = spec.defaults.model_dump(mode="json", exclude_unset=True)
     if defaults:
         click.echo(safe(f"# defaults: {json.dumps(defaults, ensure_ascii=False)}"))
@@ -169,9 +171,8 @@ def source(scenario: Scenario, spec: SpecFile) -> str:
 
 
 def without_intro(lines: Sequence[str], indentation: int) -> Sequence[str]:
-    """Return lines without those at the end that belong to what follows.
-
-    These are empty, or comments that are further left than the keys at `indentation`.
+    """Return lines without the last ones that belong to the next item: empty lines, and comments
+    further left than the keys at `indentation`.
     """
     end = len(lines)
     for line in reversed(lines):

@@ -42,7 +42,7 @@ class Target:
 
     @property
     def is_place(self) -> bool:
-        """Whether it is a scenario of a file."""
+        """Whether the argument is a scenario of a file."""
         return bool(self.path and (self.id or self.line))
 
 
@@ -67,15 +67,15 @@ def read_specs(
     bundled: bool = False,
     command: str = "run",
 ) -> tuple[list[SpecFile], list[str]]:
-    """Return the spec files that `names` mean, and the ids among them.
+    """Return the spec files that `names` refer to, and the ids among them.
 
-    Without paths among the names, those of the project are read, or with `bundled` those of
+    Without paths among the names, the project's files are read, or with `bundled` those of
     gradcheck; ids that the project does not have are searched for among gradcheck's own.
 
     Raises:
         UserError: no file is found, or a name cannot be resolved.
         ConfigError: the project's settings cannot be used.
-        SystemExit: a file has mistakes, and all are shown.
+        SystemExit: a file has mistakes; all are printed.
     """
     from gradcheck.spec.read import read_each, shared_ids  # completing ids needs no model
 
@@ -129,7 +129,7 @@ SPEC_SUFFIXES = (".yaml", ".yml", ".json", "")
 
 
 def require_spec_name(name: str) -> None:
-    """Raise UserError: a word is the name of a layer, or of a file that is not a spec."""
+    """Raise UserError if a word is the name of a layer, or of a file that is not a spec."""
     if LAYER_REFERENCE.fullmatch(name):
         raise UserError(
             f"{name} is not a spec file or id; `gradcheck check {name}` checks that layer"
@@ -146,8 +146,9 @@ def require_spec_name(name: str) -> None:
 
 
 def id_of(target: Target, specs: Sequence[SpecFile]) -> str:
-    """Return the selected id; a line of a file may stand for it. Raises UserError: there is
-    none."""
+    """Return the selected id, which a line of a file may represent. Raises UserError: there is
+    none.
+    """
     if not target.path:
         return target.id
     here = os.path.realpath(located(target.path))
@@ -200,7 +201,7 @@ def with_releases(cases: Sequence[Case], as_version: str = "") -> list[Case]:
 
 
 def suite_of(cases: Iterable[Case]) -> str:
-    """Return the versions of the suites whose scenarios are among the cases; empty if none are."""
+    """Return the versions of the suites that have scenarios among the cases; empty if none has."""
     bundled = [case.backend for case in cases if is_bundled(case.scenario.path)]
     if not bundled:
         return ""
@@ -233,9 +234,9 @@ def annotate(mistakes: Iterable[Diagnostic]) -> None:
 def find_specs(
     paths: Sequence[str], project: Project | None = None, *, bundled: bool = False
 ) -> tuple[list[Path], list[Diagnostic]]:
-    """Return the spec files that paths of the command line mean, and the mistakes in them.
+    """Return the spec files at the paths of the command line, and the mistakes in them.
 
-    Without paths, gradcheck's own (`bundled`) or the current project's: those that its settings
+    Without paths, gradcheck's own (`bundled`) or the current project's: the files that its settings
     name, otherwise all below its root. Raises ConfigError: the settings cannot be used.
     """
     if bundled and paths:
@@ -255,20 +256,18 @@ def find_specs(
 
 
 def nothing_found(command: str = "run") -> UserError:
-    """The error for a project without spec files; it names the `command` that runs the bundled
-    ones.
-    """
+    """The error for a project without spec files, which names the `command` for the bundled ones."""
     where = f"no *.grad.yaml below {project_root()}"
     return UserError(f"{where}; gradcheck's own: gradcheck {command} --bundled", NOTHING_SELECTED)
 
 
 def project_root() -> Path:
-    """The root of the project that the current folder is in."""
+    """The root of the project that contains the current folder."""
     return root_of(Path(os.path.realpath(Path.cwd())))
 
 
 def as_seen_from_here(path: str) -> str:
-    """Return a path relative to the current folder, where that is the shorter."""
+    """Return a path relative to the current folder if that is shorter."""
     return min(path, os.path.relpath(path), key=len)
 
 
@@ -284,7 +283,9 @@ def without(spec: SpecFile, ids: set[str]) -> SpecFile:
 
 
 def located(name: str) -> Path:
-    """Return the file of a path: a bundled one may be named as reports show it, from any folder."""
+    """Return the file at a path; a bundled file may be given in the form that reports show, from
+    any folder.
+    """
     path = Path(name)
     if not path.exists() and path.parts[:1] == ("specs",):
         bundled = bundled_specs().joinpath(*path.parts[1:])
@@ -293,7 +294,7 @@ def located(name: str) -> Path:
 
 
 def new_spec(option: str, name: str) -> Path:
-    """Return the spec file that an option says is to be written. Raises UserError: it exists."""
+    """Return the spec file that an option asks to write. Raises UserError: the file exists."""
     file = Path(name)
     if not name.endswith(".grad.yaml"):
         stem = re.sub(r"(\.grad)?\.ya?ml$", "", name)
@@ -303,7 +304,7 @@ def new_spec(option: str, name: str) -> Path:
     if not file.absolute().parent.is_dir():
         raise UserError(f"{option} {name}: there is no folder {file.parent}: make it first")
     if file.exists():
-        raise UserError(f"{option} {name}: there is such a file already; it stays as it is")
+        raise UserError(f"{option} {name}: this file exists already and was not changed")
     return file
 
 

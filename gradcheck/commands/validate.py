@@ -1,4 +1,4 @@
-"""``gradcheck validate``: every mistake in spec files; nothing that they hold is run."""
+"""``gradcheck validate``: list every mistake in spec files; no code in them is run."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def validate(context: click.Context, paths: tuple[str, ...], bundled: bool, layo
 
 
 def show_text(reports: Sequence[FileReport], context: click.Context) -> None:
-    """Print each mistake with its line, a line for each file, and the sum."""
+    """Print each mistake with its line, a line for each file, and the total."""
     color = context.color if context.color is not None else sys.stdout.isatty()
     for report in reports:
         path, number = escape(report.path), len(report.mistakes)

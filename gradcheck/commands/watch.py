@@ -21,16 +21,16 @@ from gradcheck.support.escape import safe
 from gradcheck.support.user_error import UserError
 
 SUFFIXES = (".py", ".grad.yaml", "pyproject.toml")
-"""Ends of the names of files that a run may depend on."""
+"""Suffixes of files that a run may depend on."""
 
 
 def run_at_changes(names: Sequence[str]) -> int:
-    """Run now and after every change, each time in a new process, which sees files as they are.
+    """Run now and after every change, each time in a new process, which reads the current files.
 
-    Watched are the paths among `names`, the paths of the configuration, and the project's root.
+    The paths among `names`, the paths of the configuration, and the project's root are watched.
 
     Returns:
-        The exit code, once Ctrl-C has been pressed.
+        The exit code after Ctrl-C.
     """
     try:
         import watchfiles  # optional: nothing else needs it
@@ -64,7 +64,7 @@ def run_at_changes(names: Sequence[str]) -> int:
 def run_once() -> None:
     """Run the command of this process without ``--watch``.
 
-    Raises KeyboardInterrupt: Ctrl-C was pressed meanwhile; the run has ended in order.
+    Raises KeyboardInterrupt: Ctrl-C was pressed meanwhile; the run has ended cleanly.
     """
     rest = [argument for argument in sys.argv[1:] if argument != "--watch"]
     pressed: list[int] = []

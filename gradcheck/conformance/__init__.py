@@ -1,1 +1,3 @@
-"""Rules of documents and what each backend does with them: catalogue, matrix, programs."""
+"""Conformance of backends to the rules of documents: catalogue of rules, recorded deviations,
+matrix, programs.
+"""

@@ -1,4 +1,4 @@
-"""A backend's behaviour compared with the expected one, in one word."""
+"""Words for a backend's behaviour compared with the expected one, such as ``crash``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gradcheck.spec.model import NO_DEVIATION, BackendExpectation, Expect
 
 
 class Behaviour(StrEnum):
-    """Behaviours of a backend where a rule applies, the worst first."""
+    """Words for a backend's behaviour under a rule, the worst first."""
 
     UNEXPECTED = "unexpected"
     CRASH = "crash"
@@ -30,11 +30,11 @@ MEANING = {
     Behaviour.UNEXPECTED: "neither what is expected nor what is recorded",
     Behaviour.CRASH: "the process dies",
     Behaviour.HANG: "it does not end",
-    Behaviour.OTHER_GRADIENT: "another gradient, or none, in silence",
+    Behaviour.OTHER_GRADIENT: "another gradient, or none, without an error",
     Behaviour.SILENT: "no exception or warning where one is expected",
-    Behaviour.OTHER_VALUE: "another value, in silence",
+    Behaviour.OTHER_VALUE: "another value, without an error",
     Behaviour.RAISES: "an exception where none is expected",
-    Behaviour.OTHER_ERROR: "another exception, or other words",
+    Behaviour.OTHER_ERROR: "another exception, or another message",
     Behaviour.DECIDED: "as decided, where documents contradict one another",
     Behaviour.HOLDS: "as expected",
     Behaviour.NOT_RUN: "not run",
@@ -47,7 +47,7 @@ GRAVE = (Behaviour.UNEXPECTED, Behaviour.CRASH, Behaviour.HANG, Behaviour.OTHER_
 
 
 def behaviour_of(case: Case, result: Result) -> tuple[Behaviour, str]:
-    """Return what the backend of a case did, by its result, and the reason in words."""
+    """Return the behaviour of a case's backend, judged by the result, and the reason in words."""
     if result.status in NOT_RUN:
         return Behaviour.NOT_RUN, result.message
     if not result.status.green:
@@ -82,7 +82,7 @@ def classify_deviation(documented: Expect, entry: BackendExpectation) -> Behavio
 
 
 def result_as_recorded(case: Case, release: ReleaseFile) -> Result:
-    """Return the result of a case as a release file has it; SKIP where it was not run."""
+    """Return the result of a case according to a release file; SKIP if it was not run."""
     scenario = case.scenario.id
     entry = release.deviates.get(scenario, NO_DEVIATION)
     if entry.observed is not None:

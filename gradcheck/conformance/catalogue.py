@@ -1,9 +1,9 @@
 """The rule catalogue: the rules that the bundled scenarios check implementations against.
 
-A file of ``specs/rules/`` has the rules of one document, or those that no document has. A scenario
-cites a rule with a tag that is the rule's id, so ``gradcheck run --bundled -t RULE`` runs the
-scenarios that assert it. Ids stay: a rule may be added, and one that is withdrawn leaves its id
-unused.
+A file in ``specs/rules/`` has the rules of one document, or the rules that no document states. A
+scenario cites a rule with a tag that is the rule's id, so ``gradcheck run --bundled -t RULE`` runs
+the scenarios that assert it. Ids are permanent: rules may be added, and the id of a withdrawn rule
+is not used again.
 """
 
 from __future__ import annotations
@@ -24,33 +24,35 @@ class _Strict(BaseModel):
 
 
 class Rule(_Strict):
-    """One statement, of a document or of our own."""
+    """One statement, from a document or our own."""
 
     id: TagName
     class_: ExpectationClass = Field(alias="class")
-    """Whose statement it is; the document's class unless the rule has its own."""
+    """The class of the rule: whose statement it is; by default the document's class."""
     says: str = Field(min_length=1)
     """The statement in our words."""
     section: str = ""
-    """The section of the document that has it; a number of docs/observed.md where none has."""
+    """The section of the document with the statement; otherwise a number in docs/observed.md."""
     quote: str = ""
-    """The sentence itself, verbatim except for line breaks; empty where no text exists."""
+    """The sentence itself, verbatim except for line breaks; empty if there is none."""
     gloss: str = ""
-    """The quote in English, where it is in another language."""
+    """The quote in English, if it is in another language."""
     against: str = ""
     """For a decision: the text or fact against it."""
     decided: str = ""
-    """The decision where documents contradict one another, or the engine follows the release."""
+    """The decision, if documents contradict one another or the engine follows the release."""
     engine: str = ""
-    """The engine's behaviour where the document says nothing about misuse."""
+    """The engine's behaviour, if the document says nothing about misuse."""
 
 
 class Sentence(_Strict):
-    """A sentence of a document that asks for something: which rules assert it, or why none does."""
+    """A sentence of a document that requires something: the rules that assert it, or why there is
+    none.
+    """
 
     quote: str = Field(min_length=1)
     gloss: str = ""
-    """The sentence in English, where it is in another language."""
+    """The sentence in English, if it is in another language."""
     rules: Annotated[tuple[TagName, ...], Strict(False)] = ()
     reason: str = ""
     """Why no rule asserts it."""
@@ -67,7 +69,7 @@ class Document(_Strict):
     """Digest of the quotes when they were last looked up (tests/specs/quotes.py)."""
     rules: Annotated[tuple[Rule, ...], Strict(False)] = ()
     sentences: Annotated[tuple[Sentence, ...], Strict(False)] = ()
-    """Every sentence that asks for something."""
+    """Every sentence that requires something."""
 
     @model_validator(mode="before")
     @classmethod
@@ -106,7 +108,7 @@ def scenarios_citing(rule: Rule, scenarios: Iterable[Scenario]) -> list[Scenario
 def class_of(rule: Rule, scenario: Scenario) -> ExpectationClass:
     """Return the class of a scenario's expectation about a rule: whose statement it is.
 
-    The scenario's own class counts only for the rules of pages: all others are the same for all
-    scenarios.
+    The scenario's own class counts only for the rules of documents; other rules have one class for
+    all scenarios.
     """
     return (scenario.class_ or rule.class_) if rule.quote else rule.class_

@@ -30,7 +30,7 @@ from gradcheck.spec.model import CLASSES, ExpectationClass
 from gradcheck.support.escape import one_line
 
 TEXT_WIDTH = 120
-"""Columns of the text where no terminal says otherwise."""
+"""The width of the text if no terminal determines it."""
 LEAST_RULE_WIDTH = 24
 """The fewest columns for the statement of a rule."""
 GAP = 2
@@ -44,7 +44,9 @@ column is from a run."""
 
 
 def describe_note(note: Note, matrix: RuleMatrix) -> str:
-    """Describe a deviation: ``3.0.0 to 3.2.2: crash: why; fixed in 3.3.1``."""
+    """Describe a deviation: The text of a deviation, such as ``3.0.0 to 3.2.2: crash: why; fixed in
+    3.3.1``.
+    """
     where = describe_backends(note.backends, matrix.backends)
     fixed = f"; fixed in {note.fixed_in}" if note.fixed_in else ""
     issue = f"; {note.issue}" if note.issue else ""
@@ -52,13 +54,13 @@ def describe_note(note: Note, matrix: RuleMatrix) -> str:
 
 
 def select_legend(matrix: RuleMatrix) -> list[tuple[Behaviour, str]]:
-    """Return the words in the matrix, and their meanings."""
+    """Return the words used in the matrix, and their meanings."""
     used = {cell.behaviour for row in matrix.rows for cell in row.cells.values()}
     return [(behaviour, meaning) for behaviour, meaning in MEANING.items() if behaviour in used]
 
 
 def list_heading(class_: ExpectationClass) -> str:
-    """Return the heading of a class with what it means."""
+    """Return the heading of a class, with its meaning."""
     return f"{HEADINGS[class_]}: {CLASSES[class_]}"
 
 
@@ -81,7 +83,7 @@ def as_text(matrix: RuleMatrix, width: int = TEXT_WIDTH) -> str:
 def _section_lines(
     matrix: RuleMatrix, heading: str, rows: Sequence[Row], width: int
 ) -> Iterator[str]:
-    """Yield a heading, and the rules below it: nothing if there are none."""
+    """Yield a heading and the rules below it; nothing if there are no rules."""
     columns = []
     for backend in matrix.backends:
         cells = [str(row.cells[backend]) for row in matrix.rows]
@@ -117,7 +119,7 @@ def _indent(line: str, width: int) -> list[str]:
 
 # --------------------------------------------------------------------------- JSON and badges
 def as_json(matrix: RuleMatrix) -> str:
-    """Return an object for programs, which ``schemas/matrix.json`` describes."""
+    """Return the matrix as an object in the format of ``schemas/matrix.json``."""
     record = matrix_record(matrix, read_programs())
     return json.dumps(record.model_dump(mode="json"), indent=1, ensure_ascii=False) + "\n"
 
@@ -148,7 +150,7 @@ def as_badges(matrix: RuleMatrix, folder: Path) -> dict[Path, str]:
 
 # --------------------------------------------------------------------------- pages
 ROOM = "gradcheck.conformance"
-"""The package that has the templates."""
+"""The package that contains the templates."""
 
 
 def as_markdown(matrix: RuleMatrix) -> str:
@@ -159,7 +161,7 @@ def as_markdown(matrix: RuleMatrix) -> str:
 
 
 def as_html(matrix: RuleMatrix) -> str:
-    """Return a page that needs neither a network nor JavaScript."""
+    """Return a self-contained page, without network access or JavaScript."""
     page = templates(ROOM).get_template("matrix.html.jinja")
     return page.render(_template_values(matrix))
 
@@ -167,7 +169,7 @@ def as_html(matrix: RuleMatrix) -> str:
 def make_page_part(cases: Sequence[Case], results: Sequence[Result]) -> PagePart | None:
     """Return the matrix of a run as a part of its page.
 
-    None if the run has one backend, or is about no rule.
+    None if the run has one backend, or covers no rule.
     """
     if len({case.backend for case in cases}) < 2:
         return None

@@ -1,4 +1,6 @@
-"""Runs of cases with a recorded deviation: `observed` is what a backend does instead."""
+"""Runs of cases with a recorded deviation (pin), whose `observed` is the backend's actual
+behaviour.
+"""
 
 from __future__ import annotations
 
@@ -9,17 +11,16 @@ from gradcheck.result import AS_DOCUMENTED, Result, Status
 from gradcheck.spec.model import Observed
 
 _UNDECIDED = (Status.SKIP, Status.UNSUPPORTED, Status.INCONCLUSIVE)
-"""Statuses that say neither that the documents hold nor that they do not."""
+"""Statuses that do not tell whether the documents hold."""
 
 NO_END = "no end"
 
 
 def run_with_pin(case: Case, run: Callable[[Case], Result]) -> Result:
-    """Run `case` as documented and, if it does something else, once more as pinned.
+    """Run `case` as documented and, if the backend deviates, once more as pinned.
 
-    The result is XFAIL if the backend does not do what is documented and does exactly what is
-    pinned, XPASS if it does what is documented. Without a pin it is the result of the first run.
-    Each run has a separate process.
+    The result is XFAIL if the backend deviates exactly as pinned, XPASS if it behaves as
+    documented. Without a pin it is the result of the first run. Each run has a separate process.
     """
     documented, entry = run(case), case.entry
     is_decided = not documented.internal_error and documented.status not in _UNDECIDED
@@ -27,7 +28,7 @@ def run_with_pin(case: Case, run: Callable[[Case], Result]) -> Result:
         return documented
     reason = f"{entry.why} ({entry.issue})" if entry.issue else entry.why
     if documented.status in AS_DOCUMENTED:
-        message = "does what is documented, but something else was observed: "
+        message = "behaves as documented, but a deviation is recorded: "
         update = {"status": Status.XPASS, "message": f"{message}{reason}. Remove the entry."}
         return documented.model_copy(update=update)
     if entry.observed.crash or entry.observed.hang:
@@ -36,7 +37,7 @@ def run_with_pin(case: Case, run: Callable[[Case], Result]) -> Result:
 
 
 def _compare_end(documented: Result, observed: Observed, reason: str) -> Result:
-    """Compare how the process ended with the pinned endings."""
+    """Compare the end of the process with the pinned endings."""
     pinned_ends = observed.crash or (NO_END,)
     end = NO_END if documented.status is Status.TIMEOUT else documented.signal
     if end in pinned_ends:
@@ -57,7 +58,7 @@ def _compare_run(
 
 
 def _expected_failure(documented: Result, reason: str) -> Result:
-    """Return XFAIL with the reason, and with the outcome of the run as documented."""
+    """Return XFAIL with the reason, and with the outcome of the documented run."""
     update = {"status": Status.XFAIL, "message": reason, "details": _details(documented)}
     return documented.model_copy(update=update)
 
@@ -65,7 +66,7 @@ def _expected_failure(documented: Result, reason: str) -> Result:
 def _neither(documented: Result, last: Result, reason: str, expected: str) -> Result:
     """Return the failure of a backend whose behaviour is neither the documented nor the recorded
     one."""
-    neither = f"does neither what is documented nor what was observed ({reason})"
+    neither = f"behaves neither as documented nor as recorded ({reason})"
     update = {
         "status": last.status if last.status in (Status.CRASH, Status.TIMEOUT) else Status.FAIL,
         "message": f"{neither}: {expected}{last.message}",

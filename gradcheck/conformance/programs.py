@@ -1,6 +1,6 @@
-"""Plain programs that show which sentences releases break: they need nothing but Paddle.
+"""Plain programs that show which sentences releases break: they need only Paddle.
 
-``specs/programs/RULE.py`` shows the rule of that name. Comments at its end hold its output, by
+``specs/programs/RULE.py`` shows the rule of that name. Comments at its end contain its output, by
 release: ``# 3.3.1: None``. ``tests/specs/test_programs.py`` runs them. The findings of
 ``docs/examples/paddle_programs`` are such programs too.
 """
@@ -14,18 +14,20 @@ from typing import NamedTuple
 from gradcheck.support.resources import bundled_specs
 
 MOST_LINES = 12
-"""Lines of code of a program, so that it can be read at a glance and pasted into a report."""
+"""The most lines of code of a program, so that it can be read at a glance and pasted into a
+report.
+"""
 _PRINTED = re.compile(r"^# (documents|right|\d[\d.]*(?:, \d[\d.]*)*): (.*)$")
 
 
 class PlainProgram(NamedTuple):
-    """A program, and what it prints."""
+    """A program and its output."""
 
     path: Path
     code: str
     """The program without the comments that hold its output."""
     asked: str
-    """The output that the documents allow, or the right one where they are silent."""
+    """The output that the documents require, or the right one if they do not say."""
     prints: dict[str, str]
     """Release → the output there; the name of the signal if the process dies."""
 

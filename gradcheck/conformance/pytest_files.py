@@ -36,17 +36,17 @@ from paddle.autograd import PyLayer
 _KNOWN_IMPORTS = frozenset(
     {"import paddle", "import numpy as np", "from paddle.autograd import PyLayer"}
 )
-"""Lines of a scenario's code that a test file has at its top. In a function such a line would make
-the name a local one, which code before the line could not use.
+"""Lines of a scenario's code that a test file already has at its top. Inside a function, such a
+line would make the name local, so that code before it could not use it.
 """
 NOT_EXPORTED = {"bfloat16", "float16"}
-"""Dtypes in which a central difference says nothing."""
+"""Dtypes that are too coarse for central differences."""
 
 
 def export_files(cases: Iterable[Case], release: ReleaseFile) -> dict[str, str]:
-    """Return the test files of some cases, with the two that they share, by name.
+    """Return the test files for some cases, and the two files that they share, by name.
 
-    `release` is the record of the release that they will run on.
+    `release` is the record of the release on which they will run.
     """
     tests: dict[str, list[str]] = {}
     for case in cases:
@@ -60,7 +60,7 @@ def export_files(cases: Iterable[Case], release: ReleaseFile) -> dict[str, str]:
     }
     for name, written in tests.items():
         topic = name.removeprefix("test_").removesuffix(".py")
-        about = f'"""Scenarios of Paddle\'s documents: {topic}, as of Paddle {release.release}."""'
+        about = f'"""Scenarios of Paddle\'s documents: {topic}, for Paddle {release.release}."""'
         files[name] = "\n\n\n".join([f"{about}\n\n{IMPORTS.strip()}", *written]) + "\n"
     return files
 
@@ -103,14 +103,14 @@ def body_lines(case: Case) -> Iterator[str]:
 
 
 def gradient_check(scenario: Scenario) -> str:
-    """Return the expression that is true if backward gives the derivative of forward."""
+    """Return an expression that is true if backward gives the derivative of forward."""
     if is_static(scenario.layer):
         return "helpers.program_is_the_gradient(functions, inputs)"
     return "helpers.is_the_gradient(call, inputs)"
 
 
 def layer_lines(case: Case) -> Iterator[str]:
-    """Yield the call of a layer as users make it."""
+    """Yield the call of a layer in user code."""
     scenario, expect = case.scenario, case.scenario.expect
     yield from code_lines(str(scenario.layer))
     yield from tensor_lines(case)

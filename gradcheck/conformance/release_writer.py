@@ -1,4 +1,4 @@
-"""Release files written from a run: which scenarios hold, and what the others do instead."""
+"""Release files written from a run: which scenarios hold, and how the others deviate."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ HEADS = {
 }
 """Framework → how its release files begin."""
 _UNKNOWN = (Status.SKIP, Status.UNSUPPORTED, Status.INCONCLUSIVE)
-"""Statuses that say nothing about a release."""
+"""Statuses that give no information about a release."""
 
 
 def require_recordable(cases: Sequence[Case], path: str) -> None:
-    """Raise UserError: the cases are not those of a suite on one release of its framework."""
+    """Raise UserError unless the cases are those of a suite on one release of its framework."""
     backends = sorted({case.backend for case in cases})
     if len(backends) != 1 or kind_of(backends[0]) not in SUITES:
         raise UserError(
@@ -62,8 +62,8 @@ def require_recordable(cases: Sequence[Case], path: str) -> None:
 def write_release_file(path: Path, cases: Sequence[Case], results: Sequence[Result]) -> None:
     """Write the behaviour of the backend of some cases.
 
-    Entries that the run confirmed stay as they are, and so do those of scenarios that it left out;
-    new entries have a reason that begins with `UNREAD`. The file's own `run` is the last one of the
+    Entries that the run confirms stay as they are, as do those of scenarios that it left out;
+    new entries have a reason that begins with `UNREAD`. The file's `run` is the last run of the
     whole suite.
 
     Raises UserError: the file cannot be written.
@@ -98,7 +98,7 @@ def write_release_file(path: Path, cases: Sequence[Case], results: Sequence[Resu
 
 
 def release_entry(outcomes: Sequence[tuple[Case, Result]]) -> dict[str, Any] | None:
-    """Return the entry of a scenario from its cases; None if it holds or says nothing."""
+    """Return the entry of a scenario from its cases; None if it holds or gives no information."""
     new: dict[str, Any] | None = None
     for case, result in outcomes:
         entry = case.entry
@@ -111,7 +111,7 @@ def release_entry(outcomes: Sequence[tuple[Case, Result]]) -> dict[str, Any] | N
 
 
 def new_entry(result: Result) -> dict[str, Any]:
-    """Return what a case did, with a placeholder for the reason."""
+    """Return the behaviour of a case, with a placeholder for the reason."""
     observed = result.instead
     if result.status is Status.TIMEOUT:
         observed = {"hang": True}
@@ -122,7 +122,7 @@ def new_entry(result: Result) -> dict[str, Any]:
 
 
 def entry_data(entry: BackendExpectation) -> dict[str, Any]:
-    """Return an entry as it is written in a file."""
+    """Return an entry in the form of a release file."""
     data = entry.model_dump(mode="json", exclude_unset=True, exclude={"versions"})
     observed = data.get("observed") or {}
     if observed.get("gradient") == "unchecked":  # as it is if nothing is written
@@ -173,7 +173,7 @@ def dump(data: dict[str, Any]) -> str:
 
 
 class _FlowLists(yaml.SafeDumper):
-    """Writes mappings as blocks and lists in one line."""
+    """A dumper that writes mappings as blocks and lists on one line."""
 
     def represent_sequence(self, tag: str, sequence: Any, flow_style: bool | None = None) -> Any:
         return super().represent_sequence(tag, sequence, flow_style=True)

@@ -1,10 +1,11 @@
 """Results of releases, kept outside of the suite: one file per release that was run.
 
-``specs/releases/paddle-3.3.1.yaml`` has the scenarios that hold on 3.3.1, and for each other one
-what the release does instead and why. `gradcheck run --bundled -b paddle@3.3.1 --record FILE`
-writes it; reasons are written by hand. A run reads the file of its release: a recorded deviation is
-an XFAIL, a scenario that holds although a deviation is recorded an XPASS, anything else a FAIL.
-Other frameworks of `SUITES` have files in the same form: ``specs/releases/torch-2.13.0.yaml``.
+``specs/releases/paddle-3.3.1.yaml`` has the scenarios that hold on 3.3.1, and for each other
+scenario the behaviour of the release and the reason. `gradcheck run --bundled -b paddle@3.3.1
+--record FILE` writes it; reasons are written by hand. A run reads the file of its release: a
+recorded deviation is an XFAIL, a scenario that holds although a deviation is recorded an XPASS,
+anything else a FAIL. Other frameworks of `SUITES` have files in the same form:
+``specs/releases/torch-2.13.0.yaml``.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from gradcheck.support.user_error import UserError
 
 RELEASE_FORMAT = "gradcheck-release/1"
 UNREAD = "unread: "
-"""Begins a reason that `--record` wrote and that nobody has read yet."""
+"""The prefix of a reason that `--record` wrote and that nobody has reviewed yet."""
 
 
 class Deviation(BackendExpectation):
@@ -38,11 +39,11 @@ class Deviation(BackendExpectation):
     noun = "a deviation"
     example = "{reason: …, observed: …}"
 
-    versions: None = Field(default=None, description="The file is about one release alone.")
+    versions: None = Field(default=None, description="A file must be about exactly one release.")
 
 
 class ReleaseRun(Format):
-    """The run that a release file has its facts from."""
+    """The run from which a release file was written."""
 
     noun = "run"
     example = "{date: '2026-11-26', python: '3.11.7', system: Linux x86_64, suite: …}"
@@ -61,9 +62,9 @@ class ReleaseFile(Format):
     format: Literal["gradcheck-release/1"] = Field(description="The version of the format.")
     backend: FrameworkName = Field(description="The framework.")
     release: str = Field(min_length=1, description="The release, such as '3.3.1'.")
-    run: ReleaseRun = Field(description="The run that recorded the facts.")
+    run: ReleaseRun = Field(description="The run from which the file was written.")
     deviates: dict[str, Deviation] = Field(
-        default={}, description="Scenario → what the release does instead, and why."
+        default={}, description="Scenario → the behaviour of the release, and the reason."
     )
     holds: Annotated[tuple[str, ...], LAX] = Field(
         default=(),
@@ -79,7 +80,7 @@ class ReleaseFile(Format):
 # --------------------------------------------------------------------------- files
 @functools.cache
 def read_release(path: Path) -> ReleaseFile:
-    """Read a release file. Raises SpecError: it has mistakes."""
+    """Read a release file. Raises SpecError: the file has mistakes."""
     text = read_text(path, str(path))
     return validate_document(ReleaseFile, parse(text), text)
 
@@ -87,8 +88,8 @@ def read_release(path: Path) -> ReleaseFile:
 def find_release(version: str, framework: str = "paddle") -> str:
     """Return the release whose file is read for a version: its own, otherwise the newest.
 
-    A develop build calls itself 0.0.0, and a release without a file was not run: both are compared
-    with the newest recorded release of the framework. Empty if it has none yet.
+    A develop build (version 0.0.0) and a release without a file are compared with the newest
+    recorded release of the framework. Empty if no release is recorded.
     """
     try:
         wanted = Version(version).public
@@ -99,7 +100,7 @@ def find_release(version: str, framework: str = "paddle") -> str:
 
 
 def require_recorded(release: str, framework: str = "paddle") -> str:
-    """Return a release that has a file. Raises UserError: it was not run."""
+    """Require that a release has a file, and return it. Raises UserError: it has none."""
     if release not in release_paths(framework):
         known = ", ".join(release_paths(framework)) or "none"
         raise UserError(f"{framework} {release} was not run; releases that were run: {known}")
@@ -140,7 +141,7 @@ def with_deviation(scenario: Scenario, backend: str, as_version: str = "") -> Sc
 
 
 def deviations_of(scenario: str) -> dict[str, Deviation]:
-    """Return what releases do in place of what a scenario expects, by release, the oldest first."""
+    """Return how releases deviate from a scenario's expectation, by release, the oldest first."""
     found = {}
     for release, path in release_paths().items():
         entry = read_release(path).deviates.get(scenario)

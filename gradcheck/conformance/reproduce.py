@@ -32,7 +32,7 @@ HEADER = {
     "paddle": "import paddle",
     "PyLayer": "from paddle.autograd import PyLayer",
 }
-"""Names that a scenario's code has without an import, and the import of a program."""
+"""Names that a scenario's code can use without an import, and the import that a program needs."""
 COMMENT_WIDTH = 100
 
 
@@ -44,17 +44,17 @@ def write_program(case: Case) -> str:
     """Return the program of a scenario, for the parameters of the case.
 
     Raises:
-        NoProgramError: no deviation is known, or only one in words, or only the gradient check
-            shows it.
+        NoProgramError: no deviation is known, or only one in a message's words, or only the
+            gradient check shows it.
     """
     scenario = case.scenario
     known = known_deviations(scenario)
     if not known:
-        raise NoProgramError(f"{scenario.id}: every release does as documented, as far as is known")
+        raise NoProgramError(f"{scenario.id}: no release is known to deviate")
     known = [(entry, where) for entry, where in known if is_visible(scenario.expect, entry)]
     entries = [entry for entry, _ in known]
     if not entries:
-        raise NoProgramError(f"{scenario.id}: releases raise there as well, only in other words")
+        raise NoProgramError(f"{scenario.id}: releases raise as well, but with another message")
     lines = []
     for entry, where in known:
         lines += comment(f"Paddle {where}: {entry.why}")
@@ -105,7 +105,7 @@ def comment(text: str) -> list[str]:
 
 
 def program_lines(case: Case, entries: list[BackendExpectation]) -> Iterator[str]:
-    """The lines of a program made from the scenario."""
+    """The lines of a program, made from the scenario."""
     scenario, expect = case.scenario, case.scenario.expect
     in_world = scenario.world_at(case.parameters) is not None
     parameters = parameter_lines(case)
@@ -117,7 +117,7 @@ def program_lines(case: Case, entries: list[BackendExpectation]) -> Iterator[str
         yield from tensor_lines(case)
         body = list(apply_lines(scenario))
     else:
-        raise NoProgramError(f"{scenario.id}: `gradcheck run {scenario.id}` alone shows it")
+        raise NoProgramError(f"{scenario.id}: `gradcheck run {scenario.id}` must show it")
     checks = [assertion(*expected) for expected in expected_values(expect)]
     observed = (entry.observed for entry in entries)
     ends = any(o is not None and (o.crash or o.raises) for o in observed)
@@ -131,7 +131,7 @@ def program_lines(case: Case, entries: list[BackendExpectation]) -> Iterator[str
 
 
 def expected_end(body: list[str], expect: Expect) -> Iterator[str]:
-    """A body that must raise or warn as documented, or succeed."""
+    """Code that must raise or warn as documented, or succeed."""
     if expect.raises is not None:
         yield from caught(body, expect.raises)
     elif expect.warns is not None:
@@ -156,7 +156,7 @@ def apply_lines(scenario: Scenario) -> Iterator[str]:
 
 
 def leading_definitions(lines: list[str]) -> int:
-    """The number of leading lines that only import and define."""
+    """The number of leading lines that contain only imports and definitions."""
     kinds = (ast.ClassDef, ast.FunctionDef, ast.Import, ast.ImportFrom)
     for statement in ast.parse("\n".join(lines)).body:
         if not isinstance(statement, kinds):
@@ -165,7 +165,7 @@ def leading_definitions(lines: list[str]) -> int:
 
 
 def caught(body: list[str], asked: Raises) -> Iterator[str]:
-    """A body that must raise."""
+    """Code that must raise."""
     yield "try:"
     yield from indented(body)
     yield f"except {asked.type}:"
@@ -175,7 +175,7 @@ def caught(body: list[str], asked: Raises) -> Iterator[str]:
 
 
 def assertion(expression: str, expected: Any) -> str:
-    """``assert`` that an expression has a value."""
+    """An ``assert`` that an expression has a given value."""
     wanted = as_lists(getattr(expected, "value", expected))
     if wanted is None:
         return f"assert ({expression}) is None, {expression}"

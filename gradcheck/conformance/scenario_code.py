@@ -1,4 +1,4 @@
-"""The code of a scenario as a user of Paddle writes it: for exported tests, and for programs."""
+"""A scenario as plain Paddle code, for exported tests and for programs."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from gradcheck.spec.model import Expect, Scenario
 
 
 def parameter_lines(case: Case) -> list[str]:
-    """Return assignments of the parameters that the scenario's code has as variables."""
+    """Return assignments of the parameters that the scenario's code reads as variables."""
     variables = case.variables.items()
     return [f"{name} = {value!r}" for name, value in variables if name != "dtype"]
 
 
 def tensor_lines(case: Case) -> Iterator[str]:
-    """Yield assignments of the inputs as Tensors, with the values that the case has."""
+    """Yield assignments of the inputs as Tensors, with the values of the case."""
     for name, array, dtype, stopped in input_arrays(case):
         values = array.tolist() if array.size else f"np.empty({[*array.shape]})"
         options = f"dtype={dtype!r}, stop_gradient={stopped}"
@@ -40,7 +40,7 @@ def input_arrays(case: Case) -> Iterator[tuple[str, Any, str, bool]]:
 
 
 def layer_call(scenario: Scenario) -> str:
-    """Return the call of a layer: the scenario's own, or ``apply`` of its last class."""
+    """Return the call of a layer: that of the scenario, or ``apply`` of its last class."""
     classes = re.findall(r"^class (\w+)\(", str(scenario.layer), re.MULTILINE)
     return scenario.call or f"{classes[-1]}.apply({', '.join(scenario.inputs)})"
 
@@ -53,7 +53,7 @@ def expected_values(expect: Expect) -> list[tuple[str, Any]]:
 
 
 def indented(lines: Iterable[str]) -> list[str]:
-    """Return lines one level further in."""
+    """Return lines indented by one level."""
     return textwrap.indent("\n".join(lines), "    ").split("\n")
 
 

@@ -13,8 +13,8 @@ from gradcheck.support.resources import bundled_files
 def suite_version(framework: str = "paddle") -> str:
     """Return the version of gradcheck, and a digest of the text of a framework's bundled specs.
 
-    Every report of a run of the suite has it, and every release file: ``0.1.0, ca1b29392b86``.
-    Files are not parsed for it: a run of one scenario would otherwise wait for all of them.
+    Every report of a run of the suite contains it, and every release file: ``0.1.0, ca1b29392b86``.
+    Files are not parsed for it, as a run of one scenario would have to wait for all of them.
     """
     whole = hashlib.sha256()
     for file in bundled_files(framework):

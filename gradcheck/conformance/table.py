@@ -1,4 +1,6 @@
-"""Rules × backends: what each backend does with each rule, by the scenarios that cite it."""
+"""The matrix of rules and backends: each backend's behaviour under each rule, from the scenarios
+that cite it.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,7 @@ class Note(NamedTuple):
     reason: str
     scenarios: tuple[str, ...]
     issue: str = ""
-    """The address where it is discussed, if it is known."""
+    """The address of a discussion, if one is known."""
     first_seen: str = ""
     """The first release that deviates, of those that were run; empty if none does."""
     fixed_in: str = ""
@@ -60,12 +62,12 @@ class Cell(NamedTuple):
 
     @property
     def deviates(self) -> bool:
-        """Whether something is not as expected."""
+        """Whether some scenario is not as expected."""
         return self.behaviour not in NOT_DEVIATING
 
     @property
     def quality(self) -> tuple[int, float]:
-        """Larger is better: the worst behaviour, then the share that is as expected."""
+        """Sort key, larger is better: the worst behaviour, then the share that is as expected."""
         if not self.deviates:
             return len(ORDER), 1.0
         return ORDER.index(self.behaviour), self.holds / max(self.of, 1)
@@ -80,11 +82,11 @@ class Row(NamedTuple):
     cells: Mapping[str, Cell]
     notes: tuple[Note, ...]
     scenarios: tuple[str, ...]
-    """Ids of the scenarios that hold a backend to the rule in this class."""
+    """Ids of the scenarios that test the rule in this class."""
 
     @property
     def anchor(self) -> str:
-        """A name for links: the rule's id, with the class if it differs from the rule's own."""
+        """An anchor for links: the rule's id, with the class if it differs from the rule's own."""
         suffix = "" if self.class_ == self.rule.class_ else f"-{self.class_}"
         return f"{self.rule.id}{suffix}"
 
@@ -100,13 +102,14 @@ class Row(NamedTuple):
 
 
 class ReleaseChange(NamedTuple):
-    """The differences between a release and the next that was run."""
+    """The differences between a release and the next one that was run."""
 
     older: str
     newer: str
     by_word: Mapping[str, Sequence[Row]]
-    """The rules that are fixed and broken, and among those that both releases deviate from the ones
-    that are better and worse: less gravely, or in fewer scenarios."""
+    """The rules that were fixed and broken; and, among the rules from which both releases deviate,
+    those that got better (less severe, or in fewer scenarios) and worse.
+    """
 
 
 class RuleMatrix(NamedTuple):
@@ -115,13 +118,13 @@ class RuleMatrix(NamedTuple):
     backends: tuple[str, ...]
     rows: tuple[Row, ...]
     scenarios: Mapping[str, Mapping[str, Behaviour]]
-    """By scenario and backend, the worst of its cases."""
+    """The worst case of each scenario, by scenario and backend."""
     made: str
     """When and where it was run, in a sentence."""
 
     @property
     def releases(self) -> list[str]:
-        """The columns of Paddle, in order."""
+        """The columns for Paddle's releases, in order."""
         return paddle_releases(self.backends)
 
     def of_class(self, class_: ExpectationClass) -> list[Row]:
@@ -133,12 +136,12 @@ class RuleMatrix(NamedTuple):
         return [cell for row in self.of_class(class_) if (cell := row.cells[backend]).of]
 
     def broken_by(self, backend: str, class_: ExpectationClass = "sentence") -> list[Row]:
-        """Return the rows of a class that a backend deviates from, the worst first."""
+        """Return the rows of a class from which a backend deviates, the worst first."""
         broken = [row for row in self.of_class(class_) if row.cells[backend].deviates]
         return sorted(broken, key=lambda row: row.cells[backend].quality)
 
     def sections(self) -> list[tuple[ExpectationClass, list[Row]]]:
-        """Return by class the rows that some backend deviates from, the worst first."""
+        """Return, by class, the rows from which some backend deviates, the worst first."""
         sections = []
         for class_ in HEADINGS:
             broken = [row for row in self.of_class(class_) if row.is_broken]
@@ -146,7 +149,7 @@ class RuleMatrix(NamedTuple):
         return sections
 
     def held(self, class_: ExpectationClass) -> list[Row]:
-        """Return the rows of a class that no backend deviates from."""
+        """Return the rows of a class from which no backend deviates."""
         return [row for row in self.of_class(class_) if not row.is_broken]
 
     def changes(self) -> list[ReleaseChange]:
@@ -154,7 +157,7 @@ class RuleMatrix(NamedTuple):
         return [self.compare_releases(older, newer) for older, newer in pairwise(self.releases)]
 
     def compare_releases(self, older: str, newer: str) -> ReleaseChange:
-        """Return the differences between two releases, where a rule was run on both."""
+        """Return the differences between two releases, for rules that were run on both."""
         changed: dict[str, list[Row]] = {"fixed": [], "better": [], "worse": [], "broken": []}
         for row in self.rows:
             before, after = row.cells[older], row.cells[newer]
@@ -189,7 +192,7 @@ def build_matrix(
 ) -> RuleMatrix:
     """Build the matrix of the rules of some documents from the results of cases.
 
-    Rules without a case are left out. `made` says when and where it was run.
+    Rules without a case are left out. `made` describes when and where it was run.
     """
     case_by_name = {case.name: case for case in cases}
     outcomes = []
@@ -204,7 +207,7 @@ def build_matrix(
 
 
 class CaseBehaviour(NamedTuple):
-    """A case, what its backend does, and the reason in words."""
+    """A case, its backend's behaviour, and the reason in words."""
 
     case: Case
     behaviour: Behaviour
@@ -212,7 +215,7 @@ class CaseBehaviour(NamedTuple):
 
 
 class NoteKey(NamedTuple):
-    """The fields that notes with different backends or scenarios share."""
+    """The fields in which notes must agree to be merged across backends and scenarios."""
 
     behaviour: Behaviour
     reason: str
@@ -220,14 +223,14 @@ class NoteKey(NamedTuple):
 
 
 class MatrixBuilder:
-    """Makes the parts of a matrix from the outcomes of all cases."""
+    """Builds the parts of a matrix from the outcomes of all cases."""
 
     def __init__(self, backends: tuple[str, ...], outcomes: Sequence[CaseBehaviour]) -> None:
         self.backends = backends
         self.releases = paddle_releases(backends)
         self.by_tag: dict[str, list[CaseBehaviour]] = {}
         self.worst: dict[str, dict[str, Behaviour]] = {}
-        """By scenario and backend, the worst of its cases."""
+        """The worst case of each scenario, by scenario and backend."""
         for outcome in outcomes:
             scenario, backend = outcome.case.scenario, outcome.case.backend
             by_backend = self.worst.setdefault(scenario.id, {})
@@ -237,7 +240,7 @@ class MatrixBuilder:
                 self.by_tag.setdefault(tag, []).append(outcome)
 
     def make_rows(self, rule: Rule, document: Document) -> list[Row]:
-        """Return the rows of a rule: one for each class in which scenarios hold it."""
+        """Return the rows of a rule: one for each class in which scenarios test it."""
         by_class: dict[ExpectationClass, list[CaseBehaviour]] = {}
         for outcome in self.by_tag.get(rule.id, ()):
             by_class.setdefault(class_of(rule, outcome.case.scenario), []).append(outcome)
@@ -250,7 +253,7 @@ class MatrixBuilder:
         return rows
 
     def make_cell(self, scenarios: Iterable[str], backend: str, holds: Behaviour) -> Cell:
-        """Return what a backend does with some scenarios; `holds` if all are as expected."""
+        """Return a backend's behaviour in some scenarios; `holds` if all are as expected."""
         done = [self.worst[scenario].get(backend, Behaviour.NOT_RUN) for scenario in scenarios]
         ran = [behaviour for behaviour in done if behaviour is not Behaviour.NOT_RUN]
         worst = min(ran, key=ORDER.index, default=Behaviour.NOT_RUN)
@@ -260,7 +263,7 @@ class MatrixBuilder:
     def make_notes(self, outcomes: Iterable[CaseBehaviour]) -> tuple[Note, ...]:
         """Return the deviations, the worst first.
 
-        There is one note for all scenarios that deviate alike on the same backends.
+        Scenarios that deviate in the same way on the same backends share a note.
         """
         backends_of: dict[tuple[NoteKey, str], set[str]] = {}
         for case, behaviour, reason in outcomes:
@@ -313,7 +316,7 @@ def describe_backends(backends: Sequence[str], columns: Sequence[str]) -> str:
         return "every release"
 
     def run(numbered: tuple[int, str]) -> tuple[int, str]:
-        """A key that neighbouring columns of one kind share."""
+        """A key that is equal for neighbouring columns of one kind."""
         position, backend = numbered
         return columns.index(backend) - position, kind_of(backend)
 

@@ -31,12 +31,13 @@ from pylayer.watch import Observer, observe
 from pylayer.watch.numpy_recording import Code, recording_numpy
 
 AGREEMENT = 1e-9
-"""The share of the largest entry by which a gradient may be off: rounding in float64 leaves some
-1e-13, and no mistake in a formula is that small."""
+"""How far a gradient may be off, relative to its largest entry: rounding in float64 leaves about
+1e-13, and no mistake in a formula is that small.
+"""
 
 
 class Everything(Observer):
-    """Records all that is computed, also behind `detach` and in NumPy code."""
+    """Records every operation, including those after `detach` and in NumPy code."""
 
     records = True
 
@@ -120,7 +121,7 @@ class KnownPoint:
         return bound.arguments
 
     def keywords(self) -> dict[str, Any]:
-        """The keyword arguments of a backward: those of the call go to one of arrays."""
+        """The keyword arguments of a backward: those of the call, if it is a backward of arrays."""
         return self.call.kwargs if self.call.takes_arrays else {}
 
     def is_right(self, backward: Callable[..., Any]) -> bool:
@@ -136,7 +137,7 @@ class KnownPoint:
 
 
 def known_points(calls: Iterable[LayerCall], code: Code) -> Iterator[KnownPoint]:
-    """The points of the calls at which forward runs, and has finite gradients."""
+    """The points of the calls at which forward runs and has finite gradients."""
     for seed, call in enumerate(calls, 1):
         with suppress(Exception):  # whatever forward raises there
             point = KnownPoint.of(call, code, seed)
@@ -145,8 +146,9 @@ def known_points(calls: Iterable[LayerCall], code: Code) -> Iterator[KnownPoint]
 
 
 def wrong_entries(value: Any, wanted: Any) -> Array:
-    """Whether each entry of a gradient is wrong: one answer for all if it has another shape or kind
-    than it should. A gradient that is not needed may be any value of a valid kind."""
+    """Whether each entry of a gradient is wrong: a single answer if it has the wrong shape or kind.
+    A gradient that is not needed may be any value of a valid kind.
+    """
     if wanted is None:
         return np.array(not (value is None or is_array(value)))
     if not isinstance(value, (Tensor, np.ndarray, np.floating)):

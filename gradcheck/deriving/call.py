@@ -1,4 +1,6 @@
-"""A call of a layer or function: its arguments, at given and at other sizes, values and options."""
+"""A call of a layer or function with its arguments, and variants of it with other sizes, values and
+options.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ from pylayer.watch.numpy_array import RecordedArray
 CHECKED_DTYPES = ("float64", "float32")
 NO_SUCH_CALL = "forward takes other arguments"
 POINT_FACTORS = 0.6, 1.4
-"""Bounds of the factors of values at another point: near enough to stay in most domains."""
+"""Bounds of the factors that give values at another point: near enough to 1 to stay in most
+domains.
+"""
 
 
 @dataclass(frozen=True)
@@ -46,7 +50,7 @@ class LayerCall:
         takes_arrays: bool = False,
     ) -> LayerCall:
         """A call with all positional arguments in order, defaults included; a function of arrays
-        gets only the given arguments, as its backward does.
+        gets only the given arguments, like its backward.
 
         Raises:
             NotDerived: forward takes other arguments.
@@ -91,7 +95,7 @@ class LayerCall:
         return replace(self, args=tuple(args))
 
     def fresh_args(self, copied: Callable[[Array], Any]) -> list[Any]:
-        """The arguments, each array as a new value that `copied` makes of it."""
+        """The arguments, with each array replaced by a new value from `copied`."""
         return [copied(value) if isinstance(value, np.ndarray) else value for value in self.args]
 
     def run(self, *context: PyLayerContext) -> Any:
@@ -101,7 +105,7 @@ class LayerCall:
             return self.function(*context, *args, **self.kwargs)
 
     def runs(self) -> bool:
-        """Whether forward runs, and is finite."""
+        """Whether forward runs and is finite."""
         try:
             returned = self.run(*self.context())
         except Exception:
@@ -110,19 +114,19 @@ class LayerCall:
         return all(bool(np.isfinite(raw_array(value)).all()) for value in floats)
 
     def shapes(self) -> str:
-        """The shapes of its arguments: ``x=3x4, w=4``."""
+        """The shapes of the arguments: ``x=3x4, w=4``."""
         named = zip(self.names, self.args, strict=False)
         shapes = {name: raw_array(value).shape for name, value in named if is_array(value)}
         return ", ".join(f"{name}={'x'.join(map(str, s))}" for name, s in shapes.items())
 
     def in_dtype(self, dtype: str) -> tuple[Any, ...]:
-        """The arguments with floats of a dtype, for a check."""
+        """The arguments for a check, with floating ones cast to a dtype."""
         return tuple(value_in_dtype(value, dtype) for value in self.args)
 
     # ----------------------------------------------------------------- other frameworks
     @property
     def played(self) -> PlayedLayer | None:
-        """The layer of another framework, if its operations are played on the engine."""
+        """The layer of another framework, if its operations are replayed on the engine."""
         return getattr(self.subject, "played", None)
 
     @property
@@ -136,15 +140,14 @@ class LayerCall:
         return (self.function,) if self.played is None else ()
 
     def engine_value(self, value: Any) -> Any:
-        """A value of the user's forward, which has run, as the engine has it."""
+        """The engine's counterpart of a value from the user's forward, after it has run."""
         if self.played is not None:
             return self.played.engine_value(value)
         return recorded_tensor(value)
 
     # ----------------------------------------------------------------- other calls
     def others(self, seed: int = 0) -> Iterator[LayerCall]:
-        """The call at other sizes, one for each of the ways to change sizes; forward need not run
-        there."""
+        """The call at other sizes, one for each way to change sizes; forward may fail there."""
         random = np.random.default_rng(seed)
         places = [k for k, value in enumerate(self.args) if is_array(value)]
         shapes = [tuple(raw_array(self.args[k]).shape) for k in places]
@@ -177,7 +180,7 @@ class LayerCall:
 
 
 def layer_on_engine(played: PlayedLayer) -> Any:
-    """The engine's layer that stands for one of another framework."""
+    """The engine's layer that represents a layer of another framework."""
 
     def forward(ctx: PyLayerContext, *args: Any) -> Any:
         return played.forward(ctx, *args)
@@ -192,8 +195,9 @@ def layer_on_engine(played: PlayedLayer) -> Any:
 def on_engine(
     backend: Backend, layer: Any, args: Sequence[Any]
 ) -> tuple[Any, tuple[Any, ...]] | None:
-    """A layer of another framework as one of the engine, with the arguments of a call; None if its
-    operations cannot be played."""
+    """A layer of another framework as a layer of the engine, with the arguments of a call; None if
+    its operations cannot be replayed.
+    """
     played = backend.played_layer(layer)
     if played is None:
         return None
@@ -207,7 +211,7 @@ def on_engine(
 
 
 def recorded_tensor(value: Any) -> Any:
-    """A recorded array as the Tensor that it stands for; anything else unchanged."""
+    """The Tensor that a recorded array represents; anything else unchanged."""
     return from_numpy_hook(value, True) if is_recorded(value) else value
 
 
@@ -223,7 +227,7 @@ def is_layer_class(subject: Any) -> bool:
 
 @contextmanager
 def grad_mode_as(is_on: bool) -> Iterator[None]:
-    """A block with grad mode on or off."""
+    """A block in which grad mode is on or off."""
     token = grad_mode.set(is_on)
     try:
         yield
@@ -232,7 +236,7 @@ def grad_mode_as(is_on: bool) -> Iterator[None]:
 
 
 class NoRank:
-    """The rank of a forward that is derived: other ranks can be neither counted nor called."""
+    """The rank for a forward that is being derived: it can neither count nor call other ranks."""
 
     def __getattr__(self, name: str) -> NoReturn:
         raise NotDerived("forward is one of several ranks: nothing is derived across ranks")
@@ -240,7 +244,7 @@ class NoRank:
 
 @contextmanager
 def without_ranks() -> Iterator[None]:
-    """A block in which code that knows of other ranks is refused."""
+    """A block in which code that uses other ranks is refused."""
     from pylayer.distributed.rank import current_rank  # most programs do not need it
 
     token = current_rank.set(NoRank())
@@ -257,7 +261,7 @@ def values_in(returned: Any) -> Sequence[Any]:
 
 
 def as_input(array: np.ndarray[Any, Any]) -> Any:
-    """A Tensor of an array, which needs a gradient if it is of floats."""
+    """A Tensor from an array; it needs a gradient if it is floating."""
     tensor = to_tensor(array)
     tensor.stop_gradient = array.dtype.kind not in "fc"
     return tensor
@@ -275,7 +279,7 @@ def raw_array(value: Any) -> Array:
 
 
 def has_floats(value: Any) -> bool:
-    """Whether an argument is of floats."""
+    """Whether an argument is floating."""
     return is_array(value) and raw_array(value).dtype.kind == "f"
 
 
@@ -285,12 +289,12 @@ def as_tensor(array: Array) -> Any:
 
 
 def value_in_dtype(value: Any, dtype: str) -> Any:
-    """An argument in a dtype, if it is of floats."""
+    """An argument, cast to a dtype if it is floating."""
     return like(value, raw_array(value).astype(dtype)) if has_floats(value) else value
 
 
 def like(value: Any, array: Array) -> Any:
-    """An array as an argument of the kind of another."""
+    """An array converted to the kind of another argument."""
     if not isinstance(value, Tensor):
         return array
     tensor = as_input(array)
@@ -299,7 +303,9 @@ def like(value: Any, array: Array) -> Any:
 
 
 def resized(value: Any, shape: tuple[int, ...], random: np.random.Generator) -> Any:
-    """An argument in another shape, with other values: of floats with both signs, either sign."""
+    """An argument in another shape, with other values; floating values keep both signs if both
+    occur.
+    """
     old = raw_array(value)
     array = np.resize(random.permutation(old.ravel()), shape).astype(old.dtype)
     if array.dtype.kind == "f":

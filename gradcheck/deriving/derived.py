@@ -1,4 +1,4 @@
-"""The derived backward of a layer or function, which gradcheck itself has passed."""
+"""Deriving the backward of a layer or function, as code that has passed gradcheck itself."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ from gradcheck.result import Status
 from gradcheck.support.foreign import described
 
 GradientCheck = Callable[..., Any]
-"""`gradcheck.check`; this package cannot import it."""
+"""The type of `gradcheck.check`, which this package cannot import."""
 
 CHECKED_SIZES = 2
-"""Sizes at which a derived backward is checked, besides the given ones."""
+"""The number of sizes at which a derived backward is checked, in addition to the given ones."""
 MOST_RUNS_ALONE = 2_000
-"""Runs of backward in a search where only a fix is wanted."""
+"""The most runs of backward in a search if only a fix is requested."""
 numbers = count(1)
 
 
@@ -55,16 +55,17 @@ class Derived:
     backward: str = ""
     """The lines of its backward."""
     diff: str = ""
-    """The change of the user's file: the one edit of a backward that repairs it, if there is one,
-    otherwise the whole backward. Empty for a function, and where backward is right."""
+    """The change of the user's file: a single edit that repairs backward, if there is one,
+    otherwise the whole backward. Empty for a function, and if backward is right.
+    """
     checked_at: tuple[str, ...] = ()
-    """The shapes and dtypes at which gradcheck passed it: ``x=3x4, w=4 in float64``."""
+    """The shapes and dtypes at which gradcheck passed the code: ``x=3x4, w=4 in float64``."""
     refused: str = ""
     """The reason why no code was derived; otherwise empty."""
     source: SourceText | None = field(default=None, repr=False, compare=False)
     """The user's file."""
     changed: str = field(default="", repr=False, compare=False)
-    """Its text with the change."""
+    """The text of the file with the change."""
 
     def __bool__(self) -> bool:
         return not self.refused
@@ -87,7 +88,7 @@ def derive_checked(
         check: `gradcheck.check`.
         name: of the class for a function, or of the backward for one of arrays; made of the
             function's name if it is empty.
-        order: 2 to save inputs alone, and to check the double backward.
+        order: 2 to save only inputs, and to check the double backward.
     """
     checked = functools.partial(check, order=order, effort="least")
     try:
@@ -156,7 +157,7 @@ def derived_of(traced: Trace, check: GradientCheck, name: str, inputs_only: bool
     written = write_class(call, traced, name, backward)
     points = [call, *islice(filter(LayerCall.runs, call.others()), CHECKED_SIZES)]
     if len(points) == 1:
-        raise NotDerived("forward runs at no other sizes, at which the code could be checked")
+        raise NotDerived("forward does not run at other sizes, so the code cannot be checked")
     made = executed(written, call, name)
     places = []
     for point in points:
@@ -235,12 +236,13 @@ def require_pass(made: Any, call: LayerCall, dtype: str, check: GradientCheck) -
         if result.verdict in (Status.PASS, Status.KINK):
             return
         found = f"{result.verdict}, {result.summary()}"
-    raise NotDerived(f"what was derived did not pass at {call.shapes()} in {dtype}: {found}")
+    raise NotDerived(f"the derived code did not pass at {call.shapes()} in {dtype}: {found}")
 
 
 def guards_of(made: Any, call: LayerCall, check: GradientCheck) -> dict[str, Any]:
-    """The options for which a derived backward holds only with the given value, because the trace
-    took the branch that the option selects."""
+    """The options for which a derived backward is right only with the given value, because the
+    trace took the branch that the option selects.
+    """
     given = call.named
     guards = {name: value for name, value in given.items() if isinstance(value, str)}
     for name, changed in call.with_other_options().items():

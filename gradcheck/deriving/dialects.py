@@ -1,4 +1,4 @@
-"""How operations are written: in Paddle's names, or in NumPy's.
+"""Tables of how derived code writes operations: with Paddle's names, or with NumPy's.
 
 A rule's result is a template of the text, with names replaced by their values. Keywords whose value
 is None or False are left out. An operation without a rule is the call of the library's function of
@@ -127,7 +127,7 @@ NUMPY_CALLS = """
 
 @dataclass(frozen=True)
 class Dialect:
-    """The names in which a backward is written."""
+    """The library's names with which a backward is written."""
 
     library: str
     rules: dict[str, list[TextRule]]
@@ -143,7 +143,7 @@ class Dialect:
         known.
 
         Raises:
-            NotDerived: there is none.
+            NotDerived: the library has no such function.
         """
         for prefix, module in self.modules.items():
             if hasattr(module, name):
@@ -168,7 +168,7 @@ NUMPY = Dialect("NumPy", rules_of(NUMPY_CALLS, USUAL_FORMS), {"np": np, "np.lina
 
 
 def dialect_of(layer: PlayedLayer) -> Dialect:
-    """The names of the library of a layer that is played."""
+    """The names of the library of a replayed layer."""
     names = layer.names
     rules = library_rules(names.calls)
     return Dialect(names.library, rules, names.modules, names.element_count, names.saved)
@@ -182,14 +182,14 @@ def library_rules(calls: str) -> dict[str, list[TextRule]]:
 
 # --------------------------------------------------------------------------- what rules ask
 def short(axis: Any, x: Traced) -> Any:
-    """An axis in the usual notation: a single one without a list, the last one as −1."""
+    """An axis in the usual notation: a single axis without a list, the last axis as −1."""
     if isinstance(axis, (list, tuple)) and len(axis) == 1:
         axis = axis[0]
     return -1 if type(axis) is int and axis == x.ndim - 1 > 0 else axis
 
 
 def plain_list(sizes: Sequence[Any]) -> list[Any]:
-    """Numbers by their values, not by their sources."""
+    """Numbers written by their values, not by their sources."""
     return list(map(plain_number, sizes))
 
 
@@ -199,21 +199,24 @@ def part_at(axis: int, number: int) -> tuple[Any, ...]:
 
 
 def sections(x: Traced, ends: Sequence[Any], axis: int) -> Any:
-    """The sizes of the parts that end at some places; their count if they are equal."""
+    """The sizes of the parts that end at some positions; the number of parts if the sizes are
+    equal.
+    """
     sizes = [after - before for before, after in pairwise([0, *ends, x.shape[axis]])]
     return len(sizes) if len(set(sizes)) == 1 else sizes
 
 
 def sides(pads: Sequence[Any]) -> list[int]:
-    """Paddings that are the same on both sides. Raises NotDerived: they are not."""
+    """Paddings that are equal on both sides. Raises NotDerived: they differ."""
     if any(before != after for before, after in pads):
         raise NotDerived("windows with a padding that differs from side to side")
     return [int(before) for before, _ in pads]
 
 
 def new_axes(x: Traced, shape: Sequence[Any]) -> Any:
-    """The axes of size 1 that a shape has and a value lacks: one, or a list; an empty list if they
-    differ in another way."""
+    """The axes of size 1 that a shape has and a value lacks: an axis, or a list; an empty list if
+    the shapes differ in another way.
+    """
     left, axes = list(traced_shape(x)), []
     for axis, size in enumerate(shape):
         if size == 1 and source_of(size) is None and left[:1] != [1]:
@@ -234,8 +237,9 @@ def index_parts(index: Any) -> list[Any]:
 
 
 def positions(index: Any) -> Any:
-    """The indices along an axis, of an index that has each element's own position along the other
-    axes, as ``take_along_axis`` has it; None for any other index."""
+    """The indices along an axis, if the index is one of ``take_along_axis``: along the other axes,
+    each element has its own position; None for any other index.
+    """
     parts = index_parts(index)
     if all(isinstance(part, Traced) and part.traced.operation == "positions" for part in parts):
         return parts[0].traced.arguments[0]
@@ -243,7 +247,7 @@ def positions(index: Any) -> Any:
 
 
 def position_axis(index: Any) -> int:
-    """The axis of such an index."""
+    """The axis of an index of ``take_along_axis``."""
     axis: int = index[0].traced.arguments[2]
     return axis
 
@@ -254,12 +258,13 @@ def rows(index: Any) -> list[Any]:
 
 
 def first_row(index: Any) -> Any:
-    """The first of these."""
+    """The first part of an index that is positions along an axis."""
     return rows(index)[0]
 
 
 def is_once(index: Any) -> bool:
-    """Whether an index selects no place twice: it consists of numbers and slices, or of one mask.
+    """Whether an index selects no position twice: it consists of numbers and slices, or of one
+    mask.
 
     Raises NotDerived: a mask, or a slice, is next to positions.
     """
@@ -271,8 +276,9 @@ def is_once(index: Any) -> bool:
 
 
 def along_rows(index: Any) -> int | None:
-    """The axis indexed by a list of positions, where all other axes are whole; None for other
-    indices."""
+    """The axis indexed by a list of positions, if all other axes are whole; None for other
+    indices.
+    """
     found, parts = rows(index), index_parts(index)
     others = [part for part in parts if part is not found[0]]
     is_list = len(np.shape(getattr(found[0], "array", found[0]))) == 1

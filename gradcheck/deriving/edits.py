@@ -12,7 +12,7 @@ from typing import Any
 from gradcheck.deriving.source import FunctionNode
 
 MODULES = ("paddle", "torch", "F", "np", "numpy", "nn", "ctx")
-"""Names of modules, as people write them: no values."""
+"""Usual names of modules, which are not values."""
 SLIP, OMISSION, PUT_IN, LAST = range(4)
 EDITS: list[tuple[int, tuple[type, ...], str]] = [
     (SLIP, (ast.Name, ast.Attribute), "{name}"),
@@ -40,9 +40,10 @@ EDITS: list[tuple[int, tuple[type, ...], str]] = [
     (PUT_IN, (ast.expr,), "{e}.t() | {e}.swapaxes(-1, -2) | {part}"),
     (LAST, (ast.expr,), "{e} * ({part}) | {e} + {name} | {e} - {name} | {name} - {e}"),
 ]
-"""The cost of an edit (plain ones first), the expressions or operators that it replaces, and the
-new texts. If a name in braces stands for several texts, each of them is tried; `e` is the
-expression, in parentheses."""
+"""Rows of: the cost of an edit (plain ones first), the expressions or operators that it replaces,
+and the new texts. If a name in braces has several texts, each of them is tried; `e` is the
+expression, in parentheses.
+"""
 TEMPLATES = [
     (
         tier,
@@ -53,11 +54,11 @@ TEMPLATES = [
     for tier, kinds, texts in EDITS
     for text in texts.split(" | ")
 ]
-"""The rows of `EDITS`, each with one of its texts, and with the names in that."""
+"""The rows of `EDITS`, split to one text each, with the names in that text."""
 
 
 class Texts(dict[ast.expr, str]):
-    """The texts of expressions, each written once."""
+    """The texts of expressions, cached."""
 
     def __missing__(self, expression: ast.expr) -> str:
         self[expression] = ast.unparse(expression)
@@ -75,12 +76,12 @@ class Edit:
 def edits(
     places: Sequence[ast.expr], texts: Texts, names: Sequence[str], make_parts: Any
 ) -> Iterator[Edit]:
-    """All edits of some expressions, the plainest first, those that change less before others.
+    """All edits of some expressions, the plainest first; among these, small changes first.
 
     Args:
         texts: of the expressions.
         names: the variables and attributes that can be read.
-        make_parts: gives expressions of a right backward; called if no plainer edit works.
+        make_parts: returns expressions of a right backward; called if no plainer edit works.
     """
     holes = {
         place: {
@@ -103,8 +104,9 @@ def edits(
 
 
 def change_of(tier: int, edit: Edit, old: str) -> tuple[int, int]:
-    """How much an edit changes: a sign, an operator, then the length of what is put in or left
-    out; and the length of it all."""
+    """How much an edit changes: a sign, an operator, then the length of the inserted or removed
+    text; and the total length.
+    """
     length = len(edit.text.lstrip("-"))
     if tier == SLIP and isinstance(edit.expression, (ast.BinOp, ast.UnaryOp)):
         return int(isinstance(edit.expression, ast.BinOp)), length
@@ -121,7 +123,7 @@ def texts_of(tier: int, place: ast.expr, holes: Mapping[str, Sequence[str]]) -> 
 
 
 def holes_of(place: Any, texts: Texts, names: Sequence[str]) -> dict[str, Sequence[str]]:
-    """The texts for the names in templates that an expression has."""
+    """The texts for the names in templates, for one expression."""
     holes: dict[str, Sequence[str]] = {"e": [f"({texts[place]})"]}
     match place:
         case ast.Constant(value=bool(value)):
@@ -146,13 +148,14 @@ def holes_of(place: Any, texts: Texts, names: Sequence[str]) -> dict[str, Sequen
 
 
 def near(value: float) -> list[float]:
-    """Numbers that may be meant where one is written. An axis -2 is a slip for -1 rather than for
-    2, so that another sign comes after the neighbours."""
+    """Numbers that may be meant instead of a written one. An axis -2 is more likely a mistake for
+    -1 than for 2, so that the other sign comes after the neighbours.
+    """
     return list(dict.fromkeys([value - 1, value + 1, -value, value * 2, value / 2, value * 3]))
 
 
 def holes_of_method(call: ast.Call, texts: Texts) -> dict[str, Sequence[str]]:
-    """Edits of a method call: a sum for a mean and the reverse; with and without keepdim."""
+    """Edits of a method call: sum for mean and the reverse; with and without keepdim."""
     if not isinstance(call.func, ast.Attribute):
         return {}
     owner, name = texts[call.func.value], call.func.attr
@@ -170,7 +173,7 @@ def holes_of_method(call: ast.Call, texts: Texts) -> dict[str, Sequence[str]]:
 
 def places_in(function: FunctionNode) -> list[ast.expr]:
     """The expressions of a backward that may be changed: values, not targets, functions, modules,
-    or what reads saved Tensors."""
+    or expressions that read saved Tensors."""
     places: list[ast.expr] = []
     waiting = [(part, "body") for part in function.body]
     while waiting:
@@ -195,9 +198,9 @@ def is_signed_number(node: ast.AST) -> bool:
 
 
 SAVED_TENSORS = ("saved_tensor", "saved_tensors")
-"""Attributes of ctx with what forward saved."""
+"""Attributes of ctx that hold the values that forward saved."""
 TARGETS = ("targets", "target")
-"""Fields of what is written to: only an index in it is a value."""
+"""Fields of assignment targets: only an index in them is a value."""
 NOT_VALUES = ("func", *TARGETS)
 """Fields of nodes whose expressions are not values."""
 

@@ -1,4 +1,6 @@
-"""Values of a trace: nodes with real arrays, and the Tensors that operations of the engine take."""
+"""Values of a trace: nodes with real arrays, and the Tensors that are passed to the engine's
+operations.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,7 @@ class Node:
     arguments: tuple[Any, ...]
     array: Any
     call: Any = None
-    """The row of the op table, the function that makes a Tensor, or the Tensor of a constant."""
+    """The row of the op table, the function that makes a Tensor, or a constant's Tensor."""
     keywords: dict[str, Any] = field(default_factory=dict)
     name: str = ""
     """The name of an input or a cotangent."""
@@ -40,7 +42,7 @@ class Node:
     needs_gradient: bool = False
     depends_on_input: bool = False
     flows: bool = False
-    """Whether it is computed from a cotangent."""
+    """Whether the value is computed from a cotangent."""
     sizes: tuple[Any, ...] | None = None
     """The sizes as numbers with a source, once `sourced_sizes` was called; () for a number."""
 
@@ -53,13 +55,14 @@ class Node:
         return tuple(self.array.shape)
 
     def read(self) -> Iterator[Node]:
-        """The nodes among the arguments, in order, each as often as it is an argument."""
+        """The nodes among the arguments, in order, with repetitions."""
         yield from nodes_in((self.arguments, self.keywords))
 
 
 class Traced(Tensor, Symbol):
-    """A Tensor of the trace. The engine's operations give it to the tracer, as they give a
-    Variable to the recorder of static mode; its array has the values at the traced inputs."""
+    """A Tensor of the trace. The engine's operations pass it to the tracer, as they pass a Variable
+    to the recorder of static mode; its array has the values at the traced inputs.
+    """
 
     def __init__(self, node: Node) -> None:
         super().__init__(node.array, None, not (node.needs_gradient or node.flows))
@@ -67,7 +70,7 @@ class Traced(Tensor, Symbol):
 
     @property
     def traced(self) -> Node:
-        """Its value in the trace."""
+        """The Tensor's value in the trace."""
         return self.__dict__["traced"]  # type: ignore[no-any-return]
 
     def __copy__(self) -> Traced:
@@ -99,7 +102,7 @@ class Traced(Tensor, Symbol):
         return super()._values(how)
 
     def refuse_reading(self, how: str) -> None:
-        """Raise NotDerived: a value that depends on an input leaves the graph by `how`."""
+        """Raise NotDerived for a value that depends on an input and leaves the graph by `how`."""
         if self.traced.depends_on_input or self.traced.flows:
             leave_graph(how)
 
@@ -116,13 +119,13 @@ class Traced(Tensor, Symbol):
         return int(self.array)
 
     def __index__(self) -> int:
-        self.refuse_reading("an index of Python's own")
+        self.refuse_reading("a Python index")
         return int(self.array)
 
 
 def leave_graph(how: str) -> NoReturn:
     """Raise Refused for code that reads values of a Tensor by `how`."""
-    raise NotDerived(f"forward reads values by {how}: the code would hold for these values alone")
+    raise NotDerived(f"forward reads values by {how}: the code would hold only for these values")
 
 
 def nodes_in(value: Any) -> list[Node]:
@@ -136,7 +139,7 @@ def operation_name(value: Any) -> str:
 
 
 def traced_shape(value: Any) -> tuple[int, ...]:
-    """The shape of a Tensor; that of a number."""
+    """The shape of a Tensor or a number."""
     return tuple(value.array.shape) if isinstance(value, Tensor) else ()
 
 
@@ -146,12 +149,13 @@ IN_OTHER_SHAPES = (
     *("getitem", "scattered_at", "concat", "stack", "split", "unbind", "einsum_explicit"),
     *("bmm", "fold", "unfold", "pad", "tile", "diagonal", "positions", "one_hot"),
 )
-"""Operations whose result has the size of an argument only by chance."""
+"""Operations whose result may have the size of an argument by chance."""
 
 
 def sourced_sizes(node: Node) -> tuple[Any, ...]:
-    """The sizes of a value: the numbers that set them, or the sizes of its operands if an operation
-    keeps them."""
+    """The sizes of a value: the numbers that determine them, or the operands' sizes if the
+    operation keeps them.
+    """
     if node.sizes is None:
         known = dict(enumerate(kept_sizes(node)))
         node.sizes = tuple(
@@ -162,8 +166,9 @@ def sourced_sizes(node: Node) -> tuple[Any, ...]:
 
 
 def kept_sizes(node: Node) -> list[Any]:
-    """The sizes that a value has from its arguments, by axis; None or another size for a new
-    one."""
+    """The sizes that a value takes from its arguments, by axis; None or a different size for a new
+    one.
+    """
     name, arguments = node.operation, node.arguments
     inner = [list(sourced_sizes(read)) for read in nodes_in(arguments)]
     if name in ("reshape", "broadcast_to", "broadcast_view", "scatter_sum"):
@@ -185,13 +190,13 @@ def kept_sizes(node: Node) -> list[Any]:
 
 
 def broadcast_sizes(shapes: list[list[Any]], ndim: int) -> list[Any]:
-    """The sizes to which shapes broadcast, each that of the first that has it."""
+    """The sizes to which shapes broadcast, each taken from the first shape that has it."""
     padded = [[1] * (ndim - len(shape)) + shape for shape in shapes if len(shape) <= ndim]
     return [next((size for size in axis if size != 1), 1) for axis in zip(*padded, strict=True)]
 
 
 def listed_axes(axis: Any, ndim: int) -> list[int]:
-    """The axes that an argument `axis` names."""
+    """The axes that an argument `axis` selects."""
     if axis is None:
         return list(range(ndim))
     return [int(k) % ndim for k in ([axis] if isinstance(axis, int) else axis)]

@@ -1,8 +1,8 @@
 """Plain numbers that record where they come from: a size, an argument of forward, or arithmetic on
 these.
 
-A traced forward computes with them as with any number. The printed backward then says
-`x.shape[0]` and `ctx.eps` where the trace has 3 and 1e-6.
+A traced forward computes with them as with any number. The printed backward then has `x.shape[0]`
+and `ctx.eps` where the trace has 3 and 1e-6.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class SourcedInt(int):
     source: NumberSource
 
     def conjugate(self) -> SourcedInt:
-        """Itself: vjps conjugate what they multiply with."""
+        """Return the number itself; vjps conjugate their factors."""
         return self
 
 
@@ -55,7 +55,7 @@ class SourcedFloat(float):
     source: NumberSource
 
     def conjugate(self) -> SourcedFloat:
-        """Itself: vjps conjugate what they multiply with."""
+        """Return the number itself; vjps conjugate their factors."""
         return self
 
 
@@ -86,7 +86,7 @@ def with_source(value: Any, source: NumberSource) -> Any:
 
 
 def sourced_operator(name: str, text: str, is_reflected: bool) -> Callable[[Any, Any], Any]:
-    """The method of an operator of two numbers, whose result has a source."""
+    """Make the method of an operator of two numbers, whose result has a source."""
     compute = getattr(operator, name)
 
     def method(self: Any, other: Any) -> Any:
@@ -100,7 +100,7 @@ def sourced_operator(name: str, text: str, is_reflected: bool) -> Callable[[Any,
 
 
 def negated(self: Any) -> Any:
-    """The method of the minus sign."""
+    """Make the method of unary minus."""
     source = source_of(self)
     if isinstance(source, Arithmetic) and len(source.operands) == 1:
         return source.operands[0]
@@ -124,7 +124,7 @@ for _kind in (SourcedInt, SourcedFloat):
 
 
 def factors_of(value: Any) -> list[Any]:
-    """The factors of a number that is a product, as when sizes are multiplied to count elements."""
+    """The factors of a number that is a product, such as a number of elements."""
     source = source_of(value)
     if not isinstance(source, Arithmetic) or source.operator != "*":
         return [] if source is None and value == 1 else [value]  # 1 is where math.prod begins
@@ -132,7 +132,7 @@ def factors_of(value: Any) -> list[Any]:
 
 
 def number_key(value: Any) -> Any:
-    """A key that equal numbers of the same source share."""
+    """A key that is equal for equal numbers of the same source."""
     source = source_of(value)
     if isinstance(source, Arithmetic):
         return (source.operator, *map(number_key, source.operands))

@@ -1,4 +1,5 @@
-"""The text of a backward: the values of a trace as Python's expressions, in the names of forward.
+"""The text of a backward: the values of a trace as Python expressions, with the names used in
+forward.
 
 A value that forward names is saved and read by that name; any other value is written out. A value
 that is used more than once, or is long, gets a name. A backward is written twice: the first time
@@ -35,7 +36,7 @@ from pylayer.tensor.dtype import DType
 from pylayer.tensor.size import Size
 
 LONGEST = 88
-"""Characters of an expression before it gets a name: with indent and the name, a line of 100."""
+"""The most characters of an expression without a name: with indent and a name, a line of 100."""
 STEMS = {
     **dict.fromkeys(("greater_than", "less_than", "greater_equal", "less_equal"), "mask"),
     **dict.fromkeys(("equal", "logical_not", "inside_bounds", "cast"), "mask"),
@@ -45,7 +46,7 @@ STEMS = {
     "softmax": "p",
     "log_softmax": "logp",
 }
-"""Names for values by the operation that makes them."""
+"""Names for values, by the operation that makes them."""
 ASSOCIATIVE = (ast.Add, ast.Mult, ast.BitAnd, ast.BitOr)
 NUMBER_OPERATORS = {
     "+": ast.Add,
@@ -79,7 +80,7 @@ def names_in_forward(trace: Trace, dialect: Dialect, inputs_only: bool) -> dict[
 
 
 def names_on_context(trace: Trace, dialect: Dialect) -> dict[Node, str]:
-    """The Tensors that are attributes of ctx: in NumPy code as arrays."""
+    """The Tensors that are attributes of ctx; in NumPy code they are arrays."""
     names = {node: f"ctx.{name}" for name, node in traced_inputs(trace.attributes).items()}
     if dialect is not NUMPY:
         return names
@@ -97,11 +98,9 @@ class Printer:
     """Writes the gradients of a trace.
 
     Args:
-        trace: of forward.
-        dialect: the library's names.
-        names: of the values that can be read.
-        is_fixed: whether nothing else can be read, as what forward saves is not to be changed.
-        first: the printer that wrote the same before.
+        trace: of forward. dialect: the library's names. names: of the values that can be read.
+            is_fixed: whether no other values can be read, because forward must not save anything
+            else. first: the printer that wrote the same before.
     """
 
     def __init__(
@@ -115,7 +114,7 @@ class Printer:
         self.trace, self.dialect, self.names, self.is_fixed = trace, dialect, names, is_fixed
         self.first = first or self
         self.saved: dict[Node, str] = {}
-        """The values of forward that are read, and their names there."""
+        """The values of forward that are read, and their names in forward."""
         self.attributes: dict[str, str] = {}
         """The attributes of ctx that are read, and their values in forward."""
         self.lines: list[str] = []
@@ -143,7 +142,9 @@ class Printer:
         ]
 
     def gradient(self, name: str, node: Node | None) -> str:
-        """The expression of the gradient of an input: a variable if there are several gradients."""
+        """The expression for the gradient of an input: a variable if there are several
+        gradients.
+        """
         given = self.trace.inputs[name]
         if node is None:
             zeros = [list(sourced_sizes(given))]
@@ -202,8 +203,9 @@ class Printer:
         return flowing | self.first.saved | self.variables
 
     def known_numbers(self) -> dict[Any, str]:
-        """The numbers, shapes and counts of elements that can be read in backward, by their keys:
-        the first of the values at hand that has them, otherwise attributes of ctx."""
+        """The numbers, shapes and counts of elements that backward can read, by their keys: from
+        the first available value that has them, otherwise from attributes of ctx.
+        """
         attributes = self.trace.attributes.items()
         known = {keys_in(value): f"ctx.{name}" for name, value in attributes}
         for node, name in reversed(self.readable().items()):
@@ -214,12 +216,12 @@ class Printer:
 
     # ----------------------------------------------------------------- expressions
     def expression(self, node: Node) -> ast.expr:
-        """A value, which is used."""
+        """The expression of a value, counted as used."""
         self.uses[node] += 1
         return self.tree(node)
 
     def tree(self, node: Node) -> ast.expr:
-        """A value: its name, or the operation that computes it."""
+        """The expression of a value: its name, or the operation that computes it."""
         if self.is_leaf(node):
             return parsed(self.leaf(node))
         if node not in self.known:
@@ -245,7 +247,7 @@ class Printer:
         raise NotDerived(f"{node.name} is not saved")
 
     def operation(self, name: str, arguments: Sequence[Any], node: Node) -> ast.expr:
-        """An operation, by the first rule for it, or as a call."""
+        """The expression of an operation, by the first rule for it, or as a call."""
         scope = self.helpers | {"output": node.output, "own_dtype": node.array.dtype}
         for rule in self.dialect.rules.get(name, ()):
             for bound in rule.bindings(name, arguments, scope, self.is_written):
@@ -257,7 +259,7 @@ class Printer:
         return self.call(node)
 
     def after(self, statements: Sequence[ast.stmt], scope: dict[str, Any], node: Node) -> ast.Name:
-        """The variable `out` of a value, after statements that compute it."""
+        """The variable for a value, after the statements of its template, which compute ``out``."""
         out = ast.Name(self.unused(self.stem(node)))
         filled = [self.filled(each, scope | {"out": out}, node) for each in statements]
         self.lines += [ast.unparse(ast.fix_missing_locations(statement)) for statement in filled]
@@ -269,7 +271,7 @@ class Printer:
         return Filling(self, scope, node).visit(copy.deepcopy(template))
 
     def call(self, node: Node) -> ast.expr:
-        """The call of the library's function, without arguments that are its defaults."""
+        """The call of the library's function, without arguments that equal the defaults."""
         name = node.operation.rstrip("_")
         path, parameters = self.dialect.function(name)
         names = getattr(node.call, "arguments", [p.name for p in parameters])
@@ -286,7 +288,7 @@ class Printer:
 
     # ----------------------------------------------------------------- values
     def value(self, value: Any) -> ast.expr:
-        """An argument of an operation."""
+        """The expression of an operation's argument."""
         if isinstance(value, ast.expr):
             return value
         if isinstance(value, Traced):
@@ -307,14 +309,14 @@ class Printer:
         return ast.Constant(value)
 
     def dtype(self, dtype: Any) -> ast.expr:
-        """A dtype: that of a cotangent, or its name."""
+        """The expression of a dtype: the dtype of a cotangent, or its name."""
         wanted = dtype.numpy if isinstance(dtype, DType) else np.dtype(dtype)
         alike = (name for node, name in self.readable().items() if node.array.dtype == wanted)
         name = next(alike, "")
         return parsed(f"{name}.dtype") if name else ast.Constant(str(wanted))
 
     def number(self, value: Any) -> ast.expr:
-        """A number: by its source, if it has one."""
+        """The expression of a number: by its source, if it has one."""
         source = source_of(value)
         if source is None:
             return plain(value)
@@ -336,14 +338,14 @@ class Printer:
         return self.arithmetic(source)
 
     def on_context(self, name: str) -> ast.expr:
-        """The attribute of ctx for a number, which forward has to set."""
+        """The attribute of ctx for a number, which forward must set."""
         if self.is_fixed:
             raise NotDerived(f"{name} is not saved")
         self.attributes.setdefault(name, name)
         return parsed(f"ctx.{name}")
 
     def arithmetic(self, source: Arithmetic) -> ast.expr:
-        """A number that was computed."""
+        """The expression of a computed number."""
         left, *right = map(self.number, source.operands)
         if not right:
             return ast.UnaryOp(ast.USub(), left)
@@ -363,12 +365,14 @@ class Printer:
         return None
 
     def whole(self, sizes: list[Any]) -> ast.expr | None:
-        """The name of a value at hand of some shape."""
+        """The name of an available value of some shape."""
         name, _, end = self.known_numbers().get(keys_in(sizes), "").rpartition(".")
         return parsed(name) if end == "shape" else None
 
     def shape_of(self, node: Node) -> ast.expr:
-        """The shape of a value that is not at hand: on ctx, if forward names the value."""
+        """The shape of a value that is not available: an attribute of ctx, if forward names the
+        value.
+        """
         name = self.names.get(node, "")
         if self.is_fixed or not name or name.startswith("ctx."):
             return ast.Attribute(self.expression(node), "shape")
@@ -382,17 +386,17 @@ def product_key(keys: tuple[Any, ...]) -> Any:
 
 
 class Filling(ast.NodeTransformer):
-    """Puts the values of names into a template of a printer."""
+    """Replaces names by their values in a template of a printer."""
 
     def __init__(self, printer: Printer, scope: dict[str, Any], node: Node) -> None:
         self.printer, self.scope, self.node = printer, scope, node
 
     def visit_Name(self, name: ast.Name) -> ast.expr:
-        """A value for its name."""
+        """Replace a name by its value."""
         return self.printer.value(self.scope[name.id]) if name.id in self.scope else name
 
     def visit_Call(self, call: ast.Call) -> ast.expr:
-        """A call of a helper or of an operation."""
+        """Replace a call of a helper or of an operation."""
         if not isinstance(call.func, ast.Name):
             self.generic_visit(call)
             call.keywords = [k for k in call.keywords if not is_left_out(k.value)]
@@ -407,7 +411,7 @@ class Filling(ast.NodeTransformer):
         return self.printer.operation(call.func.id, arguments, self.node)
 
     def visit_BinOp(self, operation: ast.BinOp) -> ast.expr:
-        """An operation without needless parentheses."""
+        """Remove needless parentheses from an operation."""
         self.generic_visit(operation)
         return associated(operation)
 
@@ -432,7 +436,7 @@ def is_left_out(value: ast.expr) -> bool:
 
 
 def unpacked_argument(argument: ast.expr) -> list[ast.expr]:
-    """The arguments that one argument makes: a starred list makes one per item."""
+    """The arguments that one argument expands to: a starred list gives one per item."""
     is_list = isinstance(argument, ast.Starred) and isinstance(argument.value, ast.List)
     return argument.value.elts if is_list else [argument]  # type: ignore[attr-defined]
 

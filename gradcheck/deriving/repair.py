@@ -1,7 +1,7 @@
-"""The one edit of a user's backward that makes it right.
+"""The search for a single edit of a user's backward that makes it right.
 
-A candidate is called at one point against the traced gradients; one that agrees there is tried at
-others: other values, other sizes, other options. gradcheck itself then decides.
+A candidate is compared with the traced gradients at one point; if it agrees, it is tried at points
+with other values, sizes and options. Then gradcheck itself decides.
 """
 
 from __future__ import annotations
@@ -39,27 +39,30 @@ from pylayer.watch.numpy_recording import Code
 
 OTHER_VALUES = 2
 OTHER_SIZES = 3
-"""Points at which an edit has to agree, besides the given one."""
+"""The number of points at which an edit must agree, in addition to the given one."""
 MOST_RUNS = 200
-"""Runs of backward that a search may take, in statements: a check takes 20 of them or more
-(tests/bench/derive_layers.py), so a search in vain at most some 10 checks. More find 1 % more."""
+"""The most runs of backward in a search, counted in statements: a check takes 20 runs or more
+(tests/bench/derive_layers.py), so a search in vain costs at most about 10 checks. More find 1 %
+more.
+"""
 SAME_VALUE = 1e-12
 """The share by which a variable of backward may differ from the value that it represents."""
 
 MOVED = "0.7 - 1.3 * ({0}) * ({0})"
-"""Another value for an expression, which moves all of its entries: no scale, sign or mean taken
-after it undoes that."""
+"""Another value for an expression, in which all entries change so that no later scale, sign or mean
+undoes it.
+"""
 
 WrittenGradient = Callable[..., Any]
 
 
 class Repair:
-    """The search for the one edit of a backward.
+    """The search for a single edit of a backward.
 
     Args:
-        call: a call of the layer or function at which it is wrong.
-        backward: of the layer; of a function of arrays, the gradients that are written for it.
-        passes: whether gradcheck passes with another backward.
+        call: a call of the layer or function at which backward is wrong. backward: of the layer;
+            for a function of arrays, its hand-written gradients. passes: whether gradcheck passes
+            with another backward.
 
     Raises:
         NotDerived: the gradients of forward, or the source of backward, are not known.
@@ -91,14 +94,14 @@ class Repair:
         }
         self.steps = Steps(function, self.scope, self.point, self.backward)
         if in_bytes(self.steps.found) != in_bytes(self.point.gradients_by(self.compiled())):
-            raise NotDerived("the source of backward is not what runs")
+            raise NotDerived("the source of backward differs from the code that runs")
 
     def fix(self, most: int = MOST_RUNS) -> Fix | None:
         """The edit; None if backward is right already, or if none is found in `most` runs of
         backward.
 
         Raises:
-            NotDerived: an edit is right here, and forward runs at no other sizes.
+            NotDerived: an edit is right here, but forward does not run at other sizes.
         """
         if not self.steps.wrong:
             return None
@@ -112,7 +115,7 @@ class Repair:
             return next(filter(None, fixes), None)
 
     def tried(self, edit: Edit) -> Fix | None:
-        """The fix that an edit is, if it is right everywhere."""
+        """The fix for an edit, if it is right everywhere."""
         if not self.steps.is_right_with(edit.expression, edit.text):
             return None
         expression = parsed(edit.text)
@@ -123,7 +126,7 @@ class Repair:
         return written_fix(self.source, edit.expression, expression, wanted)
 
     def compiled(self) -> WrittenGradient:
-        """The backward as it is changed now."""
+        """The backward with the current edit."""
         scope = dict(self.scope)
         exec(compile(self.tree, "<edited backward>", "exec"), scope)
         return scope[self.function.name]  # type: ignore[no-any-return]
@@ -134,11 +137,11 @@ class Repair:
         """Points with other values, sizes and options.
 
         Raises:
-            NotDerived: forward runs at no other sizes.
+            NotDerived: forward does not run at other sizes.
         """
         sizes = self.points(self.call.others(seed=2), OTHER_SIZES)
         if not sizes:
-            raise NotDerived("forward runs at no other sizes")
+            raise NotDerived("forward does not run at other sizes")
         points = self.points(self.call.with_other_values(OTHER_VALUES, seed=1), OTHER_VALUES)
         for calls in self.call.with_other_options().values():
             points += self.points(calls, 1)
@@ -204,10 +207,12 @@ class Repair:
         return edits(places, self.texts, self.names, lambda: list(self.parts))
 
     def places(self) -> list[list[ast.expr]]:
-        """The expressions that may be changed, first those on which no right gradient depends.
+        """The expressions that may be changed, starting with those on which no right gradient
+        depends.
 
         Expressions on which a wrong entry does not depend are left out. Each value that backward
-        assigns is moved once, which shows what depends on it; on one that it returns, one gradient.
+        assigns is changed once to see which gradients depend on it; a returned expression affects
+        only its own gradient.
         """
         places, returned = places_in(self.function), gradients_in(self.function)
         if self.steps.found is None:
@@ -237,7 +242,7 @@ class Repair:
         return [node.value for node in self.nodes if isinstance(node, kinds)]
 
     def whole_expressions(self) -> Iterator[Edit]:
-        """The edits that write out the one gradient that is wrong; none if several are."""
+        """The edits that write out the only wrong gradient; none if several are wrong."""
         with suppress(Exception):  # as in `parts`
             (wrong,) = self.steps.wrong
             node: Any = self.trace.gradients[self.trace.gradient_slots[wrong]]
@@ -251,12 +256,12 @@ def raw_gradient(value: Any) -> Any:
 
 
 def in_bytes(gradients: Sequence[Any] | None) -> list[bytes]:
-    """Gradients, to compare them to the last bit."""
+    """Gradients in a form for exact comparison."""
     return [np.asarray(raw_gradient(value)).tobytes() for value in gradients or ()]
 
 
 def reaches(changes: Array, wrong: Array) -> bool:
-    """Whether all wrong entries of a gradient are among those that change."""
+    """Whether all wrong entries of a gradient are among the changed ones."""
     changed = changes if wrong.shape else changes.any()
     return bool((changed >= wrong).all())
 
@@ -277,7 +282,7 @@ def is_same_array(found: Any, wanted: Any) -> bool:
 
 
 def text_alone(printer: Printer, node: Node) -> str:
-    """A value as one expression; empty where there is none."""
+    """A value as one expression; empty if there is none."""
     try:
         tree = printer.tree(node)
     except NotDerived:
@@ -294,7 +299,7 @@ def subexpressions(text: str) -> set[str]:
 
 # --------------------------------------------------------------------------- the edit as text
 def written_fix(source: SourceText, old: ast.expr, expression: ast.expr, wanted: str) -> Fix | None:
-    """The fix that an edit is, in the text of the file, with no more parentheses than needed."""
+    """The fix for an edit, as a change of the file's text, without needless parentheses."""
     start, end = source.span(old)
     text = ast.unparse(expression)
     spans = [(start, end)]
@@ -309,7 +314,7 @@ def written_fix(source: SourceText, old: ast.expr, expression: ast.expr, wanted:
 
 
 def dump_of(text: str) -> str:
-    """The tree of the text of a function, without its decorators, as text."""
+    """The syntax tree of a function's text, without its decorators, as text."""
     try:
         tree = parsed_block(text, 2)
     except SyntaxError:
@@ -338,6 +343,6 @@ def fix_in_text(source: SourceText, start: int, end: int, new: str, changed: str
 
 
 def line_and_column(text: str, offset: int) -> tuple[int, int]:
-    """The line and the column of a place in a text, both from 0."""
+    """The line and the column of a position in a text, both from 0."""
     before = text[:offset]
     return before.count("\n"), offset - (before.rfind("\n") + 1)

@@ -1,7 +1,7 @@
 """Simpler forms of the operations of a backward, found while it is traced.
 
-The result of a rule is computed by operations that come to the tracer again, and are simplified in
-turn: numbers and signs move out, expansions are left to broadcasting, chains of reshapes and
+The result of a rule is computed by operations that go through the tracer again, and are simplified
+in turn: numbers and signs move out, expansions are left to broadcasting, chains of reshapes and
 transpositions become one, a sum over n divided by n becomes a mean.
 """
 
@@ -30,7 +30,7 @@ from pylayer.tensor.dtype import as_dtype
 
 ELEMENTWISE = ("add", "subtract", "multiply", "divide", "maximum", "minimum")
 LINEAR = ("sum", "reshape", "broadcast_to", "transpose", "matrix_transpose", "getitem", "cumsum")
-"""Operations through which a sign moves out."""
+"""Operations out of which a sign can be moved."""
 
 COPIES = """
     conj(x) -> x                            if x.array.dtype.kind != "c"
@@ -121,14 +121,16 @@ def simplified(
 
 # --------------------------------------------------------------------------- what rules ask
 def is_count(count: Any, x: Traced, axis: Any) -> bool:
-    """Whether a number is that of the elements along some axes of a value."""
+    """Whether a number is the number of elements along some axes of a value."""
     sizes = sourced_sizes(x.traced)
     counted = [sizes[k] for k in listed_axes(axis, x.ndim)]
     return Counter(map(number_key, factors_of(count))) == Counter(map(number_key, counted))
 
 
 def holds_sum(x: Traced, count: Any) -> bool:
-    """Whether a value is a sum over `count` elements, times something, or in another shape."""
+    """Whether a value is a sum over `count` elements, possibly times a factor or in another
+    shape.
+    """
     name, arguments = x.traced.operation, x.traced.arguments
     if name == "sum":
         return x.traced.in_backward and is_count(count, arguments[0], arguments[1])
@@ -138,7 +140,7 @@ def holds_sum(x: Traced, count: Any) -> bool:
 
 
 def is_kept(x: Traced, axis: Any, shape: Sequence[Any]) -> bool:
-    """Whether a shape is a value's shape without the axes that are summed over."""
+    """Whether a shape is a value's shape without the summed axes."""
     summed = listed_axes(axis, x.ndim)
     return [n for k, n in enumerate(traced_shape(x)) if k not in summed] == list(shape)
 
@@ -195,8 +197,9 @@ def joint_shape(*values: Any) -> tuple[int, ...]:
 
 
 def without_expansions(name: str, values: Sequence[Any]) -> list[Any]:
-    """The operands without expansions that broadcasting does anyway; for a product, the number
-    first, then the factor through which a cotangent flows."""
+    """The operands without expansions that broadcasting makes anyway; in a product, numbers come
+    first, then the factor through which a cotangent flows.
+    """
     operands, whole = list(values), joint_shape(*values)
     for position in (0, 1):
         other = operands[1 - position]
@@ -216,7 +219,7 @@ OPENED = ("broadcast_to", "reshape")
 
 
 def precedence(factor: Any) -> int:
-    """The place of a factor in a product."""
+    """The position of a factor in a product."""
     if is_number(factor):
         return 0
     return 1 if factor.traced.flows else 2

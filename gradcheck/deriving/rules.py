@@ -1,9 +1,9 @@
-"""Rules as text, ``pattern -> result  if condition``: how a trace is simplified, and how it is
-written.
+"""Rules as text, ``pattern -> result  if condition``: used to simplify a trace, and to write it as
+code.
 
 A pattern is an expression of operations: ``x - y`` is ``subtract(x, y)``, ``-x`` is ``neg(x)``.
-The names k and n match numbers, x, y and z Tensors, all others anything; ``*rest`` matches the
-remaining arguments. Factors and terms match in either order.
+The names k and n match numbers; x, y and z match Tensors; other names match anything; ``*rest``
+matches the remaining arguments. Factors and terms match in either order.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ COMMUTATIVE = ("add", "multiply")
 NUMBERS, TENSORS = ("k", "n"), ("x", "y", "z")
 
 MayOpen = Callable[[Node], bool]
-"""Whether a rule may read the operation that made a value; otherwise the value is a leaf."""
+"""A function: whether a rule may look at the operation that made a value; otherwise the value is a
+leaf.
+"""
 Bound = dict[str, Any]
 
 
@@ -54,7 +56,7 @@ class Pattern:
         return node
 
     def matches(self, name: str, values: Sequence[Any], may_open: MayOpen) -> Iterator[Bound]:
-        """The values of the names for which an operation matches this pattern."""
+        """The values of the names with which an operation matches this pattern."""
         orders = [self.arguments]
         if self.operation in COMMUTATIVE:
             orders.append(self.arguments[::-1])
@@ -66,7 +68,7 @@ class Pattern:
 def matches_all(
     patterns: Sequence[Any], values: Sequence[Any], bound: Bound, may_open: MayOpen
 ) -> Iterator[Bound]:
-    """The values of the names for which values match as many patterns."""
+    """The values of the names with which several values match as many patterns."""
     if patterns and isinstance(patterns[0], ast.Starred):
         yield {**bound, ast.unparse(patterns[0].value): tuple(values)}
     elif patterns and values:
@@ -77,7 +79,7 @@ def matches_all(
 
 
 def matches_one(pattern: Any, value: Any, bound: Bound, may_open: MayOpen) -> Iterator[Bound]:
-    """The values of the names for which a value matches a pattern."""
+    """The values of the names with which a value matches a pattern."""
     if isinstance(pattern, ast.Name):
         if is_of_kind(pattern.id, value) and is_same(bound.get(pattern.id, value), value):
             yield {**bound, pattern.id: value}
@@ -93,7 +95,7 @@ def matches_one(pattern: Any, value: Any, bound: Bound, may_open: MayOpen) -> It
 
 
 def is_of_kind(name: str, value: Any) -> bool:
-    """Whether a name stands for values of such a kind."""
+    """Whether a name may stand for this kind of value."""
     if name in NUMBERS:
         return is_number(value)
     return name not in TENSORS or isinstance(value, Traced)
@@ -108,7 +110,7 @@ def is_same(value: Any, other: Any) -> bool:
 
 @dataclass(frozen=True)
 class TextRule:
-    """One line of a table."""
+    """One rule: a line of a table."""
 
     pattern: Pattern
     result: ast.Module
@@ -131,14 +133,14 @@ class TextRule:
     def bindings(
         self, name: str, values: Sequence[Any], scope: Mapping[str, Any], may_open: MayOpen
     ) -> Iterator[Bound]:
-        """The values of the names where the rule applies to an operation."""
+        """The values of the names if the rule applies to an operation."""
         for bound in self.pattern.matches(name, values, may_open):
             if eval(self.condition, {**scope, **bound}):
                 yield bound
 
 
 def rules_of(*lines: str) -> dict[str, list[TextRule]]:
-    """A table of rules, by the operation that they are for."""
+    """A table of rules, by the operation to which they apply."""
     table: dict[str, list[TextRule]] = {}
     for rule in map(TextRule.of, statements_in(lines)):
         table.setdefault(rule.pattern.operation, []).append(rule)

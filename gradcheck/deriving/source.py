@@ -1,4 +1,4 @@
-"""Source text: where a function is in its file, and how to change it without touching the rest."""
+"""Source text of functions: finding it in its file, and changing it without touching the rest."""
 
 from __future__ import annotations
 
@@ -32,10 +32,7 @@ class TextChange:
 
 @dataclass(frozen=True)
 class SourceText:
-    """The text of a file, or of a part of it that begins at a line.
-
-    Its lines end as in the file.
-    """
+    """The text of a file, or of a part that begins at a line, with the line endings of the file."""
 
     path: str
     text: str
@@ -45,17 +42,19 @@ class SourceText:
 
     @property
     def lines(self) -> list[str]:
-        """The lines, with their ends."""
+        """The lines, with their line endings."""
         lines: list[str] = re.findall(r"[^\n]*\n|[^\n]+$", self.text)
         return lines
 
     @property
     def newline(self) -> str:
-        """The end of a line."""
+        """The position of the end of a line."""
         return "\r\n" if "\r\n" in self.text else "\n"
 
     def offset(self, line: int, column: int) -> int:
-        """The place of a position that `ast` gives: a line of the file, and bytes of that line."""
+        """The position in the text for one from `ast`: a line of the file, and a byte offset in
+        that line.
+        """
         lines = self.lines
         number = line - self.first_line
         before = sum(map(len, lines[:number]))
@@ -92,7 +91,7 @@ class SourceText:
         return self.changed([TextChange(start, end, fix.replacement)])
 
     def write(self, changed: str) -> None:
-        """Write a changed text into the file; what was not changed stays byte for byte."""
+        """Write a changed text into the file; the unchanged parts stay the same byte for byte."""
         with open(self.path, "w", encoding=self.encoding, newline="") as file:
             file.write(changed)
 
@@ -107,7 +106,7 @@ def source_of_file(path: str) -> SourceText:
     """The text of a file, or of code that was entered.
 
     Raises:
-        NotDerived: it cannot be read.
+        NotDerived: the file cannot be read.
     """
     if Path(path).is_file():
         with tokenize.open(path) as file:
@@ -121,11 +120,11 @@ def source_of_file(path: str) -> SourceText:
 
 
 def source_of_function(function: Any) -> tuple[SourceText, ast.Module]:
-    """The source around a function, and its tree: those of its file, or, in a file that is not
+    """The source around a function, and its syntax tree: of the whole file or, if the file is not
     Python, of the function alone.
 
     Raises:
-        NotDerived: it is not known.
+        NotDerived: the source is not known.
     """
     code = function.__code__
     source = source_of_file(code.co_filename)
@@ -136,7 +135,7 @@ def source_of_function(function: Any) -> tuple[SourceText, ast.Module]:
 
 
 def part_of_file(source: SourceText, line: int) -> tuple[SourceText, ast.Module]:
-    """The block of a file that begins at a line, indented as it is, and its tree."""
+    """The block of a file that begins at a line, with its indentation, and its syntax tree."""
     part = SourceText(source.path, "".join(inspect.getblock(source.lines[line - 1 :])), line)
     try:
         return part, parsed_block(part.text, line)
@@ -145,10 +144,10 @@ def part_of_file(source: SourceText, line: int) -> tuple[SourceText, ast.Module]
 
 
 def parsed_block(text: str, line: int) -> ast.Module:
-    """The tree of a block that is indented as in its file, where it begins at a line.
+    """The syntax tree of a block with the indentation and line numbers of its file.
 
     Raises:
-        SyntaxError: it is not Python.
+        SyntaxError: the block is not Python.
     """
     if not text[:1].isspace():
         return ast.parse("\n" * (line - 1) + text)
@@ -157,10 +156,10 @@ def parsed_block(text: str, line: int) -> ast.Module:
 
 
 def function_in(tree: ast.Module, function: Any) -> FunctionNode | ast.Lambda:
-    """The definition of a function in the tree of its file.
+    """The definition of a function in the syntax tree of its file.
 
     Raises:
-        NotDerived: it is not there.
+        NotDerived: it is not found.
     """
     code = function.__code__
     for node in ast.walk(tree):
@@ -192,7 +191,7 @@ def body_of(function: FunctionNode) -> Sequence[ast.stmt]:
 
 
 def returns_of(function: FunctionNode) -> list[ast.Return]:
-    """The returns of a function, without those of functions in it."""
+    """The return statements of a function, without those of nested functions."""
     found: list[ast.Return] = []
     waiting: list[ast.AST] = list(function.body)
     while waiting:
@@ -205,7 +204,7 @@ def returns_of(function: FunctionNode) -> list[ast.Return]:
 
 
 def is_call_of(statement: ast.AST, method: str) -> bool:
-    """Whether a statement is nothing but a call of a method."""
+    """Whether a statement is only a call of a method."""
     if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Call):
         return False
     function = statement.value.func

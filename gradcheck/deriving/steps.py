@@ -1,8 +1,8 @@
 """Runs of a backward with an edit, which compute only what depends on the edit.
 
 A backward that consists of assignments and a return is taken apart: each assignment, and each
-gradient that it returns, is a step. An edit runs its own step and those that read a value that it
-changes; other values are known from the first run. Any other backward is a single step.
+returned gradient, is a step. An edit runs its own step and the steps that read changed values;
+other values are known from the first run. Any other backward is a single step.
 """
 
 from __future__ import annotations
@@ -23,15 +23,16 @@ from gradcheck.deriving.printing import parsed
 from gradcheck.deriving.source import FunctionNode, body_of, returns_of
 
 EDIT, GRADIENTS, RUN = "__edit__", "__gradients__", "__run__"
-"""Names that steps read and write: the code of the edit, gradients by their position, and the
-function that runs a whole backward."""
+"""Names in the steps' namespace: for the code of the edit, for gradients by position, and for the
+function that runs a whole backward.
+"""
 HOLE = f"eval({EDIT})"
-"""The expression that takes the place of the edited one."""
+"""The expression that replaces the edited one."""
 READ_LATER = {ast.Lambda, ast.GeneratorExp}
 """Expressions that read variables after their statement has run."""
 EDITS_AS_A_RUN = 3
-"""Edits of a backward that is not taken apart that count as one run of it: torch's Functions in
-tests/backends/torch/fresh_functions.py need some 200 edits, and up to 600."""
+"""The number of edits of a single-step backward that count as one run: torch's Functions in
+tests/backends/torch/fresh_functions.py need about 200 edits, and up to 600."""
 
 Variables = dict[str, Any]
 
@@ -42,9 +43,9 @@ class BackwardStep:
 
     tree: ast.Module
     size: float = 1
-    """How many statements it is counted as, besides the edit itself."""
+    """The number of statements that the step counts as, in addition to the edit itself."""
     values: Variables | None = None
-    """The variables that it sets, in the first run; None if that did not come here."""
+    """The variables that the step sets, from the first run; None if that run did not reach it."""
 
     def __post_init__(self) -> None:
         self.nodes = [*ast.walk(self.tree)]
@@ -53,7 +54,7 @@ class BackwardStep:
         self.writes = {node.id for node in names if isinstance(node.ctx, ast.Store)}
 
     def is_plain(self) -> bool:
-        """Whether it does nothing but set variables, once and for all."""
+        """Whether the step does nothing but set variables, so that its values can be kept."""
         parts = [node for node in self.nodes if isinstance(node, (ast.Attribute, ast.Subscript))]
         return (
             isinstance(self.tree.body[0], (ast.Assign, ast.AnnAssign))
@@ -63,11 +64,11 @@ class BackwardStep:
 
     @cached_property
     def code(self) -> CodeType:
-        """Its code as it is."""
+        """The step's compiled code, without an edit."""
         return self.compiled()
 
     def compiled(self) -> CodeType:
-        """The code of its tree."""
+        """Compile the step's syntax tree."""
         return compile(self.tree, "<edited backward>", "exec")
 
 
@@ -75,10 +76,8 @@ class Steps:
     """The steps of a backward at a point, with the values that they compute.
 
     Args:
-        function: the tree of the backward.
-        scope: the names that it reads from outside.
-        point: where it is run.
-        backward: as it is.
+        function: the syntax tree of the backward. scope: the names that it reads from outside.
+            point: the point at which it runs. backward: the unedited backward.
     """
 
     def __init__(
@@ -90,13 +89,13 @@ class Steps:
     ) -> None:
         self.point = point
         self.found = point.gradients_by(backward)
-        """The gradients of the backward as it is; None if it raises."""
+        """The gradients of the unedited backward; None if it raises."""
         wrong = enumerate(point.wrong(self.found))
         self.wrong = {k: entries for k, entries in wrong if entries.any()}
         """The wrong entries of each gradient that is wrong, by its position."""
         self.scope = {**scope, RUN: point.gradients_by}
         self.statements_run = 0.0
-        """Statements that edits have run, and one more for each edit."""
+        """The number of statements that edits have run, plus one for each edit."""
         returned = gradients_in(function)
         self.steps = steps_in(function, returned)
         if self.steps and len(returned) == len(point.gradients) and point.call.played is None:
@@ -116,8 +115,7 @@ class Steps:
                 step.values = {name: variables[name] for name in step.writes & variables.keys()}
 
     def changed_gradients(self, place: ast.expr, text: str) -> Iterator[tuple[int, Any]]:
-        """The gradients that may change where a text takes the place of an expression, each with
-        its position.
+        """The gradients that may change if a text replaces an expression, each with its position.
 
         Raises:
             Exception: whatever the text or the backward raises.
@@ -137,19 +135,20 @@ class Steps:
                 changed -= step.writes
 
     def compiled_with_hole(self, place: ast.expr) -> CodeType:
-        """The code of a step in which the edit takes the place of an expression."""
+        """The code of a step in which the edit replaces an expression."""
         with edited(place, parsed(HOLE)):
             return self.steps_of[place].compiled()
 
     def gradients_with(self, place: ast.expr, text: str) -> dict[int, Any] | None:
-        """The gradients that may change where a text takes the place of an expression, by their
-        positions; None if that raises."""
+        """The gradients that may change if a text replaces an expression, by position; None if that
+        raises.
+        """
         with suppress(Exception), calculating():
             return dict(self.changed_gradients(place, text))
         return None
 
     def is_right_with(self, place: ast.expr, text: str) -> bool:
-        """Whether all gradients are right where a text takes the place of an expression."""
+        """Whether all gradients are right if a text replaces an expression."""
         wrong = {*self.wrong}
         with suppress(Exception), calculating():
             for k, value in self.changed_gradients(place, text):
@@ -168,7 +167,7 @@ def calculating() -> Iterator[None]:
 
 
 def whole_step(function: FunctionNode) -> BackwardStep:
-    """The step of a backward that is not taken apart."""
+    """The only step of a backward that is not taken apart."""
     run = ast.parse(f"{GRADIENTS} = dict(enumerate({RUN}({function.name})))").body
     return BackwardStep(ast.Module([function, *run], []), len(function.body) / EDITS_AS_A_RUN - 1)
 
@@ -181,8 +180,9 @@ def gradient_step(position: int, value: ast.expr) -> BackwardStep:
 
 
 def steps_in(function: FunctionNode, returned: Sequence[ast.expr]) -> list[BackwardStep]:
-    """The assignments of a backward, and the gradients that it returns at its end; nothing for one
-    that consists of anything else."""
+    """The assignments of a backward, and the gradients that it returns at its end; empty for a
+    backward of any other form.
+    """
     *statements, last = body_of(function)
     steps = [BackwardStep(ast.Module([statement], [])) for statement in statements]
     steps += [gradient_step(k, value) for k, value in enumerate(returned)]
@@ -197,7 +197,7 @@ def steps_in(function: FunctionNode, returned: Sequence[ast.expr]) -> list[Backw
 
 
 def gradients_in(function: FunctionNode) -> list[ast.expr]:
-    """The expressions that a backward returns, if it returns at one place."""
+    """The expressions that a backward returns, if it has a single return."""
     returns = returns_of(function)
     if len(returns) != 1 or returns[0].value is None:
         return []
@@ -206,7 +206,7 @@ def gradients_in(function: FunctionNode) -> list[ast.expr]:
 
 @contextmanager
 def edited(place: ast.expr, expression: ast.expr) -> Iterator[None]:
-    """A block in which another expression takes the place of one in a tree."""
+    """A block in which an expression in a syntax tree is replaced."""
     for node in ast.walk(expression):
         if isinstance(node, (ast.expr, ast.keyword)):
             ast.copy_location(node, place)

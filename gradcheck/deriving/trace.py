@@ -1,4 +1,4 @@
-"""A forward, traced, and the gradients that the vjps of its operations give."""
+"""Tracing a forward, and computing its gradients by the vjps of its operations."""
 
 from __future__ import annotations
 
@@ -42,10 +42,13 @@ from pylayer.tensor.tensor import Tensor
 from pylayer.watch.numpy_recording import Code, recording_numpy
 
 COTANGENT_SEED = 48
-"""Part of the seed of cotangents, so that they are not a user's inputs of the same seed."""
+"""Part of the seed of cotangents, so that they differ from inputs that a user draws with the same
+seed.
+"""
 CANCELLED = 1e-13
-"""A sum of gradients below this share of its terms is zero: rounding of float64 leaves 2⁻⁵² of a
-term, some hundred times over in a long sum."""
+"""A sum of gradients below this share of its terms counts as zero: rounding of float64 leaves 2⁻⁵²
+of a term, a few hundred times over in a long sum.
+"""
 
 
 @dataclass
@@ -54,14 +57,17 @@ class Trace:
 
     call: LayerCall
     arguments: dict[str, Any]
-    """The arguments that forward got, by name: Tensors of the trace, and plain numbers with their
-    source."""
+    """The arguments that forward was called with, by name: Tensors of the trace, and plain numbers
+    with their source.
+    """
     returned: list[Any]
     """The Tensors that forward returned."""
     locals: dict[str, Any]
-    """The local variables where forward returned; Tensors of the trace for arrays of NumPy."""
+    """The local variables when forward returned, with Tensors of the trace in place of NumPy
+    arrays.
+    """
     attributes: dict[str, Any]
-    """The attributes that forward set on ctx, likewise."""
+    """The attributes that forward set on ctx, in the same form."""
     arrays: set[str]
     """The names of the variables, and of the attributes as ``ctx.name``, that are arrays."""
     saved: tuple[Any, ...]
@@ -69,9 +75,9 @@ class Trace:
     in_numpy: bool
     """Whether forward computes with arrays."""
     cotangents: list[Node | None]
-    """One per returned Tensor; None for one that takes none."""
+    """One per returned Tensor; None if it takes no cotangent."""
     gradients: dict[str, Node | None]
-    """One per Tensor among the arguments; None for one without a gradient."""
+    """One per Tensor among the arguments; None if it has no gradient."""
     gradient_of: dict[Node, Node]
     """The gradients of the values of forward."""
     nodes: list[Node]
@@ -84,8 +90,9 @@ class Trace:
 
     @property
     def gradient_slots(self) -> Sequence[str]:
-        """The arguments that backward returns a gradient for, in order: only the Tensors; all of
-        them in a framework whose layers are played."""
+        """The arguments for which backward returns a gradient, in order: only the Tensors, or all
+        arguments in a framework whose layers are replayed.
+        """
         return [*(self.gradients if self.call.played is None else self.arguments)]
 
 
@@ -106,7 +113,7 @@ def trace(call: LayerCall, seed: int = 0) -> Trace:
         seed: of the cotangents.
 
     Raises:
-        NotDerived: no backward can be written that holds for other values as well.
+        NotDerived: no backward can be written that is right for other values too.
         Exception: whatever forward raises.
     """
     if not hasattr(call.function, "__code__") or inspect.ismethod(call.function):
@@ -132,7 +139,7 @@ def trace(call: LayerCall, seed: int = 0) -> Trace:
             )
             outputs = traced_outputs(tracer, returned)
         if not seen.line:
-            raise NotDerived("forward is wrapped by a decorator: its own variables are not seen")
+            raise NotDerived("forward is wrapped by a decorator, which hides its variables")
         names = cotangent_names(call, outputs, local)
         tracer.in_backward = True
         tracer.named = set(nodes_in(list(local.values())))
@@ -160,7 +167,7 @@ def attributes_of(context: PyLayerContext) -> dict[str, Any]:
 
 
 class Return:
-    """The local variables and the line where a function returned."""
+    """The local variables of a function when it returned, and the line."""
 
     def __init__(self) -> None:
         self.locals: dict[str, Any] = {}
@@ -185,7 +192,7 @@ class Return:
 
 
 def traced_argument(tracer: Tracer, name: str, value: Any) -> Any:
-    """An argument as the trace has it."""
+    """The trace's form of an argument."""
     if isinstance(value, np.ndarray):
         value = as_input(value)
     if isinstance(value, Tensor):
@@ -204,12 +211,12 @@ def traced_argument(tracer: Tracer, name: str, value: Any) -> Any:
 
 
 def recorded_array(value: Any) -> Any:
-    """A Tensor as an array of NumPy that is recorded; anything else unchanged."""
+    """A Tensor as a recorded NumPy array; anything else unchanged."""
     return value.numpy() if isinstance(value, Tensor) else value
 
 
 def traced_outputs(tracer: Tracer, returned: Any) -> list[Any]:
-    """The Tensors among what forward returned."""
+    """The Tensors among the results of forward."""
     tracer.takes_arrays |= any(map(is_recorded, values_in(returned)))
     outputs = list(map(recorded_tensor, values_in(returned)))
     if any(isinstance(output, (list, tuple)) for output in outputs):
@@ -235,7 +242,7 @@ def cotangent_names(call: LayerCall, outputs: Sequence[Any], local: Mapping[str,
 
 
 def drawn_cotangents(outputs: Sequence[Any], seed: int) -> list[Any]:
-    """Random cotangents of some outputs; None for one that is not of floats."""
+    """Random cotangents of some outputs; None for an output that is not floating."""
     random = np.random.default_rng((seed, COTANGENT_SEED))
     return [
         np.asarray(random.standard_normal(output.array.shape), output.array.dtype)
@@ -246,7 +253,9 @@ def drawn_cotangents(outputs: Sequence[Any], seed: int) -> list[Any]:
 
 
 class TracedGradients:
-    """The gradients of the values of a trace, by the vjps of its operations, from the last on."""
+    """The gradients of the values of a trace, by the vjps of its operations, from the last to the
+    first.
+    """
 
     def __init__(
         self,
@@ -266,7 +275,7 @@ class TracedGradients:
             self.walk(node)
 
     def start(self, output: Any, name: str, values: Any) -> Node | None:
-        """The cotangent of an output; None if it is not of floats."""
+        """The cotangent of an output; None if it is not floating."""
         if values is None:
             return None
         node = Node("cotangent", (), values, name=name, in_backward=True, flows=True)
@@ -287,7 +296,7 @@ class TracedGradients:
         self.of[node] = OPS["add"].apply(self.of[node], term) if node in self.of else term
 
     def drop_cancelled(self, node: Node) -> None:
-        """Forget a gradient whose terms cancel, such as that of a maximum that is subtracted."""
+        """Drop a gradient whose terms cancel, such as that of a subtracted maximum."""
         size = self.sizes.get(node, 0.0)
         gradient = self.of.get(node)
         if gradient is None or node.operation == "input" or not size > 0:
@@ -296,7 +305,7 @@ class TracedGradients:
             del self.of[node]
 
     def walk(self, node: Node) -> None:
-        """Send the gradient of a value on to what it was computed from."""
+        """Propagate the gradient of a value to its operands."""
         group = node.siblings or [node]
         if node is not group[-1] or not isinstance(node.call, Op):
             return
@@ -320,8 +329,9 @@ class TracedGradients:
 
 
 def summed_to(x: Traced, gradient: Traced) -> Any:
-    """A gradient summed to the shape of a value that was broadcast; over the axis that the value
-    itself was reduced over, if that has a name."""
+    """A gradient summed to the shape of a value that was broadcast; over the axis along which the
+    value itself was reduced, if that has a name.
+    """
     if traced_shape(gradient) == traced_shape(x):
         return gradient
     axes = [v for v in x.traced.arguments[1:] if isinstance(v, SourcedInt)]

@@ -1,7 +1,7 @@
 """Tracing with values: each call of an operation becomes a node with a real array.
 
-Real arrays make shapes, dtypes and promotion what they are in any run, and show which gradients
-cancel. The tracer is a recorder as static mode has one, so nothing is intercepted by name.
+With real arrays, shapes, dtypes and promotion are those of any run, and gradients that cancel show.
+The tracer is a recorder like that of static mode, so nothing is intercepted by name.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from pylayer.tensor.tensor import Tensor
 from pylayer.watch import watchers
 
 COPYING_FUNCTIONS = ("assign", "to_tensor")
-"""Functions that give a Tensor unchanged, where it is one of the trace."""
+"""Functions that return a Tensor of the trace unchanged."""
 
 
 @contextmanager
 def traced_by(tracer: Tracer | None) -> Iterator[None]:
-    """A block in which a tracer records operations; without one they compute, as in any run."""
+    """A block in which a tracer records operations; without a tracer they compute as usual."""
     token = recording.set(tracer)
     try:
         yield
@@ -40,21 +40,22 @@ class Tracer:
 
     def __init__(self, is_layer: bool) -> None:
         self.is_layer = is_layer
-        """Whether a PyLayer's forward is traced, in which nothing stops a gradient."""
+        """Whether a PyLayer's forward is being traced, in which nothing stops a gradient."""
         self.nodes: list[Node] = []
         self.known: dict[Any, tuple[list[Node], type | None]] = {}
-        """The outputs of a call by its operation and arguments: equal calls are one. The type is
-        the container of several outputs."""
+        """The outputs of calls, by operation and arguments, so that equal calls share them. The
+        type is the container of several outputs.
+        """
         self.constants: dict[int, Node] = {}
         self.takes_arrays = False
-        """Whether forward made a Tensor of an array that it computed."""
+        """Whether forward made a Tensor from an array that it computed."""
         self.in_backward = False
         self.named: set[Node] = set()
         """The values to which forward gives names."""
 
     # ----------------------------------------------------------------- what the engine calls
     def operation(self, op: Any, arguments: Sequence[Any]) -> Any:
-        """The result of an operation: a known one, a simpler one, or a new one."""
+        """The result of an operation: a known value, a simpler one, or a new node."""
         if not self.in_backward and not grad_mode.get():
             self.refuse_stopped()
         given = mapped(list(arguments), self.canonical)
@@ -79,7 +80,7 @@ class Tracer:
     def computed(
         self, op: Any, values: Sequence[Any], kind: type
     ) -> tuple[list[Node], type | None]:
-        """The nodes of a new call, and the container of several outputs."""
+        """The nodes of a new call, and the container type of several outputs."""
         with traced_by(None):
             raw = [unwrap(mapped(value, without_trace)) for value in values]
             out = compute(op, op.kernels[kind], raw)
@@ -116,10 +117,10 @@ class Tracer:
         kwargs: Mapping[str, Any],
         repeatable: bool = True,
     ) -> Any:
-        """The Tensor that a function makes, through which no gradient flows."""
+        """The Tensor that a function creates, through which no gradient flows."""
         name = function.__name__
         if not repeatable:
-            raise NotDerived(f"{name} draws random numbers: each call draws others")
+            raise NotDerived(f"{name} draws random numbers, which differ in each call")
         arguments = tuple(mapped(list(args), self.canonical))
         keywords = {key: mapped(value, self.canonical) for key, value in kwargs.items()}
         if name in COPYING_FUNCTIONS and arguments:
@@ -142,23 +143,25 @@ class Tracer:
         return Traced(self.known[key][0][0])
 
     def detach(self, value: Any) -> Any:
-        """A value without its gradient: in a PyLayer's forward, the value."""
+        """A detached value; in a PyLayer's forward, the value itself."""
         self.refuse_stopped()
         return value
 
     def refuse_stopped(self) -> None:
-        """Raise NotDerived: a function stops a gradient, so its gradient is not a derivative."""
+        """Raise NotDerived if a function stops a gradient, so that its gradient is not a
+        derivative.
+        """
         if not self.is_layer:
             raise NotDerived("it stops a gradient, by detach or no_grad")
 
     def replace(self, old: Any, new: Any) -> Any:
-        """Let a Tensor represent the result of an operation in place."""
+        """Let a Tensor represent the result of an in-place operation."""
         old.__dict__["traced"], old.array = new.traced, new.array
         return old
 
     # ----------------------------------------------------------------- nodes
     def may_open(self, node: Node) -> bool:
-        """Whether a rule may read how a value was computed: not if forward has a name for it."""
+        """Whether a rule may look at how a value was computed: not if forward has a name for it."""
         return node not in self.named
 
     def added(self, node: Node) -> Node:
@@ -167,7 +170,7 @@ class Tracer:
         return node
 
     def canonical(self, value: Any) -> Any:
-        """The one Tensor of a value of the trace; a Tensor from elsewhere is a constant of it."""
+        """The unique Tensor of a value of the trace; a Tensor from elsewhere becomes a constant."""
         if isinstance(value, Traced):
             return value.traced.tensor
         if not isinstance(value, Tensor):
@@ -179,12 +182,14 @@ class Tracer:
 
 
 def without_trace(value: Any) -> Any:
-    """A Tensor of the trace as any Tensor; anything else unchanged."""
+    """A Tensor of the trace as an ordinary Tensor; anything else unchanged."""
     return Tensor(value.traced.array) if isinstance(value, Traced) else value
 
 
 def argument_key(value: Any) -> Any:
-    """A key that equal arguments of a call share. A number's source belongs to its identity."""
+    """A key that is equal for equal arguments of a call. A number's source belongs to its
+    identity.
+    """
     if isinstance(value, Traced):
         return "node", id(value.traced)
     if isinstance(value, (list, tuple)):

@@ -1,4 +1,4 @@
-"""The class of a derived backward: the user's text of forward, changed only in what it saves."""
+"""Writing the class of a derived backward: the user's forward, changed only in what it saves."""
 
 from __future__ import annotations
 
@@ -41,19 +41,19 @@ class WrittenBackward:
     saved: list[str]
     """The variables of forward that are saved, in order."""
     attributes: dict[str, str]
-    """The attributes that forward sets on ctx, and their values."""
+    """The attributes that forward must set on ctx, and their values."""
     result: str
-    """The name that forward gives to what it returns; empty if it needs none."""
+    """The name that forward gives to its result; empty if it needs none."""
     guards: dict[str, Any] = field(default_factory=dict)
     """Arguments of forward, with the only values for which the backward is right."""
 
 
 def print_backward(trace: Trace, inputs_only: bool = False) -> WrittenBackward:
-    """Print the gradients of a trace as the body of a backward: in NumPy's names where forward
-    uses these, and they have all operations.
+    """Print the gradients of a trace as the body of a backward: with NumPy's names if forward uses
+    them and they cover all operations.
 
     Args:
-        inputs_only: whether it reads no value of forward but the inputs.
+        inputs_only: whether backward may read only the inputs.
 
     Raises:
         NotDerived: something cannot be written.
@@ -66,7 +66,7 @@ def print_backward(trace: Trace, inputs_only: bool = False) -> WrittenBackward:
 
 
 def printed(trace: Trace, dialect: Dialect, inputs_only: bool) -> WrittenBackward:
-    """Write the backward in the names of a library."""
+    """Write the backward with the names of a library."""
     cotangents = [f"_d{k}" if n is None else n.name for k, n in enumerate(trace.cotangents)]
     flowing = {node: node.name for node in trace.cotangents if node is not None}
     if trace.call.takes_arrays:  # backward takes what forward takes
@@ -101,7 +101,9 @@ def printed(trace: Trace, dialect: Dialect, inputs_only: bool) -> WrittenBackwar
 def written_twice(
     trace: Trace, dialect: Dialect, names: Mapping[Node, str], is_fixed: bool = False
 ) -> Printer:
-    """A printer that has written everything, with the uses of each value counted beforehand."""
+    """A printer that has written the backward, with the uses of each value counted in a first
+    pass.
+    """
     first = Printer(trace, dialect, names, is_fixed)
     first.write()
     second = Printer(trace, dialect, names, is_fixed, first)
@@ -137,7 +139,7 @@ def write_layer(trace: Trace, layer: Any, backward: WrittenBackward) -> Written:
     if not isinstance(forward, ast.FunctionDef):
         raise NotDerived("forward is not a plain function")
     if len(forward.args.args) != len(inspect.signature(trace.call.function).parameters):
-        raise NotDerived("forward takes no context: what is saved elsewhere is not rewritten")
+        raise NotDerived("forward takes no context: a save elsewhere is not rewritten")
     owner = class_around(tree, forward)
     old = [node for node in owner.body if getattr(node, "name", "") == "backward"]
     changes = forward_changes(source, forward, trace, backward)
@@ -156,7 +158,7 @@ def write_layer(trace: Trace, layer: Any, backward: WrittenBackward) -> Written:
 def forward_changes(
     source: SourceText, forward: ast.FunctionDef, trace: Trace, backward: WrittenBackward
 ) -> list[TextChange]:
-    """The changes of a forward: what it saves, and a name for what it returns."""
+    """The changes of a forward: the values that it saves, and a name for its result."""
     returns = returns_of(forward)
     if len(returns) != 1 or returns[0].value is None:
         raise NotDerived("forward has several returns")
@@ -188,9 +190,9 @@ def forward_changes(
 
 
 def guard(name: str, value: Any) -> str:
-    """The statement that stops a call for which the backward is not right."""
+    """The statement that rejects a call for which the backward is not right."""
     test = f"{name} is {value!r}" if isinstance(value, (bool, NoneType)) else f"{name} == {value!r}"
-    return f'assert {test}, "backward is for {name}={value!r} alone"'
+    return f'assert {test}, "backward is only for {name}={value!r} alone"'
 
 
 def is_original(name: str, trace: Trace) -> bool:
@@ -200,14 +202,16 @@ def is_original(name: str, trace: Trace) -> bool:
 
 
 def saved_names(saves: Sequence[Any], source: SourceText) -> list[str]:
-    """The names that forward saves already, if it saves only once."""
+    """The names that forward saves already, if it has a single save."""
     if len(saves) != 1:
         return []
     return [source.segment(argument) for argument in saves[0].value.args]
 
 
 def statements_text(source: SourceText, statement: ast.stmt, statements: Sequence[str]) -> str:
-    """Statements in place of one, on separate lines unless it shares its line."""
+    """The change that replaces a statement by several, on separate lines unless it shares its
+    line.
+    """
     line = source.lines[statement.lineno - source.first_line]
     before = line.encode()[: statement.col_offset].decode()
     return (f"\n{before}" if not before.strip() else "; ").join(statements)
@@ -326,7 +330,7 @@ def class_of_function(
 def imports_for(code: str, function: Any) -> str:
     """The imports that a class needs in a separate module.
 
-    Names that its code uses from the function's module are imported from there.
+    Names that the code uses from the function's module are imported from there.
     """
     scope, module = function.__globals__, function.__globals__.get("__name__", "")
     names = {node.id for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Name)}
@@ -340,7 +344,7 @@ def imports_for(code: str, function: Any) -> str:
 
 
 def import_of(name: str, value: Any, module: str) -> str:
-    """The import of one name; empty if the program that has it is not a module."""
+    """The import of one name; empty if the program that defines it is not a module."""
     if isinstance(value, ModuleType):
         home = value.__name__.removeprefix("pylayer.")
         return f"import {home}" if home == name else f"import {home} as {name}"

@@ -1,5 +1,5 @@
-"""The search: Hypothesis draws examples and shrinks one that fails; then the remaining values are
-simplified number by number.
+"""The search: Hypothesis draws examples and shrinks a failing one; then its values are simplified
+number by number.
 """
 
 from __future__ import annotations
@@ -40,25 +40,25 @@ class FoundError(Exception):
 NOT_INSTALLED = "explore draws with Hypothesis, which is not installed: pip install hypothesis"
 """The message of `search`'s ImportError."""
 DECIDED = (Status.PASS, Status.KINK, Status.FAIL)
-"""Statuses of examples whose gradient was checked. All others say why theirs was not."""
+"""Statuses of examples whose gradient was checked. All others are reasons why it was not."""
 CheckExample = Callable[[Example], tuple[Status, str]]
-"""Checks a layer at an example; returns the status and a line about it."""
+"""A function that checks a layer at an example, and returns the status and a line of text."""
 
 
 @dataclass(frozen=True)
 class SearchSettings:
-    """How long a search takes, and what it draws."""
+    """The limits of a search, and the choices from which it draws."""
 
     seconds: float
     examples: int
-    """The number of examples to try before one fails."""
+    """The most examples to try before one fails."""
     seed: int
     dtypes: Sequence[str] = ("float64", "float32")
-    """The dtypes of floating inputs that name none."""
+    """The dtypes of floating inputs without a dtype of their own."""
     layouts: Sequence[str] = get_args(Layout)
     """The layouts of inputs with several axes."""
     on_example: Callable[[Search], None] = lambda search: None
-    """Called with the search after every example."""
+    """A function that is called with the search after every example."""
 
 
 @dataclass
@@ -68,14 +68,16 @@ class Search:
     check: CheckExample
     inputs: Inputs
     seconds: float
-    """How long the search may take; no example begins after that."""
+    """The seconds that the search may take; no example begins after that."""
     on_example: Callable[[Search], None]
     started: float = field(default_factory=time.monotonic)
     counts: Counter[Status] = field(default_factory=Counter)
     failures: list[Example] = field(default_factory=list)
     """Examples that fail, each no larger than the one before it."""
     reasons: dict[str, Example] = field(default_factory=dict)
-    """Why examples had no verdict, each with the first example: what the layer raised, mostly."""
+    """Reasons why examples had no verdict, mostly exceptions of the layer, each with the first such
+    example.
+    """
 
     @property
     def left(self) -> float:
@@ -97,7 +99,7 @@ class Search:
         return self.failures[-1] if self.failures else None
 
     def fails(self, example: Example) -> bool:
-        """Whether an example fails; False for all once the time is up."""
+        """Whether an example fails; always False once the time is up."""
         if self.left <= 0:
             return False
         status, message = self.check(example)
@@ -128,7 +130,7 @@ def weight(example: Example) -> tuple[Any, ...]:
 
 
 def search(check: CheckExample, inputs: Inputs, settings: SearchSettings) -> Search:
-    """Look for an example that fails, and make it small.
+    """Search for an example that fails, and shrink it.
 
     Raises:
         ImportError: Hypothesis is not installed.
@@ -199,7 +201,7 @@ def outcome_lines(search: Search) -> list[str]:
     reasons = list(search.reasons.items())[:3]
     lines += [f"  no verdict at {example}: {message}" for message, example in reasons]
     if search.smallest is not None:
-        lines.append(f"  smallest that is wrong: {search.smallest}")
+        lines.append(f"  smallest failing example: {search.smallest}")
     return lines
 
 
@@ -207,8 +209,8 @@ def outcome_lines(search: Search) -> list[str]:
 def simplify_numbers(search: Search) -> None:
     """Simplify the numbers of the smallest failure of a search, as long as it fails.
 
-    Hypothesis has shrunk everything but these, which follow from a seed. They get fewer digits
-    (what is not 0 does not become it, as layers have kinks there), then plain values.
+    Hypothesis has shrunk everything but these, which follow from a seed. They get fewer digits (but
+    no number becomes 0, as layers have kinks there), then plain values.
     """
     inputs = search.failures[-1].inputs
     names = [name for name, spec in inputs.items() if is_rounded(spec)]
@@ -230,7 +232,7 @@ def simplify_numbers(search: Search) -> None:
 
 
 def is_rounded(spec: Input) -> bool:
-    """Whether an input's numbers may be changed: they are drawn."""
+    """Whether an input's numbers may be changed, because they are drawn."""
     return is_drawn(spec) and is_floating(spec)
 
 

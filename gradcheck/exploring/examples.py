@@ -1,4 +1,6 @@
-"""One set of inputs to try: the sizes that the letters stand for, and the values of every input."""
+"""Examples: one set of inputs to try, with values for the free sizes (letters) and for every
+input.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 
 RandomGenerator = np.random.Generator
 Inputs = Mapping[str, Input]
-"""Inputs by name. Sizes that are names, in place of numbers, are drawn."""
+"""Inputs by name. A size of an input: a number, or the name of a size that is drawn."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,7 @@ class Recipe:
 
     sizes: Mapping[str, int]
     dtype: str = "float64"
-    """The dtype of the floating inputs that name none."""
+    """The dtype of floating inputs without a dtype of their own."""
     kinds: Mapping[str, str] = field(default_factory=dict)
     """For each input with free values, their kind: a key of `KINDS_OF_VALUES`."""
     layouts: Mapping[str, str] = field(default_factory=dict)
@@ -50,7 +52,7 @@ class Example:
 
     @property
     def numbers(self) -> int:
-        """The count of its numbers."""
+        """The total number of elements."""
         return sum(values.size for values in self.values.values())
 
     def __str__(self) -> str:
@@ -71,8 +73,8 @@ def normal(shape: tuple[int, ...], random: RandomGenerator) -> NumpyArray:
 def with_rows(
     change: Callable[[NumpyArray, int], Any],
 ) -> Callable[[tuple[int, ...], RandomGenerator], NumpyArray]:
-    """Normally distributed values, changed in place by `change`, which gets the rows (all axes
-    except the last are flattened) and the number of a random row.
+    """Normally distributed values, changed in place by `change`, a function of the rows (all axes
+    except the last are flattened) and a random row's number.
     """
 
     def draw(shape: tuple[int, ...], random: RandomGenerator) -> NumpyArray:
@@ -105,7 +107,9 @@ KINDS_OF_VALUES: Mapping[str, Callable[[tuple[int, ...], RandomGenerator], Numpy
         random.choice([-1.0, 1.0], shape) * random.uniform(0.125, 0.75, shape)
     ),
 }
-"""Floating values by kind, the plainest first; subnormal ones in units of `SMALLEST`."""
+"""Functions that draw floating values, by kind, the plainest first; subnormal values are in units
+of `SMALLEST`.
+"""
 
 
 def is_floating(spec: Input) -> bool:
@@ -114,7 +118,7 @@ def is_floating(spec: Input) -> bool:
 
 
 def is_free(spec: Input) -> bool:
-    """Whether an input gives neither its values nor how they are drawn, except for a range."""
+    """Whether an input specifies neither values nor a distribution, except for a range."""
     return spec.values is None and spec.from_ is None and spec.init == "normal" and not spec.near
 
 
@@ -124,7 +128,7 @@ def has_kind(spec: Input) -> bool:
 
 
 def values_of(spec: Input, kind: str, random: RandomGenerator) -> NumpyArray:
-    """Values of an input that fit into its dtype: of a kind, or as the input says."""
+    """Values of an input that fit its dtype: of a kind, or as the input specifies."""
     if not has_kind(spec):
         return make_input(spec, spec.dtype, random)
     shape = sizes_of(spec)
@@ -171,8 +175,8 @@ def build(inputs: Inputs, recipe: Recipe) -> Example:
 
 
 SIZES = (1, 2, 3, 4, 5, 1, 2, 3, 4, 0, 7, 8, 9, 16, 17, 33)
-"""The sizes from which a free size is drawn: mostly small ones, 0, and those around powers of two,
-where blocks end.
+"""The sizes from which a free size is drawn: mostly small ones, 0, and sizes around powers of two,
+at which blocks end.
 """
 
 
@@ -180,8 +184,8 @@ def drawn(inputs: Inputs, dtypes: Sequence[str], layouts: Sequence[str] = get_ar
     """Return the Hypothesis strategy of `Example` for some inputs.
 
     Args:
-        dtypes: those of floating inputs that name none.
-        layouts: those of inputs with several axes.
+        dtypes: of floating inputs without a dtype of their own. layouts: of inputs with several
+            axes.
 
     Raises:
         ImportError: Hypothesis is not installed.
@@ -214,8 +218,8 @@ FREE_SIZE = re.compile("[A-Z]")
 def inputs_of(case: Case) -> dict[str, Input]:
     """Return the inputs of a case that have sizes or values to draw, or may have.
 
-    Sizes that ``sizes`` names with a capital letter are free. An input in the memory of another one
-    shares its values; one that is read from a file keeps its sizes, dtype and values.
+    Sizes that ``sizes`` names with a capital letter are free. An input in the memory of another
+    shares its values; an input from a file keeps its sizes, dtype and values.
     """
     sizes = case.scenario.sizes
     fixed = {name: size for name, size in sizes.items() if not FREE_SIZE.fullmatch(name)}
@@ -226,7 +230,7 @@ def inputs_of(case: Case) -> dict[str, Input]:
 
 
 def case_of_example(case: Case, example: Example) -> Case:
-    """Return a case with the sizes and the values of an example; what it fixes stays."""
+    """Return a case with the sizes and the values of an example; fixed ones stay."""
     inputs = dict(case.scenario.inputs)
     for name, spec in example.inputs.items():
         if is_drawn(spec):
@@ -239,7 +243,7 @@ def case_of_example(case: Case, example: Example) -> Case:
 def is_drawn(spec: Input) -> bool:
     """Whether an example gives the values of a scenario's input.
 
-    It does not give complex values, which a scenario file cannot hold.
+    It has no complex values, which a scenario file cannot represent.
     """
     return is_free(spec) and not spec.dtype.startswith("complex")
 
@@ -254,5 +258,5 @@ def given_input(spec: Input, values: NumpyArray) -> Input:
 
 
 def nested_tuples(value: Any) -> Any:
-    """Return nested lists as the tuples that the model has."""
+    """Return nested lists as the tuples that the model uses."""
     return tuple(map(nested_tuples, value)) if isinstance(value, list) else value

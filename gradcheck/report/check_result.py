@@ -1,4 +1,4 @@
-"""Result of a check from Python: the verdict with everything that was found."""
+"""The result of `gradcheck.check`: the verdict with its details."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 COLORS = {Status.PASS: "#116329", Status.KINK: "#0b6476"}
-"""Background of the white verdict in a notebook; red for the others."""
+"""The background behind the verdict, in white, in a notebook; red for other verdicts."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -35,13 +35,15 @@ class CheckResult:
     diagnosis: tuple[Diagnosis, ...]
     """Broken contracts first, then the likely causes of wrong numbers."""
     fix: Fix | None
-    """The one edit that makes backward right, if one was found for a FAIL."""
+    """The edit that makes backward right, if one was found for a FAIL."""
     why: str
     """Why the verdict is INCONCLUSIVE or KINK, or which expectation of the gradient is not met."""
     where: str
     """The point or dtype, among several, at which this was found; empty on a PASS."""
     wrong_counts: Mapping[str, tuple[int, int]]
-    """Elements found wrong and elements in all, by input. An input that is not known is missing."""
+    """The numbers of wrong elements and of all elements, by input; without inputs for which they
+    are not known.
+    """
     exhaustive: bool
     """Whether these counts are exact; if not, they are lower bounds."""
     patterns: tuple[str, ...]
@@ -49,7 +51,7 @@ class CheckResult:
     scan: StepScan | None
     """Differences of the worst wrong entry at steps of all sizes, where they were taken."""
     marks: tuple[str, ...]
-    """Words on how the verdict came about, such as ``by the tape``."""
+    """Marks on how the verdict was reached, such as ``by the tape``."""
     certified: bool
     """Whether every entry of the Jacobian was compared with a numerical value."""
     worst_error: float
@@ -61,11 +63,11 @@ class CheckResult:
 
     @classmethod
     def of(cls, record: GradientSummary) -> CheckResult:
-        """Return the result that a record of a check describes."""
+        """Return the result from the record of a check."""
         return cls(**vars(record))
 
     def summary(self) -> str:
-        """Return one line: whose gradients are wrong or right, or why it is undecided."""
+        """Return one line: which gradients are wrong or right, or why the check is undecided."""
         return self._record.headline() or f"gradient of {', '.join(self.wrong_counts)} right"
 
     @property
@@ -90,7 +92,7 @@ class CheckResult:
         return safe("\n".join([f"{self._title}: {self.summary()}", *self._details]))
 
     def _repr_html_(self) -> str:
-        """For notebooks, which may be light or dark: the text takes their colour."""
+        """HTML for notebooks; as they may be light or dark, the text has their colour."""
         color = COLORS.get(self.verdict, "#b3261e")
         title = html.escape(self._title)
         body = html.escape(safe("\n".join([self.summary(), *self._details])))
@@ -102,7 +104,7 @@ class CheckResult:
         )
 
     def __rich__(self) -> Panel:
-        """For rich's console, and its output in notebooks."""
+        """The rendering for rich's console, and its output in notebooks."""
         from rich.panel import Panel
         from rich.text import Text
 

@@ -1,7 +1,7 @@
 """The report for a terminal: progress, then a table, a panel per cause of failures, the summary.
 
-All text from specs and layers goes into ``rich.text.Text``, which reads no markup, after
-`report.result_text` has escaped it.
+All text from specs and layers is escaped by `report.result_text` and put into ``rich.text.Text``,
+which interprets no markup.
 """
 
 from __future__ import annotations
@@ -34,23 +34,25 @@ from gradcheck.support.display_paths import shown_path
 from gradcheck.support.escape import one_line
 
 PANEL_FRAME = 4
-"""Columns of a panel that are border and padding."""
+"""The columns of a panel that border and padding take."""
 BAR_WIDTH = 24
-"""Columns of the progress bar, whatever is next to it."""
+"""The width of the progress bar, whatever is next to it."""
 NARROW_SCREEN = 80
-"""Columns below which the progress has no bar, and the table no column of errors."""
+"""The width below which the progress has no bar, and the table no column of errors."""
 
 
 class OpenConsole(Console):
     """A console that passes a closed pipe on to the command as an error."""
 
     def on_broken_pipe(self) -> None:
-        """Re-raise the current error: rich calls this while handling it."""
+        """Re-raise the current error, which rich is handling when it calls this."""
         raise
 
 
 class RichScreen:
-    """Shows a header and a transient progress bar while cases run, everything else at the end."""
+    """A screen that shows a header and a transient progress bar while cases run, and everything
+    else at the end.
+    """
 
     def __init__(
         self,
@@ -95,7 +97,7 @@ class RichScreen:
     ) -> Iterator[None]:
         """Print the `header` and the `settings`; show the progress bar while cases run.
 
-        `at_work` returns the names of the cases that run at the moment.
+        `at_work` returns the names of the cases that are running.
         """
         self.current.names = at_work
         for line in (header, settings):
@@ -138,7 +140,7 @@ class RichScreen:
 
 
 class CurrentCases(progress.ProgressColumn):
-    """The counts by status and the names of the cases that run, as many as there is room for."""
+    """The counts by status, and as many names of running cases as there is room for."""
 
     def __init__(self) -> None:
         # It alone is flexible, so that it never takes room from the count and the bar.
@@ -147,7 +149,7 @@ class CurrentCases(progress.ProgressColumn):
         self.names: Callable[[], Sequence[str]] = tuple
 
     def render(self, task: progress.Task) -> Text:
-        """Return the counts, and the names dim."""
+        """Return the counts, followed by the names in dim style."""
         counts = "  ".join(f"{count} {status}" for status, count in self.counts.items())
         names = one_line(" ".join(self.names()))
         return Text.assemble(counts, "  " if counts else "", (names, "dim"))
@@ -179,9 +181,9 @@ def style_of(status: Status) -> str:
 
 # --------------------------------------------------------------------------- the table
 LEAST_NAMES = 72
-"""Columns of names and messages that are allowed on a wide screen; more if a name needs it."""
+"""The widths of names and messages on a wide screen; larger if a name needs it."""
 COUNTS_WIDTH = 28
-"""Columns up to which the counts of a file are in one line."""
+"""The width up to which the counts of a file are on one line."""
 
 
 def make_table(results: Sequence[Result], width: int, *, verbose: bool = False) -> Table:
@@ -219,7 +221,9 @@ def make_table(results: Sequence[Result], width: int, *, verbose: bool = False) 
 
 
 def message_below(result: Result) -> Padding:
-    """Return the message of a result, to be below its name; one line for one with a panel."""
+    """Return the message of a result, shown below its name; a single line if the result has a
+    panel.
+    """
     message = Text(one_line(result.message), "dim")
     if not result.status.green:
         message.no_wrap, message.overflow = True, "ellipsis"
@@ -235,6 +239,6 @@ def file_counts(results: Sequence[Result]) -> Text:
 
 
 def file_ratio(results: Sequence[Result]) -> str:
-    """Return the largest error of a file over its bound, of the gradients that are right."""
+    """Return the largest ratio of error to bound among the right gradients of a file."""
     right = [one.checked.worst_error for one in results if one.checked.verdict is Status.PASS]
     return f"{max(right):.2g}" if right else ""

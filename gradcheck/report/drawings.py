@@ -1,4 +1,6 @@
-"""Plots of the HTML report: wrong entries of a Jacobian, and the error of one against the step."""
+"""Plots of the HTML report: wrong entries of a Jacobian, and the error of an entry by differences
+against the step.
+"""
 
 from __future__ import annotations
 
@@ -11,21 +13,22 @@ from gradcheck.report.wrong_entries import number, told_apart, worst_first
 from gradcheck.result import GradientSummary, Index, StepScan, WrongEntry, absolute_error, element
 
 MOST_CELLS = 40
-"""Rows and columns of a map: more are too small to see."""
+"""The most rows and columns of a map: more would be too small to see."""
 CELL = 14
 """Pixels of a cell."""
 LETTER = 7
-"""Pixels of a letter of a label, at most."""
+"""The most pixels that a letter of a label takes."""
 
 
 class HeatMapCell(NamedTuple):
-    """An entry at its column and row from 0."""
+    """An entry of a map, with its column and row from 0."""
 
     x: int
     y: int
     shade: float
-    """How dark: 0.15 if the error is just above its bound, 1 if it is a billion times that or not a
-    number; 0 if the entry is not among the wrong ones."""
+    """The darkness: 0.15 if the error is just above its bound, 1 if it is a billion times that or
+    not a number; 0 if the entry is not among the wrong ones.
+    """
     right: bool
     title: str
 
@@ -51,7 +54,7 @@ class HeatMap(NamedTuple):
 
 
 def heat_maps(gradient: GradientSummary) -> list[HeatMap]:
-    """A map for each input and output with more than one wrong entry that is listed."""
+    """A map for each pair of input and output with more than one listed wrong entry."""
     by_pair: dict[tuple[str, str], list[WrongEntry]] = {}
     for entry in worst_first(gradient.wrong):
         by_pair.setdefault((entry.input, entry.output), []).append(entry)
@@ -63,7 +66,7 @@ def heat_maps(gradient: GradientSummary) -> list[HeatMap]:
 def heat_map(
     gradient: GradientSummary, input: str, output: str, entries: list[WrongEntry]
 ) -> HeatMap:
-    """The wrong entries of one output and one input among the others up to the last of them."""
+    """The wrong entries of one output and one input, on a grid up to the last of them."""
     wrong, total = gradient.wrong_counts.get(input, (0, 0))
     listed = {entry.index for entry in gradient.wrong if entry.input == input}
     all_listed = gradient.exhaustive and len(listed) == wrong
@@ -73,7 +76,7 @@ def heat_map(
     cells = []
     for (x, column), (y, row) in itertools.product(enumerate(columns), enumerate(rows)):
         entry, is_right = by_place.get((column, row)), all_listed and column not in listed
-        words = "right" if is_right else "not among the wrong ones that are listed"
+        words = "right" if is_right else "not among the listed wrong entries"
         if entry is not None:
             analytic, numeric = told_apart(entry)
             words = f"analytic {analytic}, numeric {numeric} ± {entry.error_bound:.0e}"
@@ -88,7 +91,8 @@ def labels(indices: list[Index]) -> list[str]:
 
 
 def side(seen: set[Index], total: int) -> list[Index]:
-    """The indices along a side: all up to the largest seen if there is room, otherwise those seen.
+    """The indices along a side: all up to the largest listed one if there is room, otherwise only
+    the listed ones.
 
     `total` is the number of elements if they are in one row.
     """
@@ -101,7 +105,7 @@ def side(seen: set[Index], total: int) -> list[Index]:
 
 
 def shade(entry: WrongEntry | None) -> float:
-    """The darkness of an entry, by how many decades its error is above its bound."""
+    """The darkness of an entry, by the number of decades between its error and its bound."""
     if entry is None:
         return 0.0
     if not 0 < entry.error_bound < math.inf or not 0 < entry.error < math.inf:
@@ -112,10 +116,10 @@ def shade(entry: WrongEntry | None) -> float:
 
 # --------------------------------------------------------------------------- the step plot
 FRAME = {"width": 480, "height": 260, "left": 64, "right": 468, "top": 12, "bottom": 220}
-"""The size of the plot in pixels, and where its axes lie; the template draws by it."""
+"""The size of the plot in pixels, and the positions of its axes, for the template."""
 MOST_TICKS = 6
 LEAST, LARGEST = -300, 308
-"""Decades of an axis: what lies beyond is shown at its end."""
+"""The most decades of an axis; values beyond are shown at its end."""
 
 
 class Mark(NamedTuple):
@@ -132,7 +136,7 @@ class Plot(NamedTuple):
     entry: str
     points: list[Mark]
     rounding: str
-    """The line of the rounding error of each difference: its points, as SVG has them."""
+    """The line of the rounding error of each difference: its points in SVG notation."""
     columns: list[Mark]
     rows: list[Mark]
     chosen: float
@@ -151,7 +155,7 @@ class LogAxis:
         self.start, self.end = start, end
 
     def at(self, value: float) -> float:
-        """The pixel of a value; what lies beyond an end is shown at that end."""
+        """The pixel of a value; values beyond an end are shown at that end."""
         share = (decade(value) - self.low) / (self.high - self.low)
         return round(self.start + min(max(share, 0.0), 1.0) * (self.end - self.start), 1)
 
@@ -162,7 +166,7 @@ class LogAxis:
 
 
 def decade(value: float) -> float:
-    """The logarithm of a value; what is not a number counts as infinite."""
+    """The logarithm of a value; NaN counts as infinite."""
     if value <= 0:
         return LEAST
     return min(max(math.log10(value), LEAST), LARGEST) if value < math.inf else LARGEST

@@ -26,13 +26,13 @@ FORMATS = {
     "sarif": "gradcheck.report.sarif:as_sarif",
     "html": "gradcheck.report.html:as_html",
 }
-"""Name of a format → the function that writes it, imported when it is needed."""
+"""Name of a format → the function that writes it, imported when needed."""
 
 GROUP = "gradcheck.reports"
 
 
 def find_installed_formats() -> dict[str, EntryPoint]:
-    """Return the formats of installed packages by name; nothing of them is imported."""
+    """Return the formats of installed packages by name; the packages are not imported."""
     return {entry.name: entry for entry in entry_points(group=GROUP) if entry.name not in FORMATS}
 
 

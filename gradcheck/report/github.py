@@ -19,13 +19,13 @@ from gradcheck.support.display_paths import shown_path
 from gradcheck.support.escape import escape, safe, without_commands
 
 SHOWN = 10
-"""Annotations of a kind that GitHub shows of one step; further ones it drops."""
+"""The number of annotations of a kind that GitHub shows for one step; it drops the others."""
 
 
 def as_github(report: Report) -> str:
     """A workflow command for each cause, the largest error first.
 
-    Failures of one cause are one annotation: of the first of them, as on the terminal, with the
+    Failures with one cause share an annotation: that of the first, as on the terminal, with the
     names of the others. A notice counts the failures beyond `SHOWN` annotations.
     """
     groups = by_cause(report.results)
@@ -37,13 +37,13 @@ def as_github(report: Report) -> str:
 
 
 def error_of(result: Result) -> float:
-    """The largest error of a result over its bound; infinite where nothing was measured."""
+    """The largest ratio of error to bound of a result; infinite if nothing was measured."""
     return result.checked.worst_error
 
 
 def annotation(result: Result, again: str, others: Sequence[Result]) -> str:
-    """A workflow command at the line of the layer that is wrong, raised or crashed, if that is
-    known, otherwise of the scenario.
+    """A workflow command at the line of the layer that is wrong, raised or crashed, if it is known,
+    otherwise at the line of the scenario.
 
     It names `others` of the same cause.
     """
@@ -69,16 +69,16 @@ def mistake_annotations(mistakes: Iterable[Diagnostic]) -> Iterator[str]:
 
 
 def command(path: str, line: int, column: int, title: str, said: str) -> str:
-    """An annotation with a text at a place in a file."""
+    """An annotation with a text at a position in a file."""
     properties = f"file={_value(path)},line={line},col={column},title={_value(title)}"
     return f"::error {properties}::{_text(without_commands(safe(said)))}"
 
 
 def _text(text: str) -> str:
-    """Escaped as the runner reads it (actions/toolkit, command.ts)."""
+    """Escape text for GitHub's runner (actions/toolkit, command.ts)."""
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
 def _value(text: str) -> str:
-    """Escaped for a property, which ends at a comma and must not have a colon."""
+    """Escape text for a property, which ends at a comma and must not contain a colon."""
     return _text(escape(text)).replace(":", "%3A").replace(",", "%2C")

@@ -31,22 +31,22 @@ from gradcheck.support.display_paths import shown_path
 from gradcheck.support.escape import one_line, safe
 
 SOURCE_SHOWN = 400
-"""Characters of a line of source: longer ones are cut around what is marked."""
+"""The most characters of a line of source: longer lines are cut around the marked part."""
 
 
 class ShownCause(NamedTuple):
-    """A cause as the page shows it: the line of the forward with the operation marked in it."""
+    """A cause for the page: the line of the forward with the operation marked in it."""
 
     label: str
     text: str
     where: str
     source: tuple[str, str, str]
-    """The line before, within and after what is marked."""
+    """The line before, within and after the marked part."""
     detail: str
 
 
 def as_html(report: Report) -> str:
-    """The page. The template escapes all that it is given."""
+    """The page. The template escapes all values."""
     environment = templates()
     environment.filters["one_line"] = one_line
     environment.globals.update(
@@ -91,7 +91,7 @@ def heading(result: Result) -> tuple[str, str]:
 
 
 def card(result: Result, options: str, case: Case | None) -> dict[str, Any]:
-    """A result as the template reads it; if it is as expected, without the details."""
+    """A result for the template, without details if it is as expected."""
     found: dict[str, Any] = {
         "result": result,
         "anchor": quote(result.name, safe="@/=,:+~"),
@@ -124,7 +124,7 @@ def card(result: Result, options: str, case: Case | None) -> dict[str, Any]:
 
 
 def shown_causes(gradient: GradientSummary, said: list[str]) -> Iterator[ShownCause]:
-    """The causes of a failure that say more than its message does."""
+    """The causes of a failure that add something to its message."""
     for label, cause in labelled_causes(gradient, said):
         if label or cause.line:
             where = shown_line(cause) if cause.line else ""

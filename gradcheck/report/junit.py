@@ -13,14 +13,14 @@ from gradcheck.support.display_paths import shown_path
 from gradcheck.support.escape import one_line, safe
 
 ERRORS = frozenset({Status.ERROR, Status.CRASH, Status.TIMEOUT})
-"""Failures that are not of the tested gradient."""
+"""Failures that are not about the tested gradient."""
 SKIPPED = frozenset({Status.SKIP, Status.UNSUPPORTED, Status.XFAIL})
 
 
 def as_junit(report: Report) -> str:
     """A suite for each spec file, a test for each case.
 
-    `escape` leaves no character that XML cannot hold.
+    `escape` removes every character that XML cannot represent.
     """
     root = ElementTree.Element("testsuites", name="gradcheck", time=f"{report.seconds:.3f}")
     for path, results in by_file(report.results):

@@ -41,7 +41,7 @@ def as_markdown(report: Report) -> str:
 
 
 def status_table(report: Report) -> str:
-    """A row for each spec file, a column for each status that there is."""
+    """A row for each spec file, a column for each status that occurs."""
     statuses = list(counts_of(report.results))
     rows = [["file", *statuses], ["---", *["--:"] * len(statuses)]]
     for path, results in by_file(report.results):
@@ -51,7 +51,7 @@ def status_table(report: Report) -> str:
 
 
 def block(result: Result, again: str, others: Sequence[Result]) -> str:
-    """A failure and `others` like it as on the screen; nothing in it can break out of the fence."""
+    """A failure and `others` like it, as on the screen; no text in it can end the code fence."""
     said = "\n".join(failure_block(result, again, others=others))
     longest = max(map(len, re.findall("`+", said)), default=0)
     fence = "`" * max(3, longest + 1)

@@ -1,4 +1,4 @@
-"""The templates of pages."""
+"""Loading of the Jinja templates of pages."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 
 def templates(package: str = "gradcheck.report", *, escaped: bool = True) -> Environment:
-    """Return the templates in the folder ``templates`` of a package. A name that is missing raises.
+    """Return the templates in the folder ``templates`` of a package. An undefined name raises.
 
-    Templates escape all values, unless they are not HTML (`escaped` is False) and do it themselves.
+    Templates escape all values, except those that are not HTML (`escaped` is False), which escape
+    them explicitly.
     """
     loader = PackageLoader(package, "templates")
     return Environment(

@@ -20,12 +20,13 @@ HEARTBEAT = 30.0
 
 
 def color_of(status: Status) -> str:
-    """The colour of a status on terminals. The word is always there too."""
+    """The colour of a status on terminals, in addition to its word."""
     return {"PASS": "green", "KINK": "cyan"}.get(status, "yellow" if status.green else "red")
 
 
 def result_line(result: Result) -> str:
-    """``FAIL lstm-cell@numpy specs/rnn.grad.yaml:12:5 W_hh[1,2] rel=3.2e-02 bound=5e-13 0.41s``.
+    """The line of a result: ``FAIL lstm-cell@numpy specs/rnn.grad.yaml:12:5 W_hh[1,2] rel=3.2e-02
+    bound=5e-13 0.41s``.
 
     It is never truncated. Status and name are always the first two words; marks of the verdict in
     brackets come before the time.
@@ -41,7 +42,9 @@ def result_line(result: Result) -> str:
 
 
 class PlainScreen:
-    """Shows each result on stdout as soon as it is its turn, and signs of life on stderr."""
+    """A screen that shows each result on stdout as soon as it is its turn, and signs of life on
+    stderr.
+    """
 
     def __init__(
         self,
@@ -55,7 +58,7 @@ class PlainScreen:
         self.again_options = again_options
         self.done = 0
         self.first_by_cause: dict[tuple[str, ...], str] = {}
-        """The causes that had a block, and the name of the first case of each."""
+        """The causes that were printed as a block, with the name of the first case of each."""
 
     @contextmanager
     def running(
@@ -94,7 +97,7 @@ class PlainScreen:
         self.done += 1
 
     def show(self, result: Result) -> None:
-        """Print the line of a result, and what else there is about it."""
+        """Print the line of a result, and further lines about it, if any."""
         green = result.status.green
         if self.quiet and green:
             return
@@ -111,8 +114,9 @@ class PlainScreen:
             click.echo(f"    {detail}")
 
     def block(self, result: Result, line: str) -> list[str]:
-        """The lines about a failure beyond its `line`; all of them for the first failure of a
-        cause."""
+        """The further lines about a failure, below its `line`; complete for the first failure of a
+        cause.
+        """
         entries = ALL_ENTRIES if self.verbose else ENTRIES_SHOWN
         block = failure_block(result, self.again_options, entries=entries)
         first = self.first_by_cause.setdefault(key_of(result), result.name)

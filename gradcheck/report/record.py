@@ -1,4 +1,4 @@
-"""The content of a report: a run as a whole; and the run as JSON."""
+"""The content of a report: a run with its results; and its JSON format."""
 
 from __future__ import annotations
 
@@ -53,14 +53,16 @@ class Report(BaseModel):
         default_factory=platform.python_version, description="The version of Python."
     )
     platform: str = Field(
-        default_factory=platform.platform, description="The system, in Python's words."
+        default_factory=platform.platform,
+        description="The operating system, in Python's words.",
     )
     versions: dict[str, str] = Field(
-        default_factory=lambda: versions(), description="The versions of packages that compute."
+        default_factory=lambda: versions(), description="The versions of numerical packages."
     )
     command: tuple[str, ...] = Field(default=(), description="The arguments of the command line.")
     again: str = Field(
-        default="", description="Options with which one of the cases runs again as it ran here."
+        default="",
+        description="Options with which one of the cases runs again as it ran here.",
     )
     seeds: tuple[int, ...] = Field(default=(), description="The seeds of the cases, each once.")
     started: str = Field(default="", description="When the run began: ISO 8601, UTC.")
@@ -68,13 +70,13 @@ class Report(BaseModel):
     not_run: int = Field(default=0, description="Cases without a result: the run was stopped.")
     results: tuple[Result, ...] = Field(default=(), description="One for each case.")
     cases: SkipJsonSchema[tuple[Case, ...]] = Field(default=(), exclude=True)
-    """The cases of the results; no file holds them."""
+    """The cases of the results; they are not written to files."""
     matrix: SkipJsonSchema[PagePart | None] = Field(default=None, exclude=True)
-    """The matrix of rules and backends, for the page, where the run has several backends."""
+    """The matrix of rules and backends for the page, if the run has several backends."""
 
     @property
     def good(self) -> bool:
-        """Whether every case is as expected, and none is without a result."""
+        """Whether every case has a result and is as expected."""
         return not self.not_run and all(result.status.green for result in self.results)
 
 
@@ -86,8 +88,8 @@ def versions() -> dict[str, str]:
 def as_json(report: Report) -> str:
     """An object with the versions, the command and the results; `report_schema` describes it.
 
-    It is strict JSON in ASCII: numbers that JSON does not have are the texts ``NaN``, ``Infinity``
-    and ``-Infinity``.
+    It is strict JSON in ASCII: numbers that JSON cannot represent are the texts ``NaN``,
+    ``Infinity`` and ``-Infinity``.
     """
     return json.dumps(json_data(report), indent=1, allow_nan=False) + "\n"
 
@@ -100,20 +102,20 @@ def as_json_lines(report: Report) -> str:
 
 
 def json_data(report: Report) -> dict[str, Any]:
-    """The report as JSON can hold it."""
+    """The report as data that JSON can represent."""
     found: dict[str, Any] = json.loads(to_json(report.model_dump(), inf_nan_mode="strings"))
     return found
 
 
 def report_schema() -> dict[str, Any]:
-    """The JSON Schema of a report as `as_json` writes it."""
+    """The JSON Schema of the reports that `as_json` writes."""
     schema = Report.model_json_schema(mode="serialization", schema_generator=_SchemaWithTexts)
     dialect = "https://json-schema.org/draft/2020-12/schema"
     return {"$schema": dialect, **schema, "title": "A report of gradcheck"}
 
 
 class _SchemaWithTexts(GenerateJsonSchema):
-    """Describes numbers, with texts for those that JSON does not have."""
+    """A schema generator for numbers, with texts for those that JSON cannot represent."""
 
     def float_schema(self, schema: FloatSchema) -> JsonSchemaValue:
         limits = super().float_schema(schema)

@@ -1,4 +1,6 @@
-"""The text that all reports share: lines of one result, safe to print; failures by cause."""
+"""The text that all reports share: the lines about one result, safe to print, and failures grouped
+by cause.
+"""
 
 from __future__ import annotations
 
@@ -20,16 +22,17 @@ from gradcheck.support.resources import bundled_specs
 
 OUTPUT_LINES_SHOWN = 15
 LABELS = {"GC120": "kink", "GC125": "also"}
-"""Labels of certain findings that are not contracts: a kink, and a second backward that never
-ran."""
+"""Labels of findings that are certain but not contracts: a kink, and a second backward that never
+ran.
+"""
 NO_SCREEN = 1_000_000
-"""The width where no screen limits the lines."""
+"""The width if no screen limits the lines."""
 LEAST_EXCERPT = 20
-"""Columns that the line of an excerpt gets on the narrowest screen."""
+"""The width of an excerpt's line on the narrowest screen."""
 
 
 def place(result: Result) -> str:
-    """The place of the scenario: ``file:line:col``."""
+    """The position of the scenario: ``file:line:col``."""
     return f"{shown_path(result.path)}:{result.line}:{result.column}"
 
 
@@ -47,8 +50,8 @@ def gradient_lines(
     """The lines about a gradient: its wrong entries, `shown` of them, and their causes.
 
     Args:
-        said: lines above; a diagnosis that is in one of them is not repeated.
-        width: of the screen; the table of entries and the excerpts keep to it.
+        said: the lines above; a diagnosis that is in one of them is not repeated. width: of the
+            screen; it limits the table of entries and the excerpts.
     """
     lines = wrong_entry_lines(gradient, width, shown)
     for label, cause in labelled_causes(gradient, said):
@@ -62,7 +65,7 @@ def gradient_lines(
 
 
 def fix_lines(gradient: GradientSummary) -> list[str]:
-    """The line of backward as it should be, and its place; none without a fix."""
+    """The corrected line of backward, and its position; empty without a fix."""
     fix = gradient.fix
     if fix is None:
         return []
@@ -72,7 +75,7 @@ def fix_lines(gradient: GradientSummary) -> list[str]:
 def labelled_causes(
     gradient: GradientSummary, said: Sequence[str]
 ) -> Iterator[tuple[str, Diagnosis]]:
-    """Each cause with its label: that of `LABELS`, ``broken`` for a contract, or ``likely``.
+    """Each cause with its label: from `LABELS`, ``broken`` for a contract, or ``likely``.
 
     The label is empty if the cause is in one of the lines `said`.
     """
@@ -84,7 +87,7 @@ def labelled_causes(
 
 
 def explaining(gradient: GradientSummary) -> list[str]:
-    """The command that explains the diagnoses; none for a kink, or without a diagnosis."""
+    """The command that explains the diagnoses; empty for a kink, or without a diagnosis."""
     codes = " ".join(dict.fromkeys(found.code for found in gradient.diagnosis))
     return [f"gradcheck explain {codes}"] if codes and gradient.verdict is not Status.KINK else []
 
@@ -102,7 +105,7 @@ def step_lines(scan: StepScan) -> list[str]:
 
 
 def excerpt(cause: Diagnosis, width: int) -> list[str]:
-    """The line of the forward that a cause names, as compilers show one, if it names one."""
+    """The line of the forward that a cause names, if any, as an excerpt like a compiler's."""
     if not cause.line:
         return []
     if not cause.source_line.strip():
@@ -123,7 +126,7 @@ def shown_line(found: Diagnosis) -> str:
 
 
 def window(cause: Diagnosis, room: int) -> tuple[str, int, int]:
-    """The part of the line of a cause that fits, and where its marked part is in that."""
+    """The part of a cause's line that fits, and the position of the marked part in it."""
     source, room = cause.source_line.strip(), max(room, LEAST_EXCERPT)
     indent = len(cause.source_line) - len(cause.source_line.lstrip())
     start, end = (min(max(c - indent, 0), len(source)) for c in (cause.column, cause.end_column))
@@ -137,14 +140,18 @@ def window(cause: Diagnosis, room: int) -> tuple[str, int, int]:
 
 
 def shown_source(file: str) -> str:
-    """A file of the user's code: only its name if it is neither bundled nor below the folder."""
+    """The display name of a file of the user's code: only its name if it is neither bundled nor
+    below the folder.
+    """
     shown = shown_path(file)
     outside = shown.startswith(os.pardir + os.sep) or os.path.isabs(shown)
     return escape(os.path.basename(file)) if outside else shown
 
 
 def folded(line: str, width: int) -> list[str]:
-    """A line cut between words; its rest is indented by two, or in an excerpt below its text."""
+    """A line wrapped between words; further lines are indented by two, or, in an excerpt, aligned
+    with its text.
+    """
     gutter = re.match(r"([^│]*)│( *)", line)
     rests = [" " * (len(line) - len(line.lstrip(" ")) + 2), ""]
     if gutter:
@@ -171,8 +178,8 @@ def failure_block(
     """The lines about a result that is not as expected, and how to run it again.
 
     Args:
-        options: those of this run that running it again needs too, such as ``--seed 3``.
-        width: of the screen, if lines are to be cut for one.
+        options: the options of this run that a repetition needs too, such as ``--seed 3``. width:
+            of the screen, if lines are to be wrapped for one.
         entries: how many wrong entries are shown.
         others: further failures of the same cause, named in a last line.
     """
@@ -204,7 +211,7 @@ def further_lines(result: Result, said: Sequence[str]) -> list[str]:
 def again(result: Result, options: str) -> str:
     """The command that runs only this case; it names the file unless that is bundled.
 
-    `options` are those that it needs, or the whole command if the case has no file.
+    `options` are the options that it needs, or the whole command if the case has no file.
     """
     if options.startswith("gradcheck "):
         return options
@@ -215,15 +222,16 @@ def again(result: Result, options: str) -> str:
 
 
 def summary(results: Iterable[Result], seconds: float, not_run: int = 0) -> str:
-    """The last line: the number of results per status, the time, and the number of cases without
-    one."""
+    """The last line: the number of results per status, the time, and the number of cases without a
+    result.
+    """
     counts = [f"{count} {status}" for status, count in counts_of(results).items()]
     left = f"; stopped before the end, {not_run} without a result" if not_run else ""
     return f"{', '.join(counts) or 'no results'} in {seconds:.1f} s{left}"
 
 
 def counts_of(results: Iterable[Result]) -> dict[Status, int]:
-    """The number of results per status, in the order of all reports: failures first."""
+    """The number of results per status, in the order that all reports use: failures first."""
     counts = Counter(result.status for result in results)
     order = [*Status]
     return dict(sorted(counts.items(), key=lambda item: (item[0].green, order.index(item[0]))))
@@ -237,12 +245,13 @@ def by_file(results: Iterable[Result]) -> list[tuple[str, list[Result]]]:
 
 # --------------------------------------------------------------------------- failures of one cause
 LONGEST_LINE = 1_000
-"""Characters of the line that names them where no screen sets its width: GitHub takes 65,536 for
-all of a page."""
+"""The most characters of the line that names further failures if no screen limits it: GitHub
+accepts 65,536 for a whole page.
+"""
 
 
 def line_of(cause: Diagnosis) -> tuple[str, int] | None:
-    """The file and the line that a cause names, if it does."""
+    """The file and the line that a cause names, if any."""
     return file_and_line(cause.line)
 
 
@@ -253,15 +262,15 @@ def file_and_line(place: str) -> tuple[str, int] | None:
 
 
 def cause_with_line(result: Result) -> Diagnosis | None:
-    """The first cause that names a line of a file, if one does."""
+    """The first cause that names a line of a file, if any."""
     return next((cause for cause in result.checked.diagnosis if line_of(cause)), None)
 
 
 def by_cause(results: Iterable[Result]) -> list[list[Result]]:
-    """The failures among `results`, those of one cause together, in the order of the first of each.
+    """The failures among `results`, grouped by cause, in the order of each group's first.
 
-    One cause is one diagnosis at one line of a layer, or one error in the same words from one file.
-    A failure that has neither is alone.
+    Failures have the same cause if they have the same diagnosis at the same line of a layer, or the
+    same error message from the same file. A failure with neither forms its own group.
     """
     groups: dict[tuple[str, ...], list[Result]] = {}
     for result in results:
@@ -271,7 +280,7 @@ def by_cause(results: Iterable[Result]) -> list[list[Result]]:
 
 
 def key_of(result: Result) -> tuple[str, ...]:
-    """The key that failures of one cause share, and no others."""
+    """A key that is equal exactly for failures with the same cause."""
     if (cause := cause_with_line(result)) is not None:
         return cause.code, cause.line
     if result.status is Status.ERROR:
@@ -280,7 +289,7 @@ def key_of(result: Result) -> tuple[str, ...]:
 
 
 def others_line(others: Sequence[Result], width: int) -> str:
-    """``and 29 more with this cause: id, id, …``, cut between names to `width`."""
+    """The line ``and 29 more with this cause: id, id, …``, cut between names to `width`."""
     names = ", ".join(one_line(other.name) for other in others)
     text = f"and {len(others)} more with this cause: {names}"
     return textwrap.shorten(text, width, placeholder=" …", break_on_hyphens=False)

@@ -16,14 +16,16 @@ from gradcheck.support.escape import safe
 
 SARIF_SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/schemas/sarif-schema-2.1.0.json"
 NO_CODE = "gradcheck"
-"""The rule of a failure that has no diagnosis: an error, a crash, an unexplained difference."""
+"""The SARIF rule for a failure without a diagnosis: an error, a crash, an unexplained
+difference.
+"""
 
 
 def as_sarif(report: Report) -> str:
     """A result for each cause of failures, with the code of the cause as the rule.
 
-    Its place is the line of the layer that the cause names; the scenario is a related place.
-    Without such a line, its place is the scenario's.
+    Its location is the line of the layer that the cause names, with the scenario as a related
+    location. Without such a line, the location is the scenario's.
     """
     groups = by_cause(report.results)
     used = sorted({code_of_result(first) for first, *_ in groups})
@@ -50,7 +52,7 @@ def code_of_result(result: Result) -> str:
 
 
 def rule(code: str) -> dict[str, Any]:
-    """A code of `gradcheck.codes` as SARIF describes rules."""
+    """A code of `gradcheck.codes` as a SARIF rule."""
     if code not in CODES:
         return {"id": code, "shortDescription": {"text": "not as the scenario expects"}}
     known = CODES[code]
@@ -104,7 +106,7 @@ def fixes(failure: Result) -> dict[str, Any]:
 
 
 def location(path: str, line: int, column: int) -> dict[str, Any]:
-    """A place in a file, relative to the current folder if it is below that."""
+    """A location in a file, relative to the current folder if it is below it."""
     shown = shown_path(path)
     uri = Path(path).absolute().as_uri() if Path(shown).is_absolute() else quote(shown)
     region = {"startLine": max(line, 1), "startColumn": max(column, 1)}

@@ -8,12 +8,12 @@ from gradcheck.result import GradientSummary, WrongEntry
 
 ENTRIES_SHOWN = 5
 ALL_ENTRIES = 1_000_000
-"""Wrong entries that ``-v`` shows: more than a result lists."""
+"""The number of wrong entries that ``-v`` shows: more than a result lists."""
 COLUMN_TITLES = ("", "analytic", "numeric ± bound", "rel. error")
 
 
 def wrong_entry_lines(gradient: GradientSummary, width: int, shown: int) -> list[str]:
-    """The worst wrong entries, `shown` of them, and how many more there are.
+    """The `shown` worst wrong entries, and the number of further ones.
 
     A table, or three lines for each entry if the table is wider than `width`.
     """
@@ -30,7 +30,7 @@ def wrong_entry_lines(gradient: GradientSummary, width: int, shown: int) -> list
 
 
 def worst_first(entries: Iterable[WrongEntry]) -> list[WrongEntry]:
-    """The entries, those with most of the error first: a tiny one may be off by twice itself."""
+    """The entries, largest absolute errors first: a tiny entry may be off by twice its size."""
     return sorted(entries, key=lambda entry: -entry.error)
 
 
@@ -40,7 +40,7 @@ def number(value: float, digits: int = 8) -> str:
 
 
 def told_apart(entry: WrongEntry) -> tuple[str, str]:
-    """The analytic and the numeric value, to the digits of a float64 where the usual ones agree."""
+    """The analytic and the numeric value, with all digits of a float64 if the usual ones agree."""
     analytic, numeric = number(entry.analytic), number(entry.numeric)
     if analytic == numeric:
         return number(entry.analytic, 17), number(entry.numeric, 17)
@@ -55,7 +55,9 @@ def cells_of(entry: WrongEntry) -> tuple[str, ...]:
 
 
 def table_lines(rows: Sequence[tuple[str, ...]], worst: float, width: int) -> list[str]:
-    """A line for each row, the first with its error `worst`; none if one is wider than `width`."""
+    """A line for each row, the first with its error `worst`; empty if a line is wider than
+    `width`.
+    """
     table = [COLUMN_TITLES, *rows]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     lines = ["  " + "  ".join(map(str.ljust, row, widths)).rstrip() for row in table]

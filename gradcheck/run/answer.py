@@ -1,4 +1,4 @@
-"""The result of a case, from the answer of its process or the way it ended."""
+"""The result of a case, from the answer of its process or from how the process ended."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from gradcheck.result import Result, Status
 from gradcheck.run.limits import shown_size
 
 MOST_TEXT = 4_000
-"""Characters of a text that are kept: a layer may raise an error of any length."""
+"""The most characters of a text that are kept: a layer may raise an error of any length."""
 MOST_ALTOGETHER = 100_000
-"""Characters of all texts of a result together, so that every report shows it within a moment."""
+"""The most characters of all texts of a result together, so that reports can show it quickly."""
 MOST_ITEMS = 1_000
-"""Items of a list that are kept. A check lists 20 wrong entries for each input."""
+"""The most items of a list that are kept; a check lists 20 wrong entries for each input."""
 OUTPUT_SHOWN = 4_000
-"""Characters of what a case prints that a result carries, from the end."""
+"""The most characters of a case's output that a result contains, counted from the end."""
 
 Stopped = Literal["", "time", "memory"]
-"""The limit that stopped a case; empty if it ended by itself."""
+"""The limit that stopped a case; empty if the case ended by itself."""
 
 
 class Outcome(NamedTuple):
     """How the process of a case ended."""
 
     answer: bytes
-    """The Result as JSON; empty if it was not written whole."""
+    """The Result as JSON; empty if it was not written completely."""
     printed: str
-    """The end of what it printed."""
+    """The end of the process's output."""
     exit_code: int
     """The exit code, negative for a signal as in subprocess."""
     stopped: Stopped
@@ -47,12 +47,14 @@ _MORE = " … and {:,} more characters"
 
 # ---------------------------------------------------------- what the process of a case answers
 def answer_line(result: Result) -> bytes:
-    """Return a result as its process answers it: JSON, cut to what reports can show."""
+    """Return the answer of a case's process: the result as JSON, shortened to the size that reports
+    can show.
+    """
     return to_json(bounded(result.model_dump(exclude_defaults=True)), inf_nan_mode="constants")
 
 
 def bounded(data: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of a result with texts and lists shortened, each and in total.
+    """Return the fields of a result with texts and lists shortened, individually and in total.
 
     Values of outputs and gradients are not cut: half of an array's bytes are useless.
     """
@@ -78,7 +80,7 @@ def bounded(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def ends_of(traceback: str) -> str:
-    """Return where a traceback begins and what it ends with."""
+    """Return the beginning and the end of a traceback."""
     half = MOST_TEXT // 2 - 5
     if len(traceback) <= MOST_TEXT:
         return traceback
@@ -86,7 +88,7 @@ def ends_of(traceback: str) -> str:
 
 
 def cut(text: str, most: int) -> str:
-    """Return the beginning of `text`, at most `most` characters, and how many more it has."""
+    """Return the first `most` characters of `text`, and the number of further ones."""
     if len(text) <= most:
         return text
     kept = most - len(_MORE.format(len(text)))
@@ -95,7 +97,7 @@ def cut(text: str, most: int) -> str:
 
 # ------------------------------------------------------------------ from the end of its process
 def result_of(case: Case, outcome: Outcome) -> Result:
-    """Return what the process of a case answered; without an answer, CRASH or TIMEOUT."""
+    """Return the result that the process of a case sent; CRASH or TIMEOUT if it sent none."""
     printed, frames = cut_trace(outcome.printed, case.scenario.path)
     output = printed[-OUTPUT_SHOWN:]
     if outcome.answer and not outcome.stopped and outcome.exit_code == 0:
@@ -147,8 +149,8 @@ def signal_of(exit_code: int) -> str:
 
 
 def cut_trace(printed: str, path: str) -> tuple[str, list[Frame]]:
-    """Return `printed` with faulthandler's trace cut to the user's frames, and these frames, the
-    outermost first.
+    """Return `printed` with faulthandler's trace reduced to the user's frames, and these frames,
+    the outermost first.
 
     `path` is the file of the scenario.
     """

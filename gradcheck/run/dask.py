@@ -1,6 +1,6 @@
-"""The executor of runs on a Dask cluster, whose workers run cases as they are run here.
+"""The executor of runs on a Dask cluster, whose workers run cases in the same way as this machine.
 
-A case runs in a fresh process below a Dask worker, so that what it breaks comes back as its result.
+A case runs in a fresh process below a Dask worker, so that even a crash comes back as its result.
 A case whose Dask worker is lost is an ERROR that says so.
 """
 
@@ -27,7 +27,9 @@ CONNECT = 10.0
 WORKERS = 30.0
 """Seconds to wait for the first worker of the cluster."""
 ALONE = 30.0
-"""Seconds that a run goes on without any worker. A nanny, or a job queue, has one within ten."""
+"""Seconds that a run continues without any worker. A nanny, or a job queue, starts a new one within
+ten.
+"""
 WORKER_INTERVAL = 1.0
 """Seconds between checks for a worker."""
 
@@ -39,11 +41,13 @@ LOGGERS = (
     "tornado.application",
     "asyncio",
 )
-"""Loggers with which Dask's client reports a lost scheduler, with tracebacks; we report it once."""
+"""Loggers by which Dask's client reports a lost scheduler, with tracebacks; gradcheck reports it
+once.
+"""
 
 
 def run_case_here(text: str, version: str, execute: str = EXECUTE) -> str:
-    """On the cluster: return the result of the case `text`, both as JSON.
+    """Run on the cluster: return the result of the case `text`, both as JSON.
 
     Raises RuntimeError: another version of gradcheck is installed there.
     """
@@ -62,7 +66,7 @@ def runner_here(execute: str) -> Runner:
 
 
 class DaskExecutor(Executor):
-    """Runs cases on a cluster: as many at a time as it has threads, or at most `jobs`.
+    """Runs cases on a cluster: as many at a time as the cluster has threads, or at most `jobs`.
 
     Raises RunnerError: Dask is not installed, the scheduler does not answer, or it has no workers.
     """
@@ -104,15 +108,16 @@ class DaskExecutor(Executor):
             self.client.close()
 
     def stop(self) -> None:
-        """Run no further cases; those that run end with their Dask worker's task."""
+        """Run no further cases; running ones end with their Dask worker's task."""
         super().stop()
         self.closed.set()
         with suppress(Exception):
             self.cluster.shutdown(wait=False, cancel_futures=True)
 
     def watch_workers(self) -> None:
-        """Fail the pending cases once there has been no worker for a while; Dask itself never
-        does."""
+        """Fail the pending cases once there has been no worker for a while; Dask itself would wait
+        forever.
+        """
         seen = time.perf_counter()
         message = f"--executor dask:{self.address}: there has been no worker for {ALONE:g} s"
         while not self.closed.wait(WORKER_INTERVAL):
@@ -124,7 +129,7 @@ class DaskExecutor(Executor):
                     settle(future, RunnerError(message))
 
     def submit(self, case: Case) -> Future[Result]:
-        """Return the future result of `case` from whichever worker of the cluster is free."""
+        """Return the future result of `case` from any free worker of the cluster."""
         future: Future[Result] = Future()
         self.unsettled.add(future)
         future.add_done_callback(self.unsettled.discard)

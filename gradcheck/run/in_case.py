@@ -50,7 +50,9 @@ def prepare_process(execute_name: str, backend: str, warm_up: bool) -> Execute:
 
 
 def run_case(execute: Execute, request: int, answer: int, output: int) -> NoReturn:
-    """Run a case, which is in a file as JSON, write its result likewise, and end this process."""
+    """Run a case, read from a file as JSON, write its result to a file as JSON, and end this
+    process.
+    """
     status, pid = 1, os.getpid()
     try:
         if os.getpgid(0) != pid:
@@ -81,7 +83,7 @@ def run_case(execute: Execute, request: int, answer: int, output: int) -> NoRetu
 
 
 def line_writer(descriptor: int) -> TextIO:
-    """Open a descriptor for text; every line is written at once, so that a crash loses none."""
+    """Open a descriptor for text; every line is written immediately, so that a crash loses none."""
     return open(
         descriptor, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False
     )
@@ -90,7 +92,7 @@ def line_writer(descriptor: int) -> TextIO:
 def execute_safely(execute: Execute, case: Case) -> Result:
     """Return the result of a case; an exception of `execute` becomes an ERROR.
 
-    It is reported as a bug in gradcheck, unless memory or the stack ran out or the scenario's own
+    It is reported as a bug in gradcheck, unless memory or the stack ran out, or the scenario's own
     code raised it.
     """
     try:
@@ -111,7 +113,7 @@ def execute_safely(execute: Execute, case: Case) -> Result:
 
 
 def warm_up_case(backend: str) -> Case:
-    """Return a case that uses what most cases use."""
+    """Return a case that uses the objects that most cases use."""
     layer = (
         "class Square(PyLayer):\n"
         "    @staticmethod\n    def forward(ctx, x):\n        ctx.save_for_backward(x)\n        "

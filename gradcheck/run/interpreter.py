@@ -1,5 +1,4 @@
-"""The command and environment of the Python processes that run cases. Loads nothing that takes
-long."""
+"""The command and environment of the Python processes that run cases. Imports nothing slow."""
 
 from __future__ import annotations
 
@@ -13,26 +12,26 @@ EXECUTE = "gradcheck.case.execute:execute"
 """The function that runs a case, as ``module:function``."""
 START_METHODS = ("fork", "spawn")
 START = os.environ.get("GRADCHECK_START") or ("fork" if sys.platform == "linux" else "spawn")
-"""How the process of a case is made: forked from a server that has imported everything, or as a new
-interpreter.
+"""How the process of a case is made: forked from a server that has imported everything, or started
+as a new interpreter.
 
-On macOS a process that has used the system's libraries must not go on after a fork.
+On macOS a process that has used system libraries must not continue after a fork.
 """
 
 READY = b"ready\n"
 """A server's first message: the imports succeeded."""
 START_LIMIT = 300.0
-"""Seconds that a process has to be ready: importing a backend for the first time, from a slow disk,
-takes a minute.
+"""Seconds within which a process must be ready: importing a backend for the first time, from a slow
+disk, takes a minute.
 """
 
 
 def python(module: str, interpreter: str = "") -> list[str]:
-    """The command that runs ``main`` of a module with this interpreter, finding modules where this
-    process does.
+    """The command that runs ``main`` of a module with this interpreter, with the module paths of
+    this process.
 
     Another `interpreter` has other packages. It gets the paths of gradcheck, of the engine and of
-    the user's folders, but none in which packages of this interpreter are installed.
+    the user's folders, but not those of packages that are installed for this interpreter.
     """
     if not interpreter:
         program = f"import sys; sys.path[:] = {sys.path!r}; from {module} import main; main()"

@@ -1,6 +1,6 @@
 """The record of the last run, ``.gradcheck/last.jsonl``: a line per result, written at once.
 
-A line is written with one call to the system, so that it is whole whatever happens to this process
+A line is written with one system call, so that it is complete whatever happens to this process
 afterwards. A new run begins a new file that replaces the old one, so that concurrent runs do not
 mix their lines.
 """
@@ -28,12 +28,12 @@ JOURNAL_PATH = FOLDER_PATH / "last.jsonl"
 
 
 class Record(BaseModel):
-    """A result, and the case that it is a result of."""
+    """A result, and the case that it belongs to."""
 
     model_config = ConfigDict(frozen=True, ser_json_inf_nan="constants")
 
     key: str
-    """The result of `key` for the case."""
+    """The digest of the case, from `key`."""
     seed: Annotated[int, Field(ge=0, lt=2**32)]
     timeout: Annotated[float, Field(gt=0, le=86_400)]
     memory: Annotated[int, Field(gt=0, lt=2**60)]
@@ -45,7 +45,7 @@ class JournalContents:
     """Contents of the file."""
 
     records: Sequence[Record] = ()
-    """The last one for each case, in the order in which they were written."""
+    """The last record of each case, in the order of writing."""
     skipped: int = 0
     """The number of lines that are not records, such as one cut short when the machine stopped."""
 
@@ -55,19 +55,23 @@ class JournalContents:
         return {name: result.path for result in red for name in result.cases}
 
     def known_results(self, cases: Iterable[Case]) -> dict[str, Result]:
-        """Return by name the results of the cases that are recorded just as they are now."""
+        """Return, by name, the results of the cases that have not changed since they were
+        recorded.
+        """
         recorded = {one.key: one.result for one in self.records if not one.result.compared_with}
         keys = {case.name: key(case) for case in cases}
         return {name: recorded[key] for name, key in keys.items() if key in recorded}
 
 
 def key(case: Case) -> str:
-    """Return a digest of everything that a case consists of: scenario, parameters and limits."""
+    """Return a digest of everything that determines a case: scenario, parameters and limits."""
     return hashlib.sha256(f"{__version__}\n{case.model_dump_json()}".encode()).hexdigest()[:32]
 
 
 def read_journal(path: Path = JOURNAL_PATH) -> JournalContents:
-    """Return what the file holds. Raises UserError: there is no such file, or it cannot be read."""
+    """Return the content of the file. Raises UserError: there is no such file, or it cannot be
+    read.
+    """
     records: dict[str, Record] = {}
     skipped = 0
     try:
@@ -92,17 +96,17 @@ def read_journal(path: Path = JOURNAL_PATH) -> JournalContents:
 def skipped_message(count: int) -> str:
     """Return the message about the lines that were skipped."""
     lines, they = ("a line", "it is") if count == 1 else (f"{count} lines", "they are")
-    return f"{JOURNAL_PATH}: {lines} not whole, or of another version of gradcheck: {they} skipped"
+    return f"{JOURNAL_PATH}: {lines} incomplete, or of another version of gradcheck: {they} skipped"
 
 
 @dataclass
 class Journal:
-    """The open file. If writing fails, the record is lost, but the run goes on."""
+    """The open file. If writing fails, the record is lost, but the run continues."""
 
     descriptor: int = field(default_factory=lambda: os.open(os.devnull, os.O_WRONLY))
     """The file descriptor; that of the null device if nothing is recorded."""
     problem: str = ""
-    """Why nothing is recorded any more."""
+    """The reason why nothing is recorded any more."""
 
     def append(self, case: Case, result: Result) -> None:
         """Record the result of `case`."""
@@ -130,7 +134,7 @@ def open_journal(*, go_on: bool = False, path: Path = JOURNAL_PATH) -> Journal:
 
 
 def open_new(path: Path) -> int:
-    """Open a new file in the place of `path`; a run that still writes the old one keeps it."""
+    """Open a new file in place of `path`; a run that is still writing the old one keeps it."""
     new = path.with_name(f"{path.name}.{os.getpid()}")
     descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o644)
     os.replace(new, path)
@@ -138,7 +142,9 @@ def open_new(path: Path) -> int:
 
 
 def open_for_append(path: Path) -> int:
-    """Open the existing file, after a last line that may be incomplete. Raises OSError."""
+    """Open the existing file for appending, after a last line that may be incomplete. Raises
+    OSError.
+    """
     descriptor = os.open(path, os.O_RDWR | os.O_APPEND)
     size = os.fstat(descriptor).st_size
     if size and os.pread(descriptor, 1, size - 1) != b"\n":

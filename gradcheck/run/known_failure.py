@@ -1,11 +1,11 @@
-"""A failure as a baseline records it: enough to tell whether a later failure is a different
+"""The record of a failure in a baseline: enough to tell whether a later failure is a different
 mistake.
 
 A baseline must not hide a new mistake behind an old one, and must not fail only because gradcheck
-has become better. So it records what is wrong, but not why: the status, the input gradients that
-are wrong, the outputs through which they are, and the codes of broken contracts. Wording, lines,
-factors, counts and the codes of causes (`codes.is_cause`) may all change: a cause explains a wrong
-gradient that is recorded anyway.
+has improved. So it records what is wrong, but not why: the status, the wrong input gradients, the
+outputs through which they are wrong, and the codes of broken contracts. Wording, lines, factors,
+counts and the codes of causes (`codes.is_cause`) may all change: a cause explains a wrong gradient
+that is recorded anyway.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class KnownFailure(BaseModel):
     codes: tuple[str, ...] | None = None
     """Codes of broken contracts, and of a wrong second derivative, in order."""
     wrong: dict[str, tuple[str, ...]] | None = None
-    """Inputs whose gradient is wrong, each with the outputs through which it is, where known."""
+    """Inputs whose gradient is wrong, each with the outputs through which it is wrong, if known."""
 
     @classmethod
     def of(cls, result: Result, status: Status | None = None) -> KnownFailure:
@@ -61,7 +61,7 @@ def broken_codes(gradient: GradientSummary) -> tuple[str, ...]:
 
 
 def wrong_gradients(gradient: GradientSummary) -> dict[str, tuple[str, ...]]:
-    """Return the inputs whose gradient is wrong, with the outputs where all entries are listed."""
+    """Return the inputs whose gradient is wrong, with the outputs if all entries are listed."""
     if gradient.verdict is not Status.FAIL:
         return {}
     wrong = {}

@@ -1,4 +1,6 @@
-"""The memory limit of a case: how sizes are written, how the system holds it (`case.defaults`)."""
+"""Enforcing the memory limit of a case, and the notation of sizes; the default is in
+`case.defaults`.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ def parse_size(text: str) -> int:
     """Return the bytes in ``512M``, ``2G``, ``1.5GB`` or a plain number of bytes; a unit is a power
     of 1024.
 
-    Raises ValueError: it is not a size of at least 1 MiB.
+    Raises ValueError: the text is not a size of at least 1 MiB.
     """
     match = re.fullmatch(
         r"(\d{1,15}(?:\.\d{1,6})?) ?([KMGT]?)(?:i?B)?", text.strip(), re.IGNORECASE
@@ -27,7 +29,7 @@ def parse_size(text: str) -> int:
 
 
 def shown_size(size: int) -> str:
-    """Return a size as it is written: ``4G``, ``1536M``."""
+    """Return the text of a size: ``4G``, ``1536M``."""
     for unit in ("T", "G", "M", "K"):
         if size % UNITS[unit] == 0:
             return f"{size // UNITS[unit]}{unit}"
@@ -35,10 +37,11 @@ def shown_size(size: int) -> str:
 
 
 def limit_own_memory(extra: int) -> None:
-    """Let this process allocate `extra` bytes more than it has; beyond that MemoryError is raised.
+    """Allow this process to allocate `extra` bytes more than it has; beyond that MemoryError is
+    raised.
 
     Linux only. RLIMIT_DATA counts private writable memory, so that libraries and reserved address
-    space take nothing from it. A lower limit of the user's stays.
+    space take nothing from it. A lower limit that the user has set stays.
     """
     if sys.platform != "linux":
         return

@@ -1,6 +1,6 @@
-"""The memory that a case uses, as its runner measures it.
+"""Measuring the memory that a case uses, for its runner.
 
-Servers in the environment of a release do not import this: psutil is not installed there.
+Servers in the environment of a release do not import this module: psutil is not installed there.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import psutil
 
 
 def memory_of(pid: int) -> int:
-    """Return the bytes in memory of a process, and those that each process below it has beyond
-    that.
+    """Return the resident bytes of a process, plus those by which each child process exceeds its
+    parent.
 
-    A forked process begins with a copy of what its parent has.
+    A forked process begins with a copy of its parent's memory.
     """
     total = 0
     with suppress(psutil.Error):

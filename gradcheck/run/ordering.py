@@ -1,5 +1,6 @@
-"""The part that executors share: cases run side by side or shuffled, results come in the order of
-cases."""
+"""The base of executors: cases run side by side, possibly shuffled, and results are returned in the
+order of cases.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +13,9 @@ from gradcheck.case.case import Case
 from gradcheck.result import Result
 
 OnDone = Callable[[Case, Result, bool], None]
-"""Called with each result as it comes, in any order, and with whether it was known before."""
+"""A function that is called with each result as it comes, in any order, and whether it was known
+before.
+"""
 
 
 class Executor(ABC):
@@ -22,14 +25,14 @@ class Executor(ABC):
         self.slots = slots
         self.stopped = False
         self.waiting: dict[Future[Result], tuple[int, Case]] = {}
-        """The cases without a result, with their positions, in the order in which they run."""
+        """The cases without a result, with their positions, in the order of running."""
 
     @abstractmethod
     def submit(self, case: Case) -> Future[Result]:
         """Return a future that will hold the result of `case`."""
 
     def stop(self) -> None:
-        """End the cases that run, and start no others; also from a signal handler."""
+        """End the running cases, and start no others; may be called from a signal handler."""
         self.stopped = True
 
     def results(
@@ -39,11 +42,11 @@ class Executor(ABC):
         on_done: OnDone,
         shuffle: int | None = None,
     ) -> Iterator[Result]:
-        """Yield the results in the order of `cases`, each as soon as it and all before it are
+        """Yield the results in the order of `cases`, each as soon as it and all earlier ones are
         finished.
 
-        Results in `known`, by name, are used as they are. After `stop`, only those that had
-        finished. Cases run in their order, or in one drawn with the seed `shuffle`.
+        Results in `known`, by name, are used as they are. After `stop`, only finished results are
+        yielded. Cases run in their order, or in one drawn with the seed `shuffle`.
 
         Raises RunnerError: the executor cannot run cases.
         """
@@ -71,5 +74,5 @@ class Executor(ABC):
             yield finished[position]
 
     def at_work(self) -> list[str]:
-        """Return the names of the cases that run now; from any thread."""
+        """Return the names of the running cases; may be called from any thread."""
         return [case.name for _, case in list(self.waiting.values())[: self.slots]]

@@ -15,7 +15,7 @@ from gradcheck.spec.model import SpecFile
 
 
 class CaseSettings(TypedDict, total=False):
-    """Fields of all cases that no scenario sets."""
+    """The options that all cases of a run share and that no scenario sets."""
 
     mode: Literal["auto", "probe", "full"]
     order: Literal[1, 2]
@@ -66,7 +66,9 @@ def plan(
 
 
 def with_usual_backends(backends: Iterable[str], specs: Iterable[SpecFile]) -> list[str]:
-    """Return backends, and the usual ones of the frameworks of `specs` that these do not run."""
+    """Return backends, plus the usual backends of those frameworks in `specs` that they do not
+    run.
+    """
     chosen = [*backends]
     for framework in dict.fromkeys(spec.framework for spec in specs):
         if framework not in map(framework_of_backend, chosen):

@@ -16,11 +16,11 @@ from gradcheck.support.user_error import UserError
 
 
 class SideBySide:
-    """Adds the differences between the results of one scenario on all backends."""
+    """Adds results for the differences between backends on one scenario."""
 
     def __init__(self) -> None:
         self.compared = 0
-        """Pairs of cases whose values were compared."""
+        """The number of pairs of cases whose values were compared."""
 
     def with_comparisons(self, results: Iterable[Result]) -> Iterator[Result]:
         """Yield the results, those of one scenario at one point of its matrix next to each other,
@@ -35,7 +35,7 @@ class SideBySide:
             yield from self.between(comparable)
 
     def between(self, group: Sequence[Result]) -> Iterator[Result]:
-        """Yield a result for each backend whose values are not those of the first one."""
+        """Yield a result for each backend whose values differ from those of the first."""
         if len(group) < 2:
             return
         from gradcheck.case.values import differences  # needs NumPy, without which a run is quicker
@@ -49,12 +49,12 @@ class SideBySide:
 
 
 def point(result: Result) -> tuple[str, str]:
-    """Return what identifies a scenario at one point of its matrix, whatever the backend."""
+    """Return a key that identifies a scenario at one point of its matrix, whatever the backend."""
     return result.path, result.name.removesuffix(f"@{result.backend}")
 
 
 def different(one: Result, other: Result, lines: Sequence[str]) -> Result:
-    """Return ``id@numpy,paddle@3.0.0``: a FAIL that says what differs."""
+    """Return the FAIL for ``id@numpy,paddle@3.0.0``, with the differences."""
     return Result(
         name=f"{one.name},{other.backend}",
         scenario=other.scenario,
@@ -64,7 +64,7 @@ def different(one: Result, other: Result, lines: Sequence[str]) -> Result:
         line=other.line,
         column=other.column,
         status=Status.FAIL,
-        message=f"both do as documented, but {lines[0]}",
+        message=f"both behave as documented, but {lines[0]}",
         details=tuple(lines[1:]),
     )
 
@@ -81,7 +81,7 @@ class Baseline:
     def __init__(self, path: Path, known: Mapping[str, KnownFailure]) -> None:
         self.path, self.known = path, dict(known)
         self.fixed: list[str] = []
-        """Known failures that have passed since."""
+        """Known failures that now pass."""
 
     @classmethod
     def read(cls, path: Path, *, new: bool = False) -> Baseline:
@@ -105,7 +105,9 @@ class Baseline:
         return cls(path, known)
 
     def judged(self, result: Result) -> Result:
-        """Return a known failure as an XFAIL unless something new is wrong; others as they are."""
+        """Return a known failure as an XFAIL unless something new is wrong; other results
+        unchanged.
+        """
         if result.name not in self.known:
             return result
         known = self.known[result.name]
@@ -120,7 +122,7 @@ class Baseline:
         return result.model_copy(update={"status": Status.XFAIL, "message": message})
 
     def update(self, results: Iterable[Result]) -> None:
-        """Add the failures among results of a run, as they are now, and remove what passes."""
+        """Add or update the failures among the results of a run, and remove cases that pass."""
         results = list(results)
         self.prune(results)
         for result in results:
@@ -131,7 +133,7 @@ class Baseline:
                 self.known[result.name] = KnownFailure.of(result)
 
     def prune(self, results: Iterable[Result]) -> None:
-        """Remove what passes among results of a run; cases that were not run stay."""
+        """Remove cases that pass among the results of a run; cases that were not run stay."""
         for result in results:
             if result.status.green and result.status is not Status.XFAIL:
                 self.known.pop(result.name, None)

@@ -26,17 +26,17 @@ from gradcheck.run.server_process import ServerKind, take_process
 from gradcheck.support.user_error import UserError
 
 OUTPUT_KEPT = 16_000
-"""Bytes kept of what a case prints, from the end."""
+"""The most bytes of a case's output that are kept, counted from the end."""
 MOST_OUTPUT = 64 << 20
-"""Bytes of a case's output on the disk; more is discarded when its memory is measured."""
+"""The most bytes of a case's output on disk; more is discarded whenever its memory is measured."""
 MOST_ANSWER = 1 << 30
-"""Bytes of a result, with the values of all outputs and gradients."""
+"""The most bytes of a result, with the values of all outputs and gradients."""
 INTERVAL = 0.2
 """Seconds between measurements of the memory and the output of a case."""
 ABORT_GRACE = 1.0
-"""Seconds that a process whose time is up has to print where it is."""
+"""Seconds that a process has, after its time is up, to print its current position."""
 ENDING = 5.0
-"""Seconds that a server has to end once its connection is closed."""
+"""Seconds within which a server must end once its connection is closed."""
 
 
 class RunnerError(UserError):
@@ -44,7 +44,7 @@ class RunnerError(UserError):
 
 
 class ServerLostError(Exception):
-    """A server has ended: its exit status, and the end of what it printed."""
+    """A server has ended, with its exit status and the end of its output."""
 
     def __init__(self, exit_code: int, printed: str) -> None:
         super().__init__(how_it_ended(exit_code).replace("the process", "the server process"))
@@ -52,13 +52,14 @@ class ServerLostError(Exception):
 
 
 class Server:
-    """A server process (`run.server`), which runs one case at a time, or with ``spawn`` one only.
+    """A server process (`run.server`), which runs one case at a time, or, with ``spawn``, a single
+    case.
 
-    It ends when its connection is closed, also because this process has ended.
+    It ends when its connection is closed, for example because this process has ended.
 
     Raises:
-        ServerLostError: it ended before it was ready.
-        TimeoutError: it was not ready after `START_LIMIT` seconds.
+        ServerLostError: the server ended before it was ready.
+        TimeoutError: the server was not ready after `START_LIMIT` seconds.
     """
 
     def __init__(self, kind: ServerKind) -> None:
@@ -70,7 +71,9 @@ class Server:
         self.memory = memory_of(self.process.pid)
 
     def receive(self, seconds: float) -> bytes:
-        """Return the line that the server sends in time, or nothing. Raises ServerLostError."""
+        """Return the line that the server sends within a time, or nothing. Raises
+        ServerLostError.
+        """
         poll = select.poll()
         poll.register(self.connection, select.POLLIN)
         if not poll.poll(1000 * max(0.0, seconds)) and self.process.poll() is None:
@@ -131,7 +134,7 @@ class Server:
                 os.ftruncate(output.fileno(), 0)
 
     def signal(self, number: signal.Signals) -> None:
-        """Send a signal to the process group of the case, if it is still there."""
+        """Send a signal to the process group of the case, if it still exists."""
         with suppress(OSError):
             if self.start == "fork":
                 self.connection.send(bytes([number]))
@@ -139,12 +142,14 @@ class Server:
                 os.killpg(self.process.pid, number)
 
     def close(self) -> None:
-        """Ask the server to end, and kill the case that it runs."""
+        """Ask the server to end and to kill the case that it runs."""
         with suppress(OSError):
             self.connection.shutdown(socket.SHUT_RDWR)
 
     def end(self, patience: float = ENDING) -> int:
-        """Wait for its end, and return its exit status; it is killed once the patience is over."""
+        """Wait for the server's end, and return its exit status; after the time limit it is
+        killed.
+        """
         if self.log.closed:  # it has ended before, and another process may have its number
             return self.process.wait()
         self.close()
@@ -162,7 +167,7 @@ class Server:
 
 
 def kill_session(session: int) -> None:
-    """Kill the processes of a session: a case that has lost its server goes on."""
+    """Kill the processes of a session: a case would survive its server."""
     for pid in psutil.pids():
         with suppress(ProcessLookupError, PermissionError):
             if os.getsid(pid) == session:
@@ -170,13 +175,13 @@ def kill_session(session: int) -> None:
 
 
 def last_bytes(file: IO[bytes], most: int) -> bytes:
-    """Return the end of a file without moving the position, which other processes share."""
+    """Return the end of a file without moving the file position, which other processes share."""
     size = os.fstat(file.fileno()).st_size
     return os.pread(file.fileno(), most, max(0, size - most))
 
 
 class Runner(Executor):
-    """Runs cases in processes here. Leaving its ``with`` block ends them, wherever they are.
+    """Runs cases in processes on this machine. Leaving the ``with`` block ends them in any state.
 
     `execute` is the function that runs a case, as ``module:function``; `start` is ``fork`` or
     ``spawn``, see `run.interpreter.START`.
@@ -189,7 +194,7 @@ class Runner(Executor):
         self.threads = ThreadPoolExecutor(slots, thread_name_prefix="gradcheck")
         self.servers: list[Server] = []
         self.idle: dict[ServerKind, list[Server]] = {}
-        """Idle servers. Threads take one, or give one back, at once."""
+        """Idle servers. Idle servers; each thread takes one or gives one back atomically."""
 
     def __enter__(self) -> Runner:
         return self
@@ -209,8 +214,9 @@ class Runner(Executor):
         return self.threads.submit(self.result, case)
 
     def result(self, case: Case) -> Result:
-        """Return the result of `case`: SKIP if it is not run; after reruns, the green one if there
-        is any."""
+        """Return the result of `case`: SKIP if it is not run; after reruns, the passing result if
+        there is any.
+        """
         if skipped := case.not_run():
             return skipped
         first = result = self.result_once(case)
@@ -225,7 +231,7 @@ class Runner(Executor):
         return result.model_copy(update={"message": message})
 
     def result_once(self, case: Case) -> Result:
-        """Return the result of one run: as documented, or as recorded of the backend."""
+        """Return the result of one run, as documented, or as recorded for the backend."""
         if case.entry.observed is None:
             return self.run(case)
         from gradcheck.conformance.pins import run_with_pin  # a user's own layers have no pins
@@ -233,7 +239,7 @@ class Runner(Executor):
         return run_with_pin(case, self.run)
 
     def run(self, case: Case) -> Result:
-        """Return the result of `case`, whatever it does.
+        """Return the result of `case`, whatever happens in it.
 
         Raises RunnerError: no server starts, or the run is over.
         """
@@ -252,7 +258,7 @@ class Runner(Executor):
         return result
 
     def start_server(self, kind: ServerKind) -> Server:
-        """Start a server. Raises RunnerError: it does not start, or the run is over."""
+        """Start a server. Raises RunnerError: the server does not start, or the run is over."""
         if self.stopped:
             raise RunnerError("the run is over")
         there = kind.interpreter

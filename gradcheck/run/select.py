@@ -21,7 +21,7 @@ def select(
     """The cases that `ids`, the expression `keywords` (``-k``) and the expression `tags` (``-t``)
     all select.
 
-    Raises UserError: an id is not there, or an expression is not well formed.
+    Raises UserError: an id does not exist, or an expression is malformed.
     """
     selected = select_ids(cases, ids)
     if keywords is not None:
@@ -30,9 +30,9 @@ def select(
 
 
 def select_ids(cases: Iterable[Case], ids: Iterable[str]) -> list[Case]:
-    """The cases of the scenarios, or with the names, that `ids` lists; all where it lists none.
+    """The cases that `ids` lists by scenario or by name; all cases if it is empty.
 
-    A name may leave out the parameters, the backend, or both: these are scenarios.
+    A name may omit the parameters, the backend, or both (a scenario).
 
     Raises UserError: nothing has such an id or name.
     """
@@ -42,7 +42,7 @@ def select_ids(cases: Iterable[Case], ids: Iterable[str]) -> list[Case]:
     known = {name for case in found for name in names_of(case)}
     problems = []
     for name in sorted(wanted - known):
-        meant = hint(name, sorted(known), "`gradcheck list` shows what there is")
+        meant = hint(name, sorted(known), "`gradcheck list` lists all")
         if name.upper() in CODES:
             meant = f"`gradcheck explain {name}` explains that code"
         problems.append(f"no file, folder or scenario is called {name!r}; {meant}")
@@ -52,21 +52,23 @@ def select_ids(cases: Iterable[Case], ids: Iterable[str]) -> list[Case]:
 
 
 def names_of(case: Case) -> set[str]:
-    """Names of a case: ``tanh/dtype=float32@numpy``, and without one part or both behind the id."""
+    """Names of a case: The names that select a case: ``tanh/dtype=float32@numpy``, and the same
+    without one or both parts after the id.
+    """
     parameters, at, backend = case.name.partition("@")
     return {case.scenario.id, case.name, parameters, f"{case.scenario.id}{at}{backend}"}
 
 
 def select_names(cases: Iterable[Case], expression: str) -> list[Case]:
-    """The cases whose names fit ``-k``: words are parts of the name, in any case."""
+    """The cases whose names match ``-k``: words are parts of the name, upper or lower case."""
     wanted = Expression(expression.lower(), "-k")
     return [case for case in cases if wanted.holds(case.name.lower().__contains__)]
 
 
 def select_tags(cases: Iterable[Case], expression: str) -> list[Case]:
-    """The cases whose tags fit ``-t``: words are whole tags.
+    """The cases whose tags match ``-t``: words are whole tags.
 
-    Raises UserError: the expression is not well formed, or no scenario has one of its tags.
+    Raises UserError: the expression is malformed, or no scenario has one of its tags.
     """
     wanted, cases = Expression(expression, "-t"), list(cases)
     known = {tag for case in cases for tag in case.scenario.tags}
@@ -94,13 +96,13 @@ def nothing_selected(keywords: str | None, cases: Iterable[Case]) -> str:
 
 _MOST_TOKENS = 200  # keeps the recursion below Python's limit
 _LOGIC = (ast.Expression, ast.BoolOp, ast.UnaryOp, ast.boolop, ast.Not, ast.Name, ast.Load)
-"""The syntax that an expression may have, once its words are names."""
+"""The syntax nodes that an expression may have, once its words are names."""
 
 
 class Expression:
     """Words combined by ``and``, ``or``, ``not`` and parentheses, with Python's meaning.
 
-    Raises UserError: it is not of this form.
+    Raises UserError: the expression does not have this form.
     """
 
     def __init__(self, text: str, option: str) -> None:
@@ -121,6 +123,6 @@ class Expression:
         self.code = compile(tree, option, "eval")
 
     def holds(self, word_holds: Callable[[str], bool]) -> bool:
-        """Whether it holds, given which of its words hold."""
+        """Whether the expression holds, given a predicate for its words."""
         values = {f"word_{number}": word_holds(word) for number, word in enumerate(self.words)}
         return bool(eval(self.code, {}, values))

@@ -1,8 +1,9 @@
-"""A server forks a process for each case, and kills the case's whole process group at its end.
+"""A server process: it forks a process for each case, and kills the case's whole process group at
+its end.
 
-It has everything imported. Where processes cannot be forked, it runs one case itself and ends with
-it. `run.runner` starts servers and watches over cases; a server does what only a parent can: it
-learns at once that the process of a case has ended.
+It has everything imported. If processes cannot be forked, it runs one case itself and ends with it.
+`run.runner` starts servers and monitors cases; a server does what only a parent process can: it
+learns immediately that the process of a case has ended.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from gradcheck.support.signals import use_default_signals
 
 
 def main() -> None:
-    """Serve until the connection is closed, then end at once: there is nothing to put away.
+    """Serve until the connection is closed, then end immediately: there is nothing to clean up.
 
     ``sys.argv`` holds the function that runs a case, as ``module:function``; the backend; ``fork``
     or ``spawn``; and the descriptor of the connection. A request is a byte with three descriptors:
-    of the case as JSON, of its answer, of what it prints. The reply is the exit status of its
+    for the case as JSON, for its answer, and for its output. The reply is the exit status of its
     process, as a line. A byte without descriptors is a signal for the process group of the case.
     """
     execute, backend, start, descriptor = sys.argv[1:5]
@@ -68,9 +69,10 @@ def signal_when_children_end() -> socket.socket:
 
 
 def exit_status(pid: int, connection: socket.socket, children_end: socket.socket) -> int:
-    """Wait for the end of a case's process, kill what it left in its group, return its exit status.
+    """Wait for the end of a case's process, kill the remaining processes of its group, return its
+    exit status.
 
-    Raises SystemExit: the command has gone; the process has been killed.
+    Raises SystemExit: the command has ended; the process has been killed.
     """
     while True:
         ready, _, _ = select.select([children_end, connection], [], [])
@@ -89,8 +91,9 @@ def exit_status(pid: int, connection: socket.socket, children_end: socket.socket
 
 
 def signal_group(pid: int, number: int) -> None:
-    """Send a signal to the group of a process, or only to the process if it has not made its group
-    yet."""
+    """Send a signal to the group of a process, or only to the process if it has not created its
+    group yet.
+    """
     for send in (os.killpg, os.kill):
         with suppress(ProcessLookupError, PermissionError):
             send(pid, number)

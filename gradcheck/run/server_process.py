@@ -1,5 +1,5 @@
-"""The processes of servers, before they are ready; one may be started before the command is known
-in full. Loads nothing that takes long.
+"""Starting server processes; one may be started before the command line is parsed. Imports nothing
+slow.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class ServerKind(NamedTuple):
 
 
 class ServerProcess(NamedTuple):
-    """A process that will be a server, the connection to it, and the file that it prints into."""
+    """A process that will be a server, the connection to it, and the file for its output."""
 
     process: subprocess.Popen[bytes]
     connection: socket.socket
@@ -35,7 +35,7 @@ class ServerProcess(NamedTuple):
 
 USUAL_SERVER = ServerKind(EXECUTE, "numpy", "", START)
 _started: dict[ServerKind, ServerProcess] = {}
-"""The server that was started ahead, until it is taken."""
+"""The server that was started in advance, until it is used."""
 
 
 def start_ahead() -> None:
@@ -48,14 +48,14 @@ def start_ahead() -> None:
 
 
 def take_process(kind: ServerKind) -> ServerProcess:
-    """Return a process of a server, which may have been started ahead."""
+    """Return a server process, which may have been started in advance."""
     return _started.pop(kind, None) or start_process(kind)
 
 
 def start_process(kind: ServerKind) -> ServerProcess:
     """Start the process of a server.
 
-    It finds modules where this process does; another `interpreter` has other packages.
+    It has the module paths of this process; another `interpreter` has other packages.
     """
     log = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `Server.end`
     connection, theirs = socket.socketpair()

@@ -1,4 +1,4 @@
-"""Rules of the Python in a spec: its syntax, and its names. Nothing is executed."""
+"""Rules for Python code in a spec: its syntax and its names. Nothing is executed."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from gradcheck.spec.python import (
 from gradcheck.spec.violation import Violation, below
 
 MAX_CHARACTERS = 20_000
-"""The most names of one piece of code: some work of Python's compiler grows with the square (names
-times scopes: 35 ms here).
+"""The most names in one piece of code: part of the work of Python's compiler grows with names times
+scopes (35 ms at this limit).
 """
 MISSPELT = 0.85
 """The similarity, by difflib's measure, from which one name may be a misspelling of another: one or
@@ -35,7 +35,9 @@ two letters in ten differ.
 """
 
 GIVEN = frozenset({"np", "out"}.union(*NAMES_OF_FRAMEWORKS.values()))
-"""Names that code has without importing them, of any framework; ``out`` is the layer's result."""
+"""Names of any framework that code can use without importing them; ``out`` is the layer's
+result.
+"""
 EXCEPTIONS = frozenset(
     name
     for name, value in vars(builtins).items()
@@ -45,14 +47,15 @@ KNOWN = {
     "raises": ("exception", EXCEPTIONS),
     "warns": ("warning", frozenset(name for name in EXCEPTIONS if name.endswith("Warning"))),
 }
-"""Sections of an expectation that name a class: the kind of class, and Python's own classes of the
-kind."""
+"""Sections of an expectation that name a class: the kind of class, and Python's built-in classes of
+that kind.
+"""
 # `re` makes a table of 64 kB for a range that ends beyond ASCII, and with (?i) looks at each
 # character in it: a pattern of 1,000 characters takes 0.4 s, or a minute.
 _WIDE_RANGE = re.compile(r"\[.*-(?:[^\x00-\x7f]|\\[uUN])", re.DOTALL)
 PATTERN = "the pattern"
 EMPTY_CODE = PythonCode("", "exec")
-"""In place of code that is not there, or is not Python."""
+"""Placeholder for code that is missing or not Python."""
 _MODES: dict[str, CompileMode] = {
     "the layer": "exec",
     "the script": "exec",
@@ -62,7 +65,7 @@ _MODES: dict[str, CompileMode] = {
 
 
 class EveryName:
-    """The names in code that cannot be read: every name may occur in it."""
+    """The set of names of code that cannot be read: it contains every name."""
 
     def __contains__(self, name: object) -> bool:
         return True
@@ -71,25 +74,25 @@ class EveryName:
 # --------------------------------------------------------------------------- syntax
 @functools.lru_cache(maxsize=256)  # what many scenarios inherit is compiled once
 def _compile(source: str, what: str) -> PythonCode | Violation:
-    """Return the code of `source`, which is `what`, or its mistake."""
+    """Return the code of `source`, or its mistake; `what` describes it in messages."""
     return _pattern_mistake(source) if what == PATTERN else _compile_anew(source, what)
 
 
 def find_syntax_mistakes(source: str | None, what: str) -> Iterator[Violation]:
-    """Yield why `source`, which is `what`, cannot be compiled."""
+    """Yield why `source` cannot be compiled; `what` describes it in messages."""
     if source is not None and isinstance(mistake := _compile(source, what), Violation):
         yield mistake
 
 
 def find_code(source: str | None, what: str) -> PythonCode:
-    """Return some code; `EMPTY_CODE` if there is none, or if it is not Python."""
+    """Return the code of `source`; `EMPTY_CODE` if there is none, or if it is not Python."""
     code = EMPTY_CODE if source is None else _compile(source, what)
     return code if isinstance(code, PythonCode) else EMPTY_CODE
 
 
 # --------------------------------------------------------------------------- programs
 def find_program_mistakes(scenario: Scenario) -> Iterator[Violation]:
-    """Yield what is wrong with a layer, a script, or a script behind the source of a layer."""
+    """Yield the mistakes of a layer, a script, or a script after the source of a layer."""
     source, script, call = scenario.layer_source, scenario.script, scenario.call
     if scenario.layer is None and script is None:
         help = "add 'layer: |' with the layer's code, or 'script: |' with a whole program"
@@ -112,17 +115,17 @@ def _find_script_mistakes(scenario: Scenario) -> Iterator[Violation]:
     yield from below(("script",), find_syntax_mistakes(scenario.script, "the script"))
     if scenario.layer != scenario.layer_source:
         help = "import the layer in the script, or remove the script to check its gradient"
-        message = "a script beside a layer that has no source here"
+        message = "a script next to a layer that has no source here"
         yield Violation(("script",), message, help, at_key=True)
         return
     for key in sorted({"inputs", "call", "kwargs"} & scenario.written):
-        help = "remove it, or keep a 'layer' alone to check its gradient"
+        help = "remove it, or keep only a 'layer' to check its gradient"
         yield Violation((key,), f"a script has no use for {quote(key)}", help, at_key=True)
 
 
 # --------------------------------------------------------------------------- names
 def find_words(scenario: Scenario) -> Container[str]:
-    """Return all names in the code of a scenario; any where some code cannot be seen, or is not
+    """Return all names in the code of a scenario; `ANY_NAME` if some code cannot be read, or is not
     Python.
     """
     if isinstance(scenario.layer, LayerRef):
@@ -144,8 +147,7 @@ def find_words(scenario: Scenario) -> Container[str]:
 
 
 def find_misspelt_class(section: str, name: str, scenario: Scenario) -> Iterator[Violation]:
-    """Yield a violation if the name of an exception or warning looks like a misspelt one of
-    Python's.
+    """Yield a violation if the name of an exception or warning looks like a misspelt built-in one.
 
     Others may come from libraries.
     """
@@ -172,11 +174,11 @@ def find_unused_parameters(scenario: Scenario) -> Iterator[Violation]:
 
 
 def _compile_anew(source: str, what: str) -> PythonCode | Violation:
-    """Return code as far as Python compiles it, or its mistake."""
+    """Return compiled code, or its mistake."""
     if not source.strip():
         return Violation((), f"{what} is empty", "write the code, or remove the key")
     if len(source) > MAX_CHARACTERS:
-        help = "move it into a module, and name that with 'layer: {ref: …}'"
+        help = "move it into a module, and refer to that with 'layer: {ref: …}'"
         message = f"{what} is longer than {MAX_CHARACTERS:,} characters"
         return Violation((), message, help)
     # eval() ignores spaces before an expression, compile() does not.
@@ -198,9 +200,9 @@ def _compile_anew(source: str, what: str) -> PythonCode | Violation:
 
 
 def _pattern_mistake(pattern: str) -> PythonCode | Violation:
-    """Return why a pattern cannot be compiled, or would take long to compile; no code for none.
+    """Return why a pattern cannot be compiled, or would take long to compile; None if it can.
 
-    It is searched for while a case runs, within its time limit.
+    The search itself runs within the case's time limit.
     """
     if _WIDE_RANGE.search(pattern):
         message = "a range in a regular expression must end with an ASCII character"
@@ -233,7 +235,7 @@ def _find_ambiguous_layer(code: PythonCode) -> Iterator[Violation]:
 
 
 def _find_keyword_mistakes(scenario: Scenario) -> Iterator[Violation]:
-    """Yield a violation if ``kwargs`` cannot be passed, or an input has the name of one."""
+    """Yield a violation if ``kwargs`` cannot be passed, or an input has the name of one of them."""
     if not scenario.kwargs:
         return
     if scenario.call is not None:
@@ -251,7 +253,7 @@ def _find_unknown_name(
     scenario: Scenario, call: PythonCode, layer: PythonCode
 ) -> Iterator[Violation]:
     """Yield the first name in ``call`` that neither the inputs, the matrix nor the layer's source
-    give.
+    define.
     """
     if isinstance(scenario.layer, LayerRef):
         return  # the names of its module may be used, and it is not imported here

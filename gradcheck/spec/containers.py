@@ -1,5 +1,5 @@
-"""Inputs that are lists or dicts of Tensors: each Tensor is a separate input with the name that
-Python has for it, ``s[0]``.
+"""Inputs that are lists or dicts of Tensors: each Tensor is a separate input, named by its Python
+expression, such as ``s[0]``.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ _INDEX = re.compile(r"\[(\d+)\]|\['([^']+)'\]")
 
 
 def inside(name: str, place: int | str) -> str:
-    """The name of what is at a place of an input: ``s[0]``, ``d['a']``."""
+    """The name of the item at a position of an input: ``s[0]``, ``d['a']``."""
     return f"{name}[{place!r}]"
 
 
 def variable(name: str) -> str:
-    """The variable that an input is in: ``s`` of ``s[0]``."""
+    """The variable that contains an input: ``s`` of ``s[0]``."""
     return name.partition("[")[0]
 
 
 def variables(names: Iterable[str]) -> list[str]:
-    """The variables that some inputs are in, each once, in order."""
+    """The variables that contain some inputs, each once, in order."""
     return list(dict.fromkeys(map(variable, names)))
 
 
@@ -31,8 +31,8 @@ class Container(dict[int | str, Any]):
 
 
 def in_variables(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what belongs to inputs by their variables: as lists and dicts if the inputs are in
-    lists and dicts.
+    """Return values per input as values per variable: in lists and dicts if the inputs are in lists
+    and dicts.
     """
     whole = Container()
     for name, value in values.items():
@@ -46,7 +46,7 @@ def in_variables(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def built(value: Any) -> Any:
-    """Return a value, or the list or dict that is in a container."""
+    """Return a value, or a container as a list or dict."""
     if not isinstance(value, Container):
         return value
     parts = {place: built(part) for place, part in value.items()}
@@ -54,9 +54,7 @@ def built(value: Any) -> Any:
 
 
 def map_leaves(name: str, value: Any, leaf: Callable[[str, Any], Any]) -> Any:
-    """Return nested lists, tuples and dicts with `leaf` of the name and the value of each leaf in
-    its place.
-    """
+    """Return nested lists, tuples and dicts in which each leaf is replaced by `leaf(name, value)`."""
     if isinstance(value, dict):
         return {key: map_leaves(inside(name, key), part, leaf) for key, part in value.items()}
     if not isinstance(value, (list, tuple)):
@@ -66,11 +64,13 @@ def map_leaves(name: str, value: Any, leaf: Callable[[str, Any], Any]) -> Any:
 
 
 MapLeaves = Callable[[str, Any, Callable[[str, Any], Any]], Any]
-"""`map_leaves`, or a function that handles more containers."""
+"""The type of `map_leaves`, or of a function that handles more containers."""
 
 
 def flat_names(name: str, value: Any, mapping: MapLeaves = map_leaves) -> dict[str, Any]:
-    """Return the leaves of nested lists, tuples and dicts under a name, each by its name."""
+    """Return the leaves of nested lists, tuples and dicts, keyed by their names below the given
+    one.
+    """
     leaves: dict[str, Any] = {}
     mapping(name, value, leaves.__setitem__)
     return leaves
@@ -79,7 +79,7 @@ def flat_names(name: str, value: Any, mapping: MapLeaves = map_leaves) -> dict[s
 def filled(
     name: str, value: Any, leaves: Mapping[str, Any], mapping: MapLeaves = map_leaves
 ) -> Any:
-    """Return nested lists, tuples and dicts with their leaves replaced by those of `leaves`, by the
-    names that `flat_names` gives.
+    """Return nested lists, tuples and dicts with their leaves replaced from `leaves`, by the names
+    of `flat_names`.
     """
     return mapping(name, value, leaves.get)

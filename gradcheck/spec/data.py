@@ -1,6 +1,6 @@
-"""Values of a document with their lines and columns, without the parser.
+"""The values of a YAML document with their lines and columns.
 
-The model, which servers in other environments load, needs no parser.
+The parser is separate, as servers in other environments load the model without it.
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 DataPath = tuple[int | str, ...]
-"""Keys and indices that lead to a value of a document."""
+"""The keys and indices on the path to a value of a document."""
 Place = tuple[int, int, int]
 """Line, column, and the number of characters to underline."""
 
 
 class Plain(str):
-    """A text that is written without quotes."""
+    """A text that was written without quotes."""
 
     __slots__ = ()
 
 
 @dataclass(slots=True, eq=False)
 class Span:
-    """The place of a key or value. Lines and columns count from 1, the end is exclusive."""
+    """The position of a key or value. Lines and columns count from 1, the end is exclusive."""
 
     line: int
     column: int
@@ -37,7 +37,7 @@ class Span:
 
     @property
     def place(self) -> Place:
-        """The place to underline."""
+        """The span to underline."""
         one_line = self.end_line == self.line
         return self.line, self.column, max(1, self.end_column - self.column) if one_line else 1
 
@@ -61,13 +61,13 @@ class Part(NamedTuple):
     value: Any
     mark: Span
     key_mark: Span
-    """The place of its key; for an entry of a list, of the entry."""
+    """The position of the key; for an entry of a list, of the entry."""
 
 
 class Map(dict[str, Any]):
     """A mapping of a document, with the marks of its keys and values.
 
-    Values that the reader adds have no marks.
+    Values that the reader added have no marks.
     """
 
     def __init__(self, mark: Span) -> None:
@@ -75,15 +75,15 @@ class Map(dict[str, Any]):
         self.mark = mark
         self.marks: dict[str, tuple[Span, Span]] = {}
         self.kind: Any = None
-        """The class of the model that the mapping is validated as."""
+        """The class of the model that validates the mapping."""
 
     def put(self, key: str, value: Any, marks: tuple[Span, Span]) -> None:
-        """Set the value of `key` and where both are written."""
+        """Set the value of `key`, and the positions of both."""
         self[key] = value
         self.marks[key] = marks
 
     def copy(self) -> Map:
-        """Return a mapping of the same values at the same place."""
+        """Return a mapping of the same values at the same position."""
         same = Map(self.mark)
         same.update(self)
         same.marks.update(self.marks)
@@ -98,7 +98,7 @@ class Map(dict[str, Any]):
         return rest
 
     def union(self, other: Map) -> Map:
-        """Return a copy with the entries of another mapping added, which win over its own."""
+        """Return a copy with the entries of another mapping added; these override its own."""
         whole = self.copy()
         whole.update(other)
         whole.marks.update(other.marks)
@@ -123,7 +123,7 @@ class Map(dict[str, Any]):
 
     @cached_property
     def size(self) -> int:
-        """The number of values in it, itself included."""
+        """The number of values in the mapping, itself included."""
         return 1 + sum(getattr(value, "size", 1) for value in self.values())
 
 
@@ -132,7 +132,7 @@ class Seq(tuple[Any, ...]):
 
     marks: list[Span]
     kind: Any = None
-    """See `Map`. A list is not an object of the model."""
+    """See `Map`. None: a list is not an object of the model."""
 
     def __new__(cls, items: Iterable[Any], marks: Iterable[Span]) -> Seq:
         """Make a list of items and their marks."""
@@ -153,7 +153,7 @@ class Seq(tuple[Any, ...]):
 
     @cached_property
     def size(self) -> int:
-        """The number of values in it, itself included."""
+        """The number of values in the list, itself included."""
         return 1 + sum(getattr(value, "size", 1) for value in self)
 
 
@@ -166,9 +166,9 @@ class Location(NamedTuple):
     steps: DataPath = ()
     """The steps of the path that exist."""
     kind: Any = None
-    """The class of the model that the innermost object around the value is validated as."""
+    """The class of the model that validates the innermost object around the value."""
     key: str = ""
-    """The key of that object under which the value is."""
+    """The key under which the value is in that object."""
 
 
 def locate(root: Map, path: Iterable[int | str]) -> Location:

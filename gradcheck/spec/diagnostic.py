@@ -1,4 +1,4 @@
-"""A mistake in a spec file: where it is, what is wrong, what to do; and how it is shown."""
+"""A mistake in a spec file: its position, message and advice, and how it is printed."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _BOLD, _RED, _CYAN, _RESET = "\x1b[1m", "\x1b[31m", "\x1b[36m", "\x1b[0m"
 class Diagnostic:
     """One mistake in one file.
 
-    `line` and `column` count characters from 1; 0 stands for the whole file, which cannot be read,
-    for example. `width` is the number of characters to underline, `source_line` the line of the
+    `line` and `column` count characters from 1; 0 stands for the whole file, for example one that
+    cannot be read. `width` is the number of characters to underline, `source_line` the line of the
     file.
     """
 
@@ -38,10 +38,11 @@ class Diagnostic:
         return (self.path, self.line, self.column)
 
     def render(self, color: bool = False) -> str:
-        """Return ``file:line:col: error: message``, the line with a caret under the place, and
+        """Return ``file:line:col: error: message``, the line with a caret under the position, and
         ``help: …``.
 
-        Nothing of the file reaches the terminal raw: control and direction characters are escaped.
+        Text of the file is escaped before it reaches the terminal: control and direction
+        characters.
         """
         bold, red, cyan, reset = (_BOLD, _RED, _CYAN, _RESET) if color else ("", "", "", "")
         where = f"{self.path}:{self.line}:{self.column}" if self.line else self.path
@@ -70,7 +71,9 @@ class Diagnostic:
 
 
 class SpecError(Exception):
-    """Spec files with mistakes in them; `diagnostics` has all of these, sorted by position."""
+    """The error for spec files with mistakes; `diagnostics` has all mistakes, sorted by
+    position.
+    """
 
     def __init__(self, diagnostics: Iterable[Diagnostic]) -> None:
         self.diagnostics = sorted(diagnostics, key=lambda mistake: mistake.position)
@@ -81,7 +84,7 @@ class SpecError(Exception):
 
 
 def quote(text: str) -> str:
-    """`text` in single quotes for a message, escaped, and cut where it is long."""
+    """`text` in single quotes for a message, escaped, and shortened if it is long."""
     return f"'{escape(text if len(text) <= _QUOTE_WIDTH else text[:_QUOTE_WIDTH] + '…')}'"
 
 
@@ -95,14 +98,16 @@ def describe(value: Any) -> str:
 
 
 def listing(names: Iterable[str], last: str = "or") -> str:
-    """``a``, ``a or b``, ``a, b or c``; at most twenty of them."""
+    """A list for a message: ``a``, ``a or b``, ``a, b or c``; at most twenty items."""
     *most, final = names
     most, final = (most, final) if len(most) < 20 else (most[:20], "…")
     return f"{', '.join(most)} {last} {final}" if most else final
 
 
 def suggest(name: str, known: Iterable[str], otherwise: str = "") -> str:
-    """Return which of `known` was likely meant; otherwise other advice, or all of `known`."""
+    """Return advice on the entry of `known` that was likely meant; otherwise other advice, or all
+    of `known`.
+    """
     names = list(known)
     near = nearest(name, names[:500])
     return f"did you mean '{near}'?" if near else otherwise or f"write {listing(names)}"

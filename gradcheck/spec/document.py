@@ -1,4 +1,4 @@
-"""YAML text to plain data with the line and column of every value.
+"""The YAML reader: from text to plain data with the line and column of every value.
 
 Specs use a subset of YAML: no aliases, anchors, tags, merge keys, directives or duplicate keys.
 Plain scalars follow the core schema of YAML 1.2, without octal and hexadecimal numbers: ``1e-6`` is
@@ -24,7 +24,7 @@ MAX_DEPTH = 40
 MAX_NODES = 50_000
 
 NULL_ALLOWED = frozenset({"values", "grads", "kwargs"})
-"""Keys below which null is a value like any other."""
+"""Keys under which null is a value like any other."""
 
 CONSTANTS: dict[str, float | bool | None] = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
@@ -42,13 +42,13 @@ CONTROL_CHARACTER = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 class StopReadingError(Exception):
-    """The rest of the file is not read; the reason has been reported."""
+    """Raised to stop reading the file, after the reason was reported."""
 
 
 def parse(text: SpecText) -> Map:
     """Return the document of a file.
 
-    Raises SpecError with all that is not allowed in YAML of specs, up to the first syntax error.
+    Raises SpecError with everything that specs do not allow in YAML, up to the first syntax error.
     """
     value: Any = None
     try:
@@ -162,7 +162,7 @@ class Composer:
         return mapping
 
     def _scalar(self, mark: Span) -> Any:
-        """Return the value of a scalar, and report one that cannot be held."""
+        """Return the value of a scalar, and report one that cannot be represented."""
         text = mark.text
         if mark.style == '"' and CONTROL_CHARACTER.search(text):
             message = "the text holds a control character, written as an escape"
@@ -177,10 +177,10 @@ class Composer:
             return Plain(text)
         number = int(text) if is_integer else float(text)
         if math.isinf(number):
-            help = "write .inf if infinity is meant"
+            help = "write .inf if infinity is intended"
             self.text.report(mark.place, f"{text} is beyond float64", help)
         elif number == 0 and NOT_ZERO.match(text):
-            help = "write 0 if that is meant; the least is 5e-324"
+            help = "write 0 if that is intended; the smallest number is 5e-324"
             self.text.report(mark.place, f"{text} is 0 in float64", help)
         return number
 

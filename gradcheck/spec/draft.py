@@ -27,10 +27,10 @@ class DraftError(UserError):
 
 # --------------------------------------------------------------------------- the layer
 def qualified_reference(reference: str) -> str:
-    """Return a reference with the packages around its module, where these are known.
+    """Return a reference with the packages around its module, if they are known.
 
     In a folder that is a package, ``layers:Norm`` is a module of that package. Raises DraftError:
-    it is not of the form ``package.module:Layer``.
+    the word does not have the form ``package.module:Layer``.
     """
     module, _, name = reference.partition(":")
     if not re.fullmatch(REFERENCE, reference) or module.endswith(".py"):
@@ -53,7 +53,9 @@ def file_of_module(module: str, root: Path) -> Path | None:
 
 
 def _meant(text: str) -> str:
-    """Return the reference that was likely meant by a module, a path, or a dot before the layer."""
+    """Return the reference that was likely meant if the user gave a module, a path, or a dot before
+    the layer.
+    """
     text = text.removeprefix("./").removesuffix(".py")
     module = text.replace("/", ".")
     files = [file for root in roots() if (file := file_of_module(module, root))]
@@ -84,7 +86,8 @@ class InWorld(NamedTuple):
     def keys(self, inputs: Mapping[str, Input]) -> dict[str, Any]:
         """Return the keys of a scenario with some inputs.
 
-        Raises DraftError: it is not of this form, or something needs a world and there is none.
+        Raises DraftError: a text does not have this form, or an option needs a world but there is
+        none.
         """
         if not self.world:
             given = [f"--{name}" for name in ("outputs", "random") if getattr(self, name)]
@@ -92,7 +95,7 @@ class InWorld(NamedTuple):
             given += [f"--input {name}=…:{ranks}" for name, ranks in placed.items()]
             if given:
                 raise DraftError(
-                    f"{given[0]} is for a world of ranks: say how many there are, such as --world 4"
+                    f"{given[0]} is for a world of ranks: give their number, such as --world 4"
                 )
             return {}
         outputs = [{"ranks": word} for word in self.outputs.split(",")]
@@ -124,13 +127,13 @@ NOTES = {
     # matrix: {dtype: [float32, float64]}
 """,
 }
-"""Comments of a draft: behind each input, and at its end."""
+"""Comments of a draft: after each input, and at the end."""
 
 
 def scenario_keys(
     reference: str, inputs: Mapping[str, Input], call: str, kwargs: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the keys of a scenario for a layer, with values as YAML has them."""
+    """Return the keys of a scenario for a layer, with values as plain data for YAML."""
     written = {name: written_input(spec) for name, spec in inputs.items()}
     keys = {"id": identity_of(reference), "layer": {"ref": reference}, "call": call}
     keys |= {"kwargs": dict(kwargs), "inputs": in_variables(written)}
@@ -138,7 +141,7 @@ def scenario_keys(
 
 
 def written_input(spec: Input) -> dict[str, Any]:
-    """Return an input as a spec file has it."""
+    """Return an input in the form of a spec file."""
     return spec.model_dump(
         mode="json", by_alias=True, exclude_defaults=True, exclude=set(READER_FIELDS)
     )
@@ -153,7 +156,7 @@ def spec_text(
 ) -> str:
     """Return a spec file with one scenario, with comments on what can be changed if `notes`.
 
-    `call_note` takes the place of a call that is not given.
+    `call_note` replaces a call that is not given.
     """
     lines = ["schema: gradcheck/v1", f"framework: {framework}", "scenarios:"]
     if framework == "paddle":  # as in a file that says nothing
@@ -175,9 +178,10 @@ def spec_text(
 
 
 def read_draft(text: str, reference: str) -> SpecFile:
-    """Read such a file, in the place of the layer: modules are looked for from the current folder.
+    """Read such a file as if it were in the layer's folder: modules are searched for from the
+    current folder.
 
-    Raises DraftError: it has mistakes.
+    Raises DraftError: the file has mistakes.
     """
     try:
         spec = read_bytes(text.encode(), str(Path.cwd() / reference))
@@ -191,12 +195,12 @@ def read_draft(text: str, reference: str) -> SpecFile:
 
 class _Dumper(yaml.SafeDumper):
     def ignore_aliases(self, data: Any) -> bool:
-        """Write lists that are the same one each in full."""
+        """A dumper that writes shared lists in full."""
         return True
 
 
 def flow_yaml(value: Any) -> str:
-    """Return a value as YAML writes it in one line."""
+    """Return a value in YAML, on one line."""
     text: str = yaml.dump(
         value, Dumper=_Dumper, default_flow_style=True, sort_keys=False, width=inf,
         allow_unicode=True,

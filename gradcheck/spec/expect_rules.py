@@ -1,4 +1,4 @@
-"""Rules of expectations in a scenario: what it can check, and at the inputs that it has."""
+"""Rules for expectations in a scenario: they must be possible with its code and its inputs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gradcheck.spec.violation import Violation, below
 
 
 def find_expect_mistakes(expect: Expect, scenario: Scenario) -> Iterator[Violation]:
-    """Yield what is wrong with an expectation of a scenario, below it."""
+    """Yield the mistakes of an expectation of a scenario."""
     yield from _find_impossible_checks(expect, scenario)
     yield from _find_mistaken_inputs(expect, scenario)
     for expression in expect.values:
@@ -31,7 +31,7 @@ def find_expect_mistakes(expect: Expect, scenario: Scenario) -> Iterator[Violati
 
 
 def _find_impossible_checks(expect: Expect, scenario: Scenario) -> Iterator[Violation]:
-    """Yield checks of gradients in scenarios that have no gradient to check."""
+    """Yield violations for checks of gradients in scenarios that have no gradient to check."""
     checks = expect.checks
     if scenario.script is not None:
         why = "needs a layer, this is a script"
@@ -49,7 +49,9 @@ def _find_impossible_checks(expect: Expect, scenario: Scenario) -> Iterator[Viol
 
 
 def _find_mistaken_inputs(expect: Expect, scenario: Scenario) -> Iterator[Violation]:
-    """Yield inputs that the scenario lacks, and gradients whose shape is not the input's."""
+    """Yield violations for inputs that the scenario lacks, and gradients whose shape is not the
+    input's.
+    """
     inputs = scenario.inputs
     named: list[tuple[DataPath, str]] = [(("grads", name), name) for name in expect.grads]
     wrong = enumerate(expect.differs.inputs)
@@ -67,8 +69,8 @@ def _find_mistaken_inputs(expect: Expect, scenario: Scenario) -> Iterator[Violat
 
 
 def _whole_shape(input: Input, scenario: Scenario) -> tuple[int, ...] | None:
-    """Return the shape of an input and its gradient over all ranks together; None if there is not a
-    single one.
+    """Return the shape of an input and its gradient over all ranks together; None if it varies over
+    the matrix.
     """
     shape, sizes = input.known_shape, rank_sizes(scenario, input)
     if shape is None or not sizes or input.values is not None:

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 SUFFIX = ".grad.yaml"
 LEFT_OUT = frozenset({"node_modules", "site-packages", "build", "dist"})
-"""Folders of packages and of builds; hidden folders, virtual environments and what git ignores are
-left out as well.
+"""Folders of packages and of builds, which are skipped; so are hidden folders, virtual environments
+and files that git ignores.
 """
 ENVIRONMENT = "pyvenv.cfg"
-"""The file that a virtual environment has."""
+"""A file that every virtual environment contains."""
 
 IgnoreFile = tuple[Path, "GitIgnoreSpec"]
 """A folder, and the rules of its ``.gitignore``."""
@@ -29,11 +29,11 @@ IgnoreFile = tuple[Path, "GitIgnoreSpec"]
 def find(
     paths: Iterable[str | os.PathLike[str]], *, whole_project: bool = False
 ) -> tuple[list[Path], list[Diagnostic]]:
-    """Return the files that `paths` name, each once: files as they are, folders with all
-    ``*.grad.yaml`` below them.
+    """Return the files that `paths` name, each once; for a folder, all ``*.grad.yaml`` files below
+    it.
 
-    The diagnostics name the folders without any file, unless it is a `whole_project` that nobody
-    has named. `read` reports a missing file.
+    The diagnostics name the folders without any file, unless `whole_project`: then the user named
+    none. `read` reports a missing file.
     """
     files: dict[str, Path] = {}
     mistakes: list[Diagnostic] = []
@@ -51,9 +51,9 @@ def find(
 
 
 def spec_files(folder: Path, *, whole_project: bool = False) -> list[Path]:
-    """Return the spec files below a folder, in order, without those that are left out.
+    """Return the spec files below a folder, in order, without skipped ones.
 
-    The ``.gitignore`` files of the folders above count where nobody has named the folder
+    The ``.gitignore`` files of the folders above also apply if the user did not name the folder
     (`whole_project`).
     """
     return sorted(walk(folder, ignore_files_above(folder.absolute()) if whole_project else []))
@@ -77,7 +77,7 @@ def walk(folder: Path, ignore_files: Sequence[IgnoreFile]) -> Iterator[Path]:
 
 
 def ignore_file_in(folder: Path) -> list[IgnoreFile]:
-    """Return the rules of the ``.gitignore`` in a folder; none where it cannot be read."""
+    """Return the rules of the ``.gitignore`` in a folder; empty if it cannot be read."""
     with suppress(OSError):
         if (file := folder / ".gitignore").is_file():
             from pathspec import GitIgnoreSpec  # slow to import, and one file needs no rules
@@ -88,8 +88,8 @@ def ignore_file_in(folder: Path) -> list[IgnoreFile]:
 
 
 def ignore_files_above(folder: Path) -> list[IgnoreFile]:
-    """Return the rules of the folders above one, from that with ``.git`` down; none where no folder
-    has it.
+    """Return the rules of the folders above a folder, from the one with ``.git`` down; empty if no
+    folder has ``.git``.
     """
     for top in folder.parents:
         if os.path.lexists(top / ".git"):

@@ -1,4 +1,6 @@
-"""Rules of inputs in a scenario: dtypes over the matrix, and sizes, before memory is allocated."""
+"""Rules for inputs in a scenario: dtypes over the matrix, sizes (before memory is allocated),
+ranges and layouts.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ MAX_INPUT_BYTES = 2**30
 
 
 def find_input_mistakes(name: str, scenario: Scenario) -> Iterator[Violation]:
-    """Yield what is wrong with an input of a scenario."""
+    """Yield the mistakes of an input of a scenario."""
     input = scenario.inputs[name]
     if input.from_ is not None and not (Path(scenario.path).parent / input.from_).exists():
         message = f"there is no file {quote(input.from_)} in the spec's folder"
@@ -34,14 +36,14 @@ def find_input_mistakes(name: str, scenario: Scenario) -> Iterator[Violation]:
 
 
 def length_parameters(scenario: Scenario) -> dict[str, Sequence[Any]]:
-    """Return the matrix, with the sizes among its parameters, each of one value."""
+    """Return the matrix, with the scenario's sizes added as parameters of one value."""
     parameters: dict[str, Sequence[Any]] = {name: (size,) for name, size in scenario.sizes.items()}
     return parameters | scenario.matrix
 
 
 def rank_sizes(scenario: Scenario, input: Input) -> list[int]:
-    """Return the lengths of the leading axis of ranks that an input has over the matrix; none
-    without one.
+    """Return the lengths, over the matrix, of an input's leading axis of ranks; empty without such
+    an axis.
     """
     return scenario.world_sizes if input.ranks == "split" else []
 
@@ -50,8 +52,8 @@ def rank_sizes(scenario: Scenario, input: Input) -> list[int]:
 def _find_size_mistakes(
     name: str, scenario: Scenario, shape: Sequence[int | str]
 ) -> Iterator[Violation]:
-    """Yield sizes without a parameter, or with one that gives no sizes, and a shape that takes too
-    much memory at a point of the matrix.
+    """Yield violations for sizes without a parameter, or whose parameter has values that are not
+    sizes, and for a shape that takes too much memory at a point of the matrix.
     """
     parameters, input = length_parameters(scenario), scenario.inputs[name]
     count = max(rank_sizes(scenario, input), default=1)
@@ -78,7 +80,9 @@ def _find_size_mistakes(
 
 # --------------------------------------------------------------------------- how elements are drawn
 def _find_limit_mistakes(name: str, scenario: Scenario) -> Iterator[Violation]:
-    """Yield ways to draw elements that a dtype does not allow, and limits without effect."""
+    """Yield violations for ways to draw elements that a dtype does not allow, and limits without
+    effect.
+    """
     input, init = scenario.inputs[name], scenario.inputs[name].drawn
     dtypes = scenario.dtypes_of(input)
     whole = [dtype for dtype in dtypes if dtype in INTEGER_RANGE]
@@ -98,7 +102,7 @@ def _find_limit_mistakes(name: str, scenario: Scenario) -> Iterator[Violation]:
         yield from _find_wrong_limits(input, path, whole)
         return
     for key in limits:
-        message = f"{quote(key)} is of no use with 'init: {init}'"
+        message = f"{quote(key)} has no effect with 'init: {init}'"
         help = f"remove it, or write {listing(model.INIT_LIMITS)} as init"
         yield Violation((key,), message, help, at_key=True)
 
@@ -123,8 +127,9 @@ def _find_wrong_limits(input: Input, path: DataPath, whole: Sequence[str]) -> It
 
 # --------------------------------------------------------------------------- shared memory
 def find_alias_mistakes(inputs: Mapping[str, Input], in_world: bool) -> Iterator[Violation]:
-    """Yield inputs that share the memory of an input that is not above them, or share memory in a
-    world."""
+    """Yield violations for inputs that share the memory of an input that is not above them, or
+    share memory in a world.
+    """
     above: list[str] = []
     for name, input in inputs.items():
         if not input.alias_of:

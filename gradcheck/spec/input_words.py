@@ -3,9 +3,9 @@
     NAME=[SHAPE][:DTYPE][:below=N][:stopped][:replicated|:partial][~LOW..HIGH][@NUMBER|@FILE[#KEY]]
 
 A shape is sizes with ``x`` between them, ``scalar`` for none; a size is a number or, for `gradcheck
-explore`, a capital letter, the same for all inputs. What follows the shape may stand in any order,
-``@`` last. Nothing in a word needs quoting in a shell. A list of Tensors is such words in brackets,
-without their names: ``xs=[2x3,2x3:float32]``.
+explore`, a capital letter, which is the same size in all inputs. The options after the shape may be
+in any order, with ``@`` last. No character of a word needs quoting in a shell. A list of Tensors is
+such words in brackets, without their names: ``xs=[2x3,2x3:float32]``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ EXAMPLES = (
 )
 NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 USUAL_BELOW = 10
-"""Whole numbers are drawn from 0 up to this one, which is not among them."""
+"""Whole numbers are drawn from 0 up to this number, which is excluded."""
 _NAMED = re.compile(r"(?P<name>[A-Za-z_]\w*)=(?P<word>.*)", re.DOTALL)
 _WORD = re.compile(r"(?P<shape>[^:~@]*)(?P<options>(?:[:~][^:~@]*)*)(?:@(?P<given>.*))?", re.DOTALL)
 _SHAPE = re.compile(r"(?:\d+|[A-Z])(?:x(?:\d+|[A-Z]))*")
@@ -45,8 +45,8 @@ class InputWordError(UserError, ValueError):
 def inputs_of_words(texts: Iterable[str], letters: bool = False) -> dict[str, Input]:
     """Return the inputs that words describe, by name; those in a list as ``xs[0]``.
 
-    `letters` says whether sizes may be letters. Raises InputWordError: one is not of this form, or
-    is given twice.
+    `letters` says whether sizes may be letters. Raises InputWordError: a word does not have this
+    form, or an input is given twice.
     """
     inputs: dict[str, Input] = {}
     for text in texts:
@@ -98,7 +98,7 @@ def input_of_word(name: str, word: str, letters: bool = False) -> Input:
 
 
 def _input(fields: dict[str, Any]) -> Input:
-    """Return an input made of some fields of the model; ``value`` is that of all elements."""
+    """Return an input from some fields of the model; ``value`` is the value of all elements."""
     dtype, shape, value = fields["dtype"], fields.get("shape", ()), fields.pop("value", None)
     is_whole = not holds_floats(dtype)
     if value is not None and not all(isinstance(size, int) for size in shape):
@@ -145,7 +145,7 @@ def _sizes(shape: str, letters: bool) -> tuple[int | str, ...]:
 
 
 def _flag(flag: str) -> dict[str, Any]:
-    """Return the fields that an option behind a colon sets."""
+    """Return the fields that an option after a colon sets."""
     if below := re.fullmatch(r"below=([1-9][0-9]{0,8})", flag):
         return {"below": int(below[1])}
     if flag not in _FLAGS:
@@ -156,7 +156,7 @@ def _flag(flag: str) -> dict[str, Any]:
 
 
 def _limits(text: str) -> dict[str, Any]:
-    """Return the range behind a ~."""
+    """Return the range after a ~."""
     ends = _RANGE.fullmatch(text)
     if ends is None or not float(ends[1]) < float(ends[2]):
         form = "~LOW..HIGH, LOW below HIGH, such as ~0.1..3"
@@ -165,34 +165,34 @@ def _limits(text: str) -> dict[str, Any]:
 
 
 def _given(text: str) -> dict[str, Any]:
-    """Return the value of all elements, or the file, behind an @."""
+    """Return the value of all elements, or the file, after an @."""
     if re.fullmatch(NUMBER, text):
         return {"value": float(text)}
     file, _, key = text.partition("#")
     if not file.endswith((".npy", ".npz")):
         raise InputWordError(
-            "write a number or an .npy or .npz file behind @, such as @0 or @data.npz#key"
+            "write a number or an .npy or .npz file after @, such as @0 or @data.npz#key"
         )
     if file.endswith(".npz") != bool(key):
         raise InputWordError(
-            f"{file}: name the array of an .npz file behind #, such as @data.npz#key; an .npy file "
-            "holds one array: no #"
+            f"{file}: name the array of an .npz file after #, such as @data.npz#key; an .npy file "
+            "has one array and needs no #"
         )
     return {"from": file, "key": key or None}
 
 
 SOURCES = {"range": "~LOW..HIGH", "below": "below=N", "value": "a value", "from": "a file"}
-"""Fields for the elements of an input, and how a word writes them."""
+"""Fields that set the elements of an input, and how they are written in a word."""
 
 
 def _require_consistent(name: str, fields: dict[str, Any]) -> None:
-    """Raise InputWordError if what a word says does not go together."""
+    """Raise InputWordError if the parts of a word contradict each other."""
     sources = [source for field, source in SOURCES.items() if field in fields]
     if len(sources) > 1:
         raise InputWordError(f"{' and '.join(sources)}: write one of the two")
     if ("shape" in fields) == ("from" in fields):
         raise InputWordError(
-            f"what shape has it? Write {name}=3x4, or {name}=scalar; a file has its own"
+            f"the shape is missing: write {name}=3x4, or {name}=scalar; a file has its own"
         )
     dtype = fields["dtype"]
     if "range" in fields and not holds_floats(dtype):

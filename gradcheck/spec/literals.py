@@ -1,5 +1,5 @@
-"""Words of the format that the command line takes as well. Loads nothing that a command would wait
-for.
+"""The literal values of the format, such as backends and dtypes, that the command line uses too.
+Imports nothing slow.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ OutputPlacement = Literal["split", "replicated"]
 MAX_DIMENSIONS = 8
 Layout = Literal["contiguous", "transposed", "strided", "expanded"]
 MOST_RANKS = 64
-"""Ranks of one world: they share a process, or are one each."""
+"""The most ranks of a world; they share a process, or have one each."""
 
 ELEMENT_TYPES: tuple[str, ...] = get_args(DType)
 INTEGER_RANGE = {
     "int8": (-(2**7), 2**7 - 1), "int16": (-(2**15), 2**15 - 1), "int32": (-(2**31), 2**31 - 1),
     "int64": (-(2**63), 2**63 - 1), "uint8": (0, 2**8 - 1), "bool": (0, 1),
 }  # fmt: skip
-"""The least and the most that the dtypes without a gradient hold."""
+"""The smallest and the largest value of each dtype without a gradient."""
 FrameworkName = Literal["paddle", "torch", "jax"]
-"""The frameworks whose layers a spec file may have."""
+"""The frameworks whose layers a spec file may contain."""
 NAMES_OF_FRAMEWORKS: dict[FrameworkName, tuple[str, ...]] = {
     "paddle": ("paddle", "PyLayer"),
     "torch": ("torch", "Function"),
     "jax": ("jax", "jnp"),
 }
-"""Names that code in their files has without importing them, besides ``np``."""
+"""Names that code in a framework's files can use without importing them, in addition to ``np``."""

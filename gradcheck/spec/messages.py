@@ -1,4 +1,4 @@
-"""Messages for values and keys that are not of the format, at their place in the file."""
+"""Messages for values and keys that the format does not allow, at their position in the file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _HOMES = (
     ("inputs: {{x: {{{}: …}}}}", model.Input),
     ("backends: {{numpy: {{{}: …}}}}", model.BackendExpectation),
 )
-"""The place of keys that are often written a level too high."""
+"""Keys that are often written one level too high, with their right place."""
 _REMOVED_KEYS = {
     "explore": "name the free sizes under 'sizes: {B: 2}', and run `gradcheck explore FILE ID`"
 }
@@ -34,7 +34,7 @@ _OTHER_TOOLS_KEYS = {
     "nondet_tol": "nondet",
     "requires_grad": "stop_gradient",
 }
-"""Keys as other tools have them -> the key here, where a mapping has it."""
+"""Keys of other tools → the key of this format, used if the mapping has it."""
 # pydantic's name of a mistake -> its message, and what to do if it is always the same.
 _MESSAGES = {
     "string_type": "{label} must be text, not {here}",
@@ -48,7 +48,7 @@ _MESSAGES = {
     "greater_than_equal": "{label} must be at least {ge:g}, not {here}",
     "less_than": "{label} must be below {lt:g}, not {here}",
     "less_than_equal": "{label} must be at most {le:g}, not {here}",
-    "string_pattern_mismatch": "{label} {quoted} is not well formed",
+    "string_pattern_mismatch": "{label} {quoted} is malformed",
     "string_too_short": "{label} must not be empty",
     "too_short": "{label} must not be empty",
     "too_long": "{label} has {actual_length} entries, at most {max_length} are allowed",
@@ -65,7 +65,9 @@ _SEVERAL = re.compile(rf"[\[(]?{_NUMBERS.pattern}(?: ?(?:[x×*,]|\.\.) ?{_NUMBER
 
 
 def report_errors(error: ValidationError, root: Map, text: SpecText) -> None:
-    """Report all that pydantic and the rules of the model find in the document of a file."""
+    """Report all mistakes that pydantic and the rules of the model find in the document of a
+    file.
+    """
     for detail in error.errors(include_url=False):
         location = locate(root, detail["loc"])
         if detail["type"] == MISTAKES:
@@ -96,7 +98,7 @@ def _report_mistake(mistake: Violation, path: DataPath, root: Map, text: SpecTex
 
 
 def place_in_code(mark: Span, text: SpecText, line: int, column: int, width: int = 1) -> Place:
-    """Return where in the file a line and column, from 1, of the text of a scalar are."""
+    """Return the position in the file of a line and column (from 1) of a scalar's text."""
     first, start = mark.first_character
     if mark.style == "|":
         code = mark.text.split("\n")[line - 1 : line]
@@ -128,7 +130,7 @@ def _report_unknown_key(location: Location, text: SpecText) -> None:
 
 
 def _report_missing_key(key: str, location: Location, text: SpecText) -> None:
-    """Report that a mapping lacks a key, unless that may be misspelt there."""
+    """Report that a mapping lacks a key, unless a misspelt form of it is there."""
     kind: type[model.Format] = location.value.kind
     if {*location.value.marks} <= {*kind.keys()}:
         help = f"add '{key}: …'. {kind.keys()[key]}"
@@ -137,7 +139,7 @@ def _report_missing_key(key: str, location: Location, text: SpecText) -> None:
 
 # --------------------------------------------------------------------------- values
 def _report_value(detail: ErrorDetails, location: Location, text: SpecText) -> None:
-    """Report a value, or a key, that is not of the type, or not among those allowed."""
+    """Report a value, or a key, of the wrong type or not among the allowed ones."""
     kind, context = detail["type"], detail.get("ctx", {})
     value, mark, label = location.value, location.mark, _label(location.steps)
     if detail["loc"][-1] == "[key]":
@@ -163,7 +165,7 @@ def _report_value(detail: ErrorDetails, location: Location, text: SpecText) -> N
 def _advise_form(
     kind: str, value: object, mark: Span, context: dict[str, object], key: str = ""
 ) -> str:
-    """Return how a value is written that has another form than it must have."""
+    """Return advice on how to write a value that has the wrong form."""
     if kind in ("int_type", "float_type"):
         if isinstance(value, float) and value.is_integer():
             return f"write {int(value)}"
@@ -184,23 +186,27 @@ def _advise_form(
 
 
 def _as_kebab(text: str) -> str:
-    """Return a name like some text."""
+    """Return a valid name similar to some text."""
     return (re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-") or "own-layer")[:60]
 
 
 def _as_name(text: str) -> str:
-    """Return a name like some text as YAML has it: in quotes if it would be a number."""
+    """Return a valid name similar to some text, for YAML: in quotes if it would be a number."""
     name = _as_kebab(text)
     return f"'{name}'" if name.isdecimal() else name
 
 
 def as_list(text: str) -> str:
-    """Write several numbers as a list, such as a shape 3x4 or a range 0..1; other text in one."""
+    """Rewrite text with several numbers, such as a shape 3x4 or a range 0..1, as a list; put other
+    text in a list.
+    """
     entries = _NUMBERS.findall(text) if _SEVERAL.fullmatch(text) else [text]
     return quote(f"[{', '.join(entries)}]")[1:-1]
 
 
 def _label(steps: DataPath) -> str:
-    """Return what a value is called: its key, with the index of a list's entry (``shape[1]``)."""
+    """Return the name of a value in messages: its key, with the index of a list's entry
+    (``shape[1]``).
+    """
     *above, last = steps or ("the file",)
     return f"{_label(tuple(above))}[{last}]" if isinstance(last, int) else last

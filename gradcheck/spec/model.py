@@ -1,5 +1,5 @@
-"""The scenario format ``gradcheck/v1`` as a model: what `read` returns, and where the JSON Schema
-comes from.
+"""The scenario format ``gradcheck/v1`` as a model: the objects that `read` returns, and the source
+of the JSON Schema.
 
 Objects are frozen and survive ``model_dump_json`` / ``model_validate_json``, positions included.
 Numbers are strict: text never passes for a number, or a number for a boolean. Rules of one value
@@ -89,7 +89,7 @@ YamlValue = TypeAliasType(
     "| str | None, BeforeValidator(value_rules.require_clear_value), Tag('(other)')], "
     "LIST_OR_OTHER]",
 )
-"""An expression's expected value: null, a boolean, a number, text, or nested lists of these.
+"""The expected value of an expression: null, a boolean, a number, text, or nested lists of these.
 """
 
 KebabName = Annotated[str, Field(pattern=KEBAB, max_length=60)]
@@ -102,22 +102,24 @@ Variable = Annotated[str, forbid(value_rules.find_unusable_name)]
 READER_FIELDS = frozenset(
     {"path", "line", "column", "begins", "positions", "dtype_written", "layout_written"}
 )
-"""Fields that the reader sets and no file may give."""
+"""Fields that the reader sets and that no file may contain."""
 
 
 ScenarioRules = Callable[["Scenario"], Iterator[Violation]]
-"""Finds what is wrong with a whole scenario: the context of the reader's validation."""
+"""A function that finds the mistakes of a whole scenario; the context of the reader's
+validation.
+"""
 
 
 class Format(BaseModel):
-    """A part of the format: every key is known, every value strict; it is frozen."""
+    """A part of the format: every key is known, values are strict, and objects are frozen."""
 
     # Built on first use: a validator of SpecFile has no need of the separate ones of its parts.
     model_config = ConfigDict(
         strict=True, extra="forbid", frozen=True, ser_json_inf_nan="constants", defer_build=True
     )
     noun: ClassVar[str]
-    """Its name in messages."""
+    """The name of the part in messages."""
     example: ClassVar[str] = "{…}"
     excluded: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     """Key → keys that make it useless."""
@@ -127,7 +129,9 @@ class Format(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _note_kind(cls, data: object) -> object:
-        """Note in the document what its mapping is, for messages; refuse the reader's own keys."""
+        """Record in the document which class a mapping belongs to, for messages; refuse the
+        reader's own keys.
+        """
         if isinstance(data, Map):
             data.kind = cls
             raise_mistakes(cls.unknown_key(key) for key in data.marks.keys() & READER_FIELDS)
@@ -140,7 +144,7 @@ class Format(BaseModel):
         return self
 
     def find_mistakes(self, rules: ScenarioRules) -> Iterator[Violation]:
-        """Yield what is wrong with an object whose values are all valid in the format."""
+        """Yield the mistakes of an object whose values are all valid in the format."""
         yield from find_conflicts(self.written, self.excluded, self.needed)
 
     @classmethod
@@ -155,7 +159,9 @@ class Format(BaseModel):
 
     @classmethod
     def named(cls, name: str) -> type[Format]:
-        """Return the part of the format whose class has a name. Raises StopIteration: none has."""
+        """Return the part of the format whose class has a name. Raises StopIteration: there is no
+        such class.
+        """
         kinds = [cls]
         for kind in kinds:  # grows while it is read
             kinds += kind.__subclasses__()
@@ -175,7 +181,7 @@ class Format(BaseModel):
 
 # --------------------------------------------------------------------------- inputs
 class Aliased(Format):
-    """The memory of another input, and with it its shape, dtype and values."""
+    """The memory of another input, and therefore its shape, dtype and values."""
 
     noun = "layout"
 
@@ -197,7 +203,7 @@ INIT_LIMITS: dict[str, tuple[float, float]] = {
     "linspace": (-1.0, 1.0),
     "integers": (0.0, 10.0),
 }
-"""Default (low, high) of the inits that have them."""
+"""Default (low, high) of the inits that have limits."""
 GIVES_WHOLE = ("zeros", "ones", "integers", "one-hot")
 """The inits that give whole numbers."""
 
@@ -216,7 +222,7 @@ Shape = Annotated[tuple[Size, ...], LAX, Field(max_length=MAX_DIMENSIONS)]
 
 
 class Input(Format):
-    """One tensor that goes into the layer: random numbers of a shape, or given values."""
+    """One Tensor that is passed to the layer: random numbers of a shape, or given values."""
 
     noun = "an input"
     example = "{shape: [2, 3]}"
@@ -259,7 +265,7 @@ class Input(Format):
         default="normal",
         description="How elements are drawn: normal (mean 0, variance 1), uniform in [low, high), "
         "linspace from low to high in row-major order, zeros, ones, or integers from low to "
-        "high − 1. sorted (along the last axis), distinct (no two nearer than 1/16) and ties (each "
+        "high − 1. sorted (along the last axis), distinct (no two closer than 1/16) and ties (each "
         "of four numbers several times) are normal or nearly so. positive-definite and orthogonal "
         "are matrices along the last two axes, one-hot and probabilities (above 0, with sum 1) "
         "rows along the last.",
@@ -307,14 +313,16 @@ class Input(Format):
         "partial (the same on all ranks, whose gradients add up to the derivative).",
     )
     dtype_written: SkipJsonSchema[bool] = False
-    """Set by the reader: the input names its dtype itself, so that a matrix does not change it."""
+    """Set by the reader: whether the input names its dtype itself, so that a matrix does not change
+    it.
+    """
     layout_written: SkipJsonSchema[bool] = False
-    """Whether its layout is written."""
+    """Set by the reader: whether the input names its layout itself."""
 
     @property
     def differentiable(self) -> bool:
-        """Whether a gradient is defined for it: stop_gradient is false and the dtype is floating or
-        complex.
+        """Whether a gradient is defined for the input: stop_gradient is false and the dtype is
+        floating or complex.
         """
         return not self.stop_gradient and self.dtype.startswith(("float", "bfloat", "complex"))
 
@@ -325,12 +333,12 @@ class Input(Format):
 
     @property
     def alias_of(self) -> str:
-        """The name of the input whose memory it shares; empty if there is none."""
+        """The name of the input whose memory this one shares; empty if there is none."""
         return self.layout.aliased if isinstance(self.layout, Aliased) else ""
 
     @property
     def drawn(self) -> str:
-        """How elements are drawn, `range` and `below` in the words of `init`."""
+        """How elements are drawn, with `range` and `below` expressed as `init`."""
         if self.range is not None:
             return "uniform"
         return self.init if self.below is None else "integers"
@@ -349,7 +357,7 @@ class Input(Format):
 
     @property
     def known_shape(self) -> tuple[int, ...] | None:
-        """The shape at every point of the matrix; None where it is not known."""
+        """The shape at every point of the matrix; None if it is not known there."""
         if self.values is not None:
             return value_rules.shape_of(self.values)
         if self.shape is None:
@@ -358,10 +366,10 @@ class Input(Format):
         return lengths if len(lengths) == len(self.shape) else None
 
     def at(self, parameters: Mapping[str, Any]) -> Input:
-        """The input at a point of the matrix, which gives sizes by name, and dtype and layout where
-        it has none.
+        """The input at a point of the matrix, which sets sizes by name, and dtype and layout if the
+        input names none.
 
-        Sizes that are to be drawn keep their names.
+        Sizes that are still to be drawn keep their names.
         """
         known: dict[str, Any] = {}
         if self.shape is not None:
@@ -372,7 +380,7 @@ class Input(Format):
         return self.model_copy(update=known)
 
     def find_mistakes(self, rules: ScenarioRules) -> Iterator[Violation]:
-        """Yield keys that do not go together, and a shape that an init is not for."""
+        """Yield keys that exclude each other, and a shape that the init does not support."""
         given = self.written | ({"aliased"} if self.alias_of else set())
         yield from find_conflicts(given, self.excluded, self.needed)
         if given.isdisjoint(("values", "from", "shape", "aliased")):
@@ -387,7 +395,7 @@ class Input(Format):
         yield from self._unfit_shape()
 
     def _unfit_shape(self) -> Iterator[Violation]:
-        """Yield a violation if the init is for other shapes."""
+        """Yield a violation if the init does not support the shape."""
         shape = self.known_shape
         if shape is None:
             return
@@ -417,8 +425,8 @@ Several = TypeAliasType(
 InputEntry = Annotated[
     Input, BeforeValidator(_written_out, json_schema_input_type=Input | Shape | Several)
 ]
-"""An input; a list of sizes gives only its shape. The reader makes an input of each in a list or
-dict of them.
+"""An input; a list of sizes gives only its shape. The reader makes an input of each entry of a list
+or dict.
 """
 
 
@@ -426,7 +434,7 @@ dict of them.
 Axis = Literal["dp", "pp", "sharding", "sep", "mp"]
 """The axes of fleet's topology."""
 Random = Literal["by-rank", "same"]
-"""Whether each rank draws separate random numbers."""
+"""Whether each rank draws its own random numbers."""
 
 Ranks = Annotated[int, Field(ge=1, le=MOST_RANKS)]
 
@@ -449,7 +457,7 @@ class Output(Format):
     example = "{ranks: replicated}"
 
     ranks: OutputPlacement = Field(
-        description="How it is placed: split (every rank's values count in the loss) or "
+        description="How the output is placed: split (every rank's values count in the loss) or "
         "replicated (all ranks have "
         "the same values, which count once)."
     )
@@ -478,9 +486,9 @@ BackendName = Literal["numpy", "cupy", "paddle", "torch"]
 Verdict = Literal["matches", "differs", "straight-through", "zero", "unchecked"]
 
 MAX_COMBINATIONS = 256
-"""Cases of one scenario on one backend."""
+"""The most cases of one scenario on one backend."""
 MAX_PATTERN = 1000
-"""Characters of a regular expression."""
+"""The most characters of a regular expression."""
 
 
 class Regex(Format):
@@ -531,7 +539,7 @@ class Warns(Format):
 
 
 class Wording(Format):
-    """The words of the exception or warning, by implementation. Documents leave them open."""
+    """The words of the exception or warning, by implementation. Documents do not specify them."""
 
     noun = "wording"
     example = "{engine: …, paddle: …}"
@@ -544,7 +552,7 @@ class Wording(Format):
     )
 
     def words_of(self, kind: str) -> Message | None:
-        """Return the words of a kind of backend; None where any will do."""
+        """Return the words of a kind of backend; None if any message is accepted."""
         return {"numpy": self.engine, "cupy": self.engine, "paddle": self.paddle}.get(kind)
 
 
@@ -561,12 +569,12 @@ class Calls(Format):
 
     forward: int | None = Field(default=None, ge=0, description="Runs of forward.")
     backward: int | None = Field(
-        default=None, ge=0, description="Runs of backward; 0 where it must not run."
+        default=None, ge=0, description="Runs of backward; 0 if it must not run."
     )
 
     @property
     def counted(self) -> dict[str, int]:
-        """How often each function must run, of those that are counted."""
+        """How often each counted function must run."""
         return {name: number for name, number in self if number is not None}
 
 
@@ -580,7 +588,8 @@ class Tolerance(Format):
         default=None,
         ge=0,
         lt=1,
-        description="|got − want| ≤ rtol·|want|; by default 1e-6 for float32, 1e-12 for float64.",
+        description="|actual − expected| ≤ rtol·|expected|; by default 1e-6 for float32, 1e-12 "
+        "for float64.",
     )
 
 
@@ -620,16 +629,15 @@ class Expect(Format):
 
     gradient: Verdict = Field(
         default="unchecked",
-        description="What backward is expected to give: the derivative (matches), something else "
+        description="The expected result of backward: the derivative (matches), something else "
         "(differs), the cotangent unchanged for a function of steps (straight-through), zero, or "
         "anything (unchecked). By default matches for a layer with a differentiable input, "
         "otherwise unchecked.",
     )
     precision: Literal["strict", "loose"] = Field(
         default="strict",
-        description="loose: a backward that is right but loses digits, as one that computes in "
-        "float32 in a layer of "
-        "float64, is let pass, and marked.",
+        description="loose: a backward that is right but loses digits, such as one that computes "
+        "in float32 in a float64 layer, passes with a mark.",
     )
     differs: Differs = Field(
         default_factory=Differs, description="The finding that `gradient: differs` must have."
@@ -650,7 +658,7 @@ class Expect(Format):
         Wording, BeforeValidator(_same_words, json_schema_input_type=Wording | Message)
     ] = Field(
         default_factory=Wording,
-        description="Text of the message of `raises` or `warns`, or {engine: …, paddle: …} where "
+        description="Text of the message of `raises` or `warns`, or {engine: …, paddle: …} if "
         "they differ.",
     )
     values: dict[str, Expected] = Field(
@@ -660,7 +668,7 @@ class Expect(Format):
 
     @property
     def written_gradient(self) -> str | None:
-        """The verdict that the file gives; None if it gives none."""
+        """The expectation of the gradient in the file; None if the file has none."""
         return self.gradient if "gradient" in self.written else None
 
     @property
@@ -676,8 +684,9 @@ class Expect(Format):
         return [key for key, asked in is_asked.items() if asked]
 
     def complete(self, usual: Verdict) -> Expect:
-        """Return it with its expectation of the gradient, which is `usual` unless other keys
-        determine it."""
+        """Return the expectation with its `gradient` set: `usual` unless other keys determine
+        it.
+        """
         if self.written_gradient is not None:
             return self
         if self.raises is not None:
@@ -709,7 +718,7 @@ class Expect(Format):
 
 
 class Xfail(Format):
-    """A known deviation: the case must fail, and says so."""
+    """A known deviation: the case is expected to fail."""
 
     noun = "xfail"
     example = "{reason: …}"
@@ -733,18 +742,18 @@ Signal = Annotated[str, Field(pattern=r"^SIG[A-Z0-9]+$")]
 
 
 class Observed(Expect):
-    """A backend's deviation from the documents: like `expect`, complete by itself, or how the case
-    ends.
+    """A backend's deviation from the documents: complete in itself, like `expect`, or the way in
+    which the case ends.
 
-    The gradient is unchecked here unless a key says otherwise.
+    The gradient is not checked unless a key requests it.
     """
 
     noun = "observed"
 
     crash: Annotated[tuple[Signal, ...], LAX, NOT_EMPTY] = Field(
         default=(),
-        description="The signals of which one kills the process, such as [SIGSEGV]; which, may be "
-        "chance.",
+        description="The signals of which one kills the process, such as [SIGSEGV]; which of them "
+        "may vary.",
     )
     hang: Annotated[bool, Field(description="It does not end within the timeout.")] = False
 
@@ -754,11 +763,11 @@ class Observed(Expect):
         if not self.written:
             yield Violation((), "observed must not be empty", "write what is seen")
         if "hang" in self.written and not self.hang:
-            yield Violation(("hang",), "'hang: false' says nothing", "remove it", at_key=True)
+            yield Violation(("hang",), "'hang: false' has no meaning", "remove it", at_key=True)
         ends = sorted(self.written & {"crash", "hang"})
         others = sorted(self.written - {*ends[:1]})
         if ends and others:
-            message = f"{quote(others[0])} cannot be seen of a case that ends by {quote(ends[0])}"
+            message = f"{quote(others[0])} cannot be seen in a case that ends by {quote(ends[0])}"
             yield Violation((others[0],), message, "keep one of the two", at_key=True)
 
 
@@ -769,9 +778,9 @@ class Policy(Format):
     example = "{documents: …, releases: …}"
 
     documents: Reason = Field(
-        description="Why the documents ask for what they do, in one sentence."
+        description="Why the documents require their behaviour, in one sentence."
     )
-    releases: Reason = Field(description="Why releases do something else, in one sentence.")
+    releases: Reason = Field(description="Why releases behave differently, in one sentence.")
 
 
 class BackendExpectation(Format):
@@ -790,51 +799,50 @@ class BackendExpectation(Format):
     versions: str | None = Field(
         default=None,
         min_length=1,
-        description="The versions that this is about, by PEP 440, such as '>=3.0,<3.3'; by "
+        description="The versions that this applies to, by PEP 440, such as '>=3.0,<3.3'; by "
         "default all.",
     )
     xfail: Xfail | None = Field(default=None, description="The case is known to fail here.")
     skip: Skip | None = Field(default=None, description="The case is not run here.")
     expect: Expect | None = Field(
         default=None,
-        description="Expectations that replace, key by key, those of the scenario; read as the "
-        "complete ones.",
+        description="Expectations that override those of the scenario, key by key; the reader "
+        "completes them.",
     )
     observed: Observed | None = Field(
         default=None,
         description="The behaviour of the backend that differs from the documented one. A case "
-        "that fails as documented and does exactly this is an XFAIL; one that does as documented "
-        "is an XPASS, anything else a FAIL.",
+        "that fails as documented and behaves exactly like this is an XFAIL; one that behaves as "
+        "documented is an XPASS, anything else a FAIL.",
     )
     reason: Reason | None = Field(
         default=None,
-        description="Why, in one sentence; needed beside `observed`, unless it is `policy`.",
+        description="Why, in one sentence; required with `observed`, unless `policy` is given.",
     )
     policy: Policy | None = Field(
         default=None,
-        description="In place of `reason` where what is observed is policy, and no mistake of a "
-        "release: why either "
-        "side does as it does. The matrix does not count it as a failure.",
+        description="In place of `reason` if the observed behaviour is a policy, not a mistake of "
+        "a release: the reasons of both sides. The matrix does not count it as a failure.",
     )
     issue: str | None = Field(
-        default=None, pattern=r"^https?://\S+$", description="Where it is discussed."
+        default=None, pattern=r"^https?://\S+$", description="The address of a discussion."
     )
 
     @property
     def why(self) -> str:
-        """The reason of what is observed, or those of both sides."""
+        """The reason for the observed behaviour, or the reasons of both sides."""
         if self.policy is None:
             return self.reason or ""
         return f"{self.policy.releases}; the documents: {self.policy.documents}"
 
     def complete(self, usual: Verdict) -> BackendExpectation:
-        """Return it with its expectation of the gradient."""
+        """Return the deviation with its expectation of the gradient."""
         expect = self.expect and self.expect.complete(usual)
         observed = self.observed and self.observed.complete("unchecked")
         return self.model_copy(update={"expect": expect, "observed": observed})
 
     def find_mistakes(self, rules: ScenarioRules) -> Iterator[Violation]:
-        """Yield contradictions between entries for versions of a backend."""
+        """Yield the mistakes of an entry for versions of a backend."""
         yield from super().find_mistakes(rules)
         if self.versions is not None and not is_range(self.versions):
             help = "write '>=3.0,<3.3' or '==3.0.0': comparisons of PEP 440, joined by commas"
@@ -847,7 +855,7 @@ class BackendExpectation(Format):
 
 
 NO_DEVIATION = BackendExpectation.model_construct()
-"""Nothing is different on a backend."""
+"""The entry for a backend without deviations."""
 
 SeveralEntries = Annotated[
     tuple[BackendExpectation, ...], LAX, Field(json_schema_extra={"minItems": 1})
@@ -874,12 +882,12 @@ OPERATIONS = dict(
         Path(__file__).with_name("operations.txt").read_text(encoding="utf-8").splitlines(),
     )
 )
-"""The least and the greatest number of arguments, without `name`, by the operation's name under
-``paddle``; the same on every backend.
+"""The smallest and the largest number of arguments (not counting `name`) of each operation, by its
+name under ``paddle``; the same on every backend.
 
 They compute Tensors from Tensors, sizes and numbers, and have no other effect. No other name in
-the module `paddle` can be reached. ``tests/engine/test_operations.py`` makes
-the file from the engine's public names: a line for each, with the least and the most arguments.
+the module `paddle` can be reached. ``tests/engine/test_operations.py`` makes the file from the
+engine's public names: a line for each operation, with the two numbers.
 """
 
 
@@ -897,7 +905,9 @@ _NONDET = (
 
 
 class Source(Format):
-    """The origin of a scenario's expectation: a passage of a document, or a formula's source."""
+    """The origin of a scenario's expectation: a passage of a document, or the source of a
+    formula.
+    """
 
     noun = "source"
     example = "{document: a book}"
@@ -905,10 +915,10 @@ class Source(Format):
     document: str = Field(
         min_length=1, description="The document, such as paddle.autograd.PyLayer."
     )
-    section: str | None = Field(default=None, description="The section or heading in it.")
+    section: str | None = Field(default=None, description="The section or heading of the document.")
     quote: str | None = Field(default=None, description="The sentence itself, verbatim.")
     url: str | None = Field(
-        default=None, pattern=r"^https?://\S+$", description="Where it can be read."
+        default=None, pattern=r"^https?://\S+$", description="The address of the document."
     )
 
 
@@ -916,7 +926,7 @@ REFERENCE = rf"^{NAME}(\.{NAME})*:{NAME}(\.{NAME})*$"
 
 
 class LayerRef(Format):
-    """A layer, or a function of NumPy arrays and its backward, of an importable module."""
+    """A layer, or a function of NumPy arrays and its backward, from an importable module."""
 
     noun = "layer"
 
@@ -936,23 +946,25 @@ class LayerRef(Format):
 
     @property
     def references(self) -> list[str]:
-        """The references that are imported."""
+        """The references to import."""
         return [self.ref, self.backward] if self.backward else [self.ref]
 
 
 def _find_unknown_operation(name: str) -> Iterator[Violation]:
-    """Suggest an operation of the same last name, or of nearly the same name."""
+    """Suggest an operation with the same last part of the name, or with a similar name."""
     if name not in OPERATIONS and name not in installed_operations():
         by_last = {known.rpartition(".")[2]: known for known in sorted(OPERATIONS)}
         near = nearest(name.rpartition(".")[2], by_last)
-        help = "name a function of Tensors of paddle; write others as source"
+        help = "name a function of Tensors from paddle; write others as source"
         if near:
             help = f"did you mean '{by_last[near]}'?"
         yield Violation((), f"unknown op {quote(name)}", help)
 
 
 def _require_known_operation(name: str) -> str:
-    """Refuse other names in code as well as in files: an operation is looked up by its name."""
+    """Refuse unknown names, whether from code or from files, as an operation is looked up by its
+    name.
+    """
     raise_mistakes(_find_unknown_operation(name))
     return name
 
@@ -978,13 +990,13 @@ ExpectationClass = Literal[
     "sentence", "decided", "precondition", "wording", "design", "recorded", "verdict"
 ]
 CLASSES: dict[ExpectationClass, str] = {
-    "sentence": "a document says so; the only class that counts against a release",
+    "sentence": "stated in a document; the only class that counts against a release",
     "decided": "documents contradict one another, or we follow the release against the sentence",
-    "precondition": "what happens where the caller does what a document forbids",
-    "wording": "which error is raised, or in which words",
-    "design": "what the engine does where no document says anything and the release fails",
-    "recorded": "what Paddle 3.3.1 does where no document says anything",
-    "verdict": "what gradcheck itself finds",
+    "precondition": "the behaviour if the caller does what a document forbids",
+    "wording": "the class or the message of an error",
+    "design": "the engine's behaviour where documents are silent and the release fails",
+    "recorded": "the behaviour of Paddle 3.3.1 where documents are silent",
+    "verdict": "the findings of gradcheck itself",
 }
 """The origin of the expectation, which decides what a deviation from it means."""
 RuleName = Annotated[KebabName, forbid(value_rules.find_unknown_rule)]
@@ -997,7 +1009,7 @@ Citation = Annotated[
     ],
     MAPPING_OR_OTHER,
 ]
-"""A rule of the catalogue; or, under its name, the passage of the rule's document that is meant."""
+"""A rule of the catalogue; or its name with the intended passage of the rule's document."""
 
 
 def _layer_kind(value: object) -> str | None:
@@ -1035,7 +1047,7 @@ Length = Annotated[int, Field(ge=0)]
 
 
 def is_static(layer: object) -> bool:
-    """Whether a layer is Python source that defines ``forward_fn``, as ``static_pylayer`` takes."""
+    """Whether a layer is Python source that defines ``forward_fn``, for ``static_pylayer``."""
     with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
         return (
             isinstance(layer, str)
@@ -1046,12 +1058,12 @@ def is_static(layer: object) -> bool:
 
 
 def _scenario_schema(schema: dict[str, Any]) -> None:
-    """A scenario has code: its own, that of the scenario it extends, or that of its cases."""
+    """A scenario must have code: its own, that of the scenario it extends, or that of its cases."""
     schema["anyOf"] = [{"required": [key]} for key in ("layer", "script", "extends", "cases")]
 
 
 def _case_schema(schema: dict[str, Any]) -> None:
-    """The case without an id has the scenario's name."""
+    """A case without an id has the scenario's name."""
     schema["properties"]["id"].pop("default", None)
 
 
@@ -1067,7 +1079,7 @@ class _Keys(Format):
     id: str = Field(
         pattern=KEBAB,
         max_length=100,
-        description="Its name everywhere: kebab-case, unique in a run.",
+        description="The name of the scenario: kebab-case, unique in a run.",
     )
     title: str | None = Field(
         default=None,
@@ -1077,21 +1089,23 @@ class _Keys(Format):
         description="One line of plain English.",
     )
     source: Source | None = Field(
-        default=None, description="The text that the scenario is checked against."
+        default=None, description="The text from which the expectations come."
     )
     rules: Annotated[tuple[Citation, ...], LAX] = Field(
         default=(),
-        description="Rules of the catalogue that the scenario holds an implementation to, which "
-        "become tags: a name, "
-        "or {name: the passage of its document that is meant}.",
+        description="Rules of the catalogue that the scenario tests, which become tags: a name, "
+        "or {name: the intended passage of its document}.",
     )
     class_: ExpectationClass | None = Field(
         alias="class",
         default=None,
-        description="Whose expectation it is, where that is not the class of its rules: only a "
+        description="The origin of the expectation, if it is not the class of its rules: only a "
         "deviation from a sentence counts against a release.",
     )
-    tags: TagList = Field(default=(), description="Words to select by; added to the defaults'.")
+    tags: TagList = Field(
+        default=(),
+        description="Words for selection; added to those of the defaults.",
+    )
     world: World | None = Field(
         default=None,
         description="How many ranks the layer runs on: a number, or ranks along fleet's axes, "
@@ -1105,13 +1119,13 @@ class _Keys(Format):
     )
     script: str | None = Field(
         default=None,
-        description="A whole program in Python, run from top to bottom; beside a layer's source, "
-        "behind that.",
+        description="A whole program in Python, run from top to bottom; if there is a layer's "
+        "source, it runs after that.",
     )
     inputs: dict[Variable, InputEntry] = Field(
         default={},
         description="Name → tensor that the layer is applied to, such as {x: {shape: [2, 3]}}; "
-        "a list is its shape alone.",
+        "a list is short for its shape.",
     )
     outputs: Outputs | None = Field(
         default=None,
@@ -1131,25 +1145,23 @@ class _Keys(Format):
     )
     kwargs: dict[Variable, YamlValue] = Field(
         default={},
-        description="Keyword → plain value that the layer is called with besides its inputs, such "
-        "as {axis: -1}.",
+        description="Keyword → plain value that the layer is called with in addition to its "
+        "inputs, such as {axis: -1}.",
     )
     sizes: dict[Variable, Length] = Field(
         default={},
-        description="Name → the length that it stands for in shapes; a name in the code, too.",
+        description="Name → the length that it stands for in shapes; also a variable in the code.",
     )
     matrix: Matrix = Field(
         default={},
         description="Parameter → its values, such as dtype: [float32, float64]; one case per "
-        "combination. dtype and "
-        "layout are those of all inputs that name none, world is the number of ranks; others are "
-        "sizes in shapes, or "
-        "names in the code.",
+        "combination. dtype and layout apply to all inputs that name none, world is the number "
+        "of ranks; others are sizes in shapes, or variables in the code.",
     )
-    expect: Expect = Field(default_factory=Expect, description="The results that must hold.")
+    expect: Expect = Field(default_factory=Expect, description="The expected results.")
     backends: Backends = Field(
         default={},
-        description="Exceptions for single backends, such as {paddle: {skip: {reason: …}}}; "
+        description="Exceptions for certain backends, such as {paddle: {skip: {reason: …}}}; "
         "-b chooses where scenarios run.",
     )
     seed: Seed = Field(default=0, description=_SEED)
@@ -1167,13 +1179,13 @@ class ScenarioCase(_Keys):
         default="",
         pattern=KEBAB,
         max_length=100,
-        description="Its name, appended to the scenario's with a hyphen; the case without a name "
-        "has the scenario's.",
+        description="The name of the case, appended to the scenario's with a hyphen; a case "
+        "without a name has the scenario's.",
     )
 
 
 class Scenario(_Keys):
-    """One layer or program, where it comes from, and what must hold."""
+    """One layer or program, its origin, and its expected behaviour."""
 
     model_config = ConfigDict(json_schema_extra=_scenario_schema)
 
@@ -1188,23 +1200,23 @@ class Scenario(_Keys):
     )
 
     path: SkipJsonSchema[str] = ""
-    """Set by the reader, as the following: the file."""
+    """The file. Set by the reader, like the following fields."""
     line: SkipJsonSchema[int] = 1
     """1-based line of the scenario's ``- id``."""
     column: SkipJsonSchema[int] = 1
     begins: SkipJsonSchema[int] = 1
     """The first line of the entry; for one of several `cases`, of the scenario that has them."""
     positions: SkipJsonSchema[dict[str, Annotated[tuple[int, int], LAX]]] = Field(default={})
-    """``expect.gradient`` → (line, column), 1-based. For a block of code: the line of its first
-    line.
+    """Key, such as ``expect.gradient`` → (line, column), 1-based. For a block of code: the line of
+    its first line.
     """
 
     def find_mistakes(self, rules: ScenarioRules) -> Iterator[Violation]:
-        """Yield what is wrong with it."""
+        """Yield the mistakes of the scenario."""
         return rules(self)
 
     def complete(self, defaults: Defaults) -> Scenario:
-        """Return it with all tags, and with each expectation's statement about the gradient."""
+        """Return the scenario with all tags, and with the gradient set in each expectation."""
         cited = [rule if isinstance(rule, str) else next(iter(rule)) for rule in self.rules]
         tags = tuple(dict.fromkeys((*defaults.tags, *self.tags, *cited)))
         usual = self.usual_gradient
@@ -1220,7 +1232,7 @@ class Scenario(_Keys):
         """The file line of `key` (``layer``, ``expect.raises``); for a block of code, that of its
         first line.
 
-        A key that the file does not give has the line of the mapping that it would be in, otherwise
+        For a key that is not in the file: the line of the mapping that would contain it, otherwise
         the line of the scenario.
         """
         while key:
@@ -1235,9 +1247,7 @@ class Scenario(_Keys):
         return world
 
     def input_at(self, name: str, parameters: Mapping[str, Any]) -> Input:
-        """An input at a point of the matrix. One that is split has a leading axis of the world's
-        ranks.
-        """
+        """An input at a point of the matrix; a split one has a leading axis of the world's ranks."""
         input, world = self.inputs[name].at({**self.sizes, **parameters}), self.world_at(parameters)
         if world is None or input.ranks != "split" or input.shape is None:
             return input
@@ -1245,7 +1255,7 @@ class Scenario(_Keys):
 
     @property
     def layer_source(self) -> str | None:
-        """The Python source of the layer; None if it has none here."""
+        """The Python source of the layer; None if it has none in this file."""
         return self.layer if isinstance(self.layer, str) else None
 
     @property
@@ -1254,12 +1264,12 @@ class Scenario(_Keys):
         return tuple(output.ranks for output in self.outputs) if self.outputs else ("split",)
 
     def entries_of(self, backend: str) -> tuple[BackendExpectation, ...]:
-        """All entries about the versions of `backend`."""
+        """All entries for versions of `backend`."""
         return self.backends.get(backend, ())  # type: ignore[call-overload, no-any-return]
 
     def expectations(self) -> Iterator[tuple[DataPath, Expect]]:
-        """Yield its expectations and, for each backend, its expectations and observations, with
-        their paths.
+        """Yield the scenario's expectations and, for each backend, its expectations and
+        observations, with their paths.
         """
         yield ("expect",), self.expect
         for backend, entries in self.backends.items():
@@ -1299,13 +1309,13 @@ class Scenario(_Keys):
         return [] if self.world is None else [size_of(self.world)]
 
     def on(self, backend: str, version: str = "") -> BackendExpectation:
-        """The deviation of a version of `backend`; `NO_DEVIATION` for none."""
+        """The deviation of a version of `backend`; `NO_DEVIATION` if there is none."""
         entries = (e for e in self.entries_of(backend) if within(version, e.versions))
         return next(entries, NO_DEVIATION)
 
 
 class Defaults(Format):
-    """Values for all scenarios of the file that give none of their own."""
+    """Values for all scenarios of the file that do not set them."""
 
     noun = "defaults"
     example = "{dtype: float32}"
@@ -1314,19 +1324,18 @@ class Defaults(Format):
         default=None, description="Element type of inputs; float64 if not given."
     )
     seed: Seed | None = Field(default=None, description=_SEED)
-    tags: TagList = Field(default=(), description="TagList of every scenario.")
+    tags: TagList = Field(default=(), description="Tags of every scenario.")
     source: dict[Literal["document", "section", "quote", "url"], str] = Field(
         default={},
-        description="Keys for sources that lack them; without effect where a scenario names its "
-        "own document.",
+        description="Keys for sources that lack them; without effect if a scenario names its own "
+        "document.",
     )
     matrix: Matrix = Field(
         default={},
-        description="Parameters that a scenario's matrix lacks; of no effect where it has a "
-        "script.",
+        description="Parameters that a scenario's matrix lacks; without effect if it has a script.",
     )
     backends: Backends = Field(
-        default={}, description="Taken over for each backend that the scenario says nothing about."
+        default={}, description="Entries for backends that the scenario does not mention."
     )
     timeout: Timeout | None = Field(default=None, description=_TIMEOUT)
     rtol: Rtol | None = Field(default=None, description=_RTOL)
@@ -1342,12 +1351,12 @@ class SpecFile(Format):
     )
     framework: FrameworkName = Field(
         default="paddle",
-        description="Whose layers the scenarios have. They run on that framework alone, and their "
-        "code finds paddle and PyLayer, torch and Function, or jax and jnp.",
+        description="The framework of the scenarios' layers. They run only on that framework, and "
+        "their code can use paddle and PyLayer, torch and Function, or jax and jnp.",
     )
     defaults: Defaults = Field(
         default_factory=Defaults,
-        description="Values for all scenarios that give none of their own.",
+        description="Values for all scenarios that do not set them.",
     )
     layers: dict[KebabName, Layer] = Field(
         default={}, description="Name → layer that scenarios of this file name under `layer`."
@@ -1360,7 +1369,7 @@ class SpecFile(Format):
     """The file, set by the reader."""
 
     def find_mistakes(self, rules: ScenarioRules) -> Iterator[Violation]:
-        """Yield keys and values that only another framework than the file's supports."""
+        """Yield keys and values that the file's framework does not support."""
         others = NAMES_OF_FRAMEWORKS.keys() - {self.framework}
         for index, scenario in enumerate(self.scenarios):
             layer = scenario.layer
@@ -1372,11 +1381,11 @@ class SpecFile(Format):
             for what, (key, is_given) in only_paddle.items():
                 if is_given and self.framework != "paddle":
                     help = "remove it, or move the scenario into a file without 'framework'"
-                    message = f"{what} is for layers of Paddle, and this file is {self.framework}'s"
+                    message = f"{what} is for layers of Paddle, but this file is {self.framework}'s"
                     yield Violation(("scenarios", index, key), message, help)
             for backend in scenario.backends.keys() & others:
                 message = (
-                    f"scenarios of this file are {self.framework}'s, and never run on {backend}"
+                    f"scenarios of this file are {self.framework}'s, and do not run on {backend}"
                 )
                 yield Violation(("scenarios", index, "backends", backend), message, "remove it")
 

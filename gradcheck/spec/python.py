@@ -12,12 +12,12 @@ from typing import Any, Literal
 from gradcheck.support.syntax_tree import last_name
 
 MAX_NESTING = 200
-"""Levels of the syntax tree. Python's own limit depends on the stack that is there, and is reached
-at about 900.
+"""The most levels of a syntax tree. Python's own limit depends on the available stack, and is about
+900.
 """
 MAX_COMPILED = 100_000
-"""Nodes, each of which is a few instructions: a case has the compiled code in memory, some 50 MB of
-it at most.
+"""The most nodes of code, each of which is a few instructions: a case has the compiled code in
+memory, about 50 MB at most.
 """
 
 _TOKEN = re.compile(r"\w+|[^\w\s]")
@@ -28,7 +28,7 @@ CompileMode = Literal["exec", "eval"]
 
 
 class TooLargeError(Exception):
-    """Python would compile the code to something too large."""
+    """The code would be too large once compiled."""
 
 
 class PythonCode:
@@ -39,9 +39,7 @@ class PythonCode:
 
     @cached_property
     def tree(self) -> ast.AST:
-        """Its syntax tree. Most code is only compiled, for which Python does not make its
-        objects.
-        """
+        """Its syntax tree. The syntax tree; made on demand, because most code is only compiled."""
         return ast.parse(self.source, "<spec>", self.mode)
 
     @property
@@ -52,15 +50,15 @@ class PythonCode:
 
     @cached_property
     def words(self) -> set[str]:
-        """All names in it."""
+        """All names in the code."""
         return words(self.tree)
 
     def check(self) -> None:
-        """Compile it with Python, unless that could take forever.
+        """Compile the code with Python, unless that could take forever.
 
         Raises:
-            SyntaxError, ValueError, RecursionError, MemoryError, OverflowError, TooLargeError: it
-                cannot, or must not.
+            SyntaxError, ValueError, RecursionError, MemoryError, OverflowError, TooLargeError: the
+                code cannot, or must not, be compiled.
         """
         # Each level of the tree has a token.
         if len(_TOKEN.findall(self.source)) > MAX_NESTING and _depth(self.tree) > MAX_NESTING:
@@ -71,13 +69,13 @@ class PythonCode:
 
 
 def _depth(node: ast.AST) -> int:
-    """Levels of a syntax tree. Raises RecursionError if they are very many."""
+    """The number of levels of a syntax tree. Raises RecursionError if there are very many."""
     return 1 + max(map(_depth, ast.iter_child_nodes(node)), default=0)
 
 
 def _compiled_size(node: ast.AST) -> tuple[int, int]:
-    """The number of nodes of code that are compiled for `node`, and the number of those that leave
-    a block.
+    """The number of nodes that are compiled for `node`, and the number of nodes among them that
+    leave a block.
 
     Python compiles the body of a ``finally`` for the usual end of its ``try``, for an exception,
     and once more for each ``return``, ``break`` and ``continue`` in it: nested, 20 lines of code
@@ -118,8 +116,8 @@ def words(tree: ast.AST) -> set[str]:
 
 
 def read_and_bound(expression: ast.AST) -> tuple[list[str], set[str]]:
-    """The names that an expression reads; and those it binds: arguments of lambdas, targets of
-    comprehensions.
+    """The names that an expression reads, and the names that it binds: arguments of lambdas,
+    targets of comprehensions.
     """
     read, bound = list[str](), set[str]()
     for node in ast.walk(expression):
@@ -131,7 +129,7 @@ def read_and_bound(expression: ast.AST) -> tuple[list[str], set[str]]:
 
 
 class _Bindings(ast.NodeVisitor):
-    """Collects the names that statements bind, but not those within functions and classes."""
+    """Collects the names that statements bind, except within functions and classes."""
 
     def __init__(self) -> None:
         self.names: set[str] = set()
@@ -162,12 +160,12 @@ def bound_names(body: list[ast.stmt]) -> set[str]:
 
 
 LAYER_BASES = ("PyLayer", "Function")
-"""The classes of Paddle and torch that layers derive from."""
+"""The classes of Paddle and torch from which layers derive."""
 
 
 def layer_classes(tree: ast.Module) -> dict[str, ast.ClassDef]:
-    """The layers that a layer's source defines, by name: what derives from PyLayer or Function, or
-    from another of them.
+    """The layers that a layer's source defines, by name: classes that derive from PyLayer or
+    Function, or from another of them.
     """
     layers: dict[str, ast.ClassDef] = {}
     for node in tree.body:
@@ -200,7 +198,7 @@ def written_arguments(arguments: Iterable[str], keywords: Mapping[str, Any]) -> 
 
 
 def literal(value: Any) -> str:
-    """A value of YAML as Python code, numbers that are not finite included."""
+    """A YAML value as Python code, including numbers that are not finite."""
     if isinstance(value, float) and not isfinite(value):
         return f"float('{value}')"
     if isinstance(value, (list, tuple)):

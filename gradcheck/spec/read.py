@@ -25,11 +25,11 @@ AnyFormat = TypeVar("AnyFormat", bound=Format)
 
 
 def read(path: str | os.PathLike[str]) -> SpecFile:
-    """The scenarios of the file `path`, with ``extends`` and ``defaults`` worked out.
+    """The scenarios of the file `path`, with ``extends`` and ``defaults`` applied.
 
-    Raises SpecError with every mistake that can be reached, sorted by position: a file that cannot
-    be read or is larger than 10 MB, not UTF-8, deeper than 40 levels, of more than 50,000 values,
-    not of the format, or with code in it that is not Python.
+    Raises SpecError with every mistake that can be found, sorted by position: the file cannot be
+    read, is larger than 10 MB, is not UTF-8, is nested deeper than 40 levels, has more than 50,000
+    values, does not follow the format, or has code in it that is not Python.
     """
     return interpret(read_text(Path(path), os.fspath(path)))
 
@@ -42,7 +42,7 @@ def read_bytes(raw: bytes, path: str) -> SpecFile:
 def load(paths: Iterable[str | os.PathLike[str]]) -> list[SpecFile]:
     """The spec files that `paths` (files or folders) name, in order.
 
-    Raises one SpecError with the mistakes of all of them, ids used in more than one file included.
+    Raises a single SpecError with the mistakes of all files, including ids that several files use.
     """
     return read_all(*find(paths))
 
@@ -50,8 +50,8 @@ def load(paths: Iterable[str | os.PathLike[str]]) -> list[SpecFile]:
 def read_all(files: Iterable[Path], mistakes: Iterable[Diagnostic] = ()) -> list[SpecFile]:
     """The spec files, in order.
 
-    Raises one SpecError with `mistakes` and those of all files, ids used in more than one file
-    included.
+    Raises a single SpecError with `mistakes` and those of all files, including ids that several
+    files use.
     """
     specs, found = read_each(files)
     mistakes = [*mistakes, *found, *shared_ids(specs)]
@@ -72,7 +72,7 @@ def read_each(files: Iterable[Path]) -> tuple[list[SpecFile], list[Diagnostic]]:
 
 
 def shared_ids(specs: Iterable[SpecFile]) -> list[Diagnostic]:
-    """A diagnostic where a file gives ids that the file before it gives, too: one for two files."""
+    """A diagnostic for ids that a file shares with an earlier file: one per pair of files."""
     last: dict[str, Scenario] = {}
     shared: dict[tuple[str, str], list[tuple[Scenario, Scenario]]] = {}
     for one in chain.from_iterable(spec.scenarios for spec in specs):
@@ -109,7 +109,7 @@ def interpret(text: SpecText) -> SpecFile:
 
 
 def validate_document(kind: type[AnyFormat], document: Map, text: SpecText) -> AnyFormat:
-    """Return the part of the format that the document of a file is.
+    """Validate the document of a file as a part of the format.
 
     Raises SpecError with all mistakes.
     """

@@ -1,4 +1,5 @@
-"""``extends``, ``cases``, ``layers``, ``defaults``: completes scenarios; values keep their marks.
+"""``extends``, ``cases``, ``layers``, ``defaults``: completes scenarios; values keep their
+positions.
 
 A scenario takes keys from the scenario that it extends, from the one that it is a case of, and from
 the file's layers and defaults.
@@ -52,18 +53,18 @@ MAX_RESOLVED_NODES = 200_000
 
 
 class Expanded(NamedTuple):
-    """A scenario with what it extends, or one of its cases."""
+    """A scenario with the keys that it inherits, or one of its cases."""
 
     value: Map
     begins: int
-    """The line at which it, or the scenario that it is a case of, begins."""
+    """The first line of the scenario, or of the scenario that it is a case of."""
 
 
 def resolve(root: Map, text: SpecText) -> Map:
     """Return the document with each scenario complete: its own keys, inherited ones and the file's
     defaults.
 
-    A scenario with ``cases`` becomes one scenario for each. A scenario that takes from something
+    A scenario with ``cases`` becomes one scenario for each. A scenario that inherits from something
     that does not exist is reported and left out.
     """
     resolved = root.copy()
@@ -78,7 +79,7 @@ def resolve(root: Map, text: SpecText) -> Map:
             raise text.error()
         resolved["scenarios"] = Seq(items, [item.mark for item in items])
         if resolved["scenarios"].size > MAX_RESOLVED_NODES:
-            message = f"'extends' and 'defaults' make this more than {MAX_RESOLVED_NODES:,} values"
+            message = f"'extends' and 'defaults' make this over {MAX_RESOLVED_NODES:,} values"
             text.report(root.marks["scenarios"][1].place, message, "split the file by topic")
             raise text.error()
     return resolved
@@ -95,8 +96,8 @@ def _mappings(entries: Seq, text: SpecText) -> Iterator[Map]:
 
 
 def merge(inherited: Map, own: Map, replaces: Mapping[str, set[str]] = _REPLACES) -> Map:
-    """Return the mapping `own`, completed from `inherited` except for the keys that `replaces`
-    rules out.
+    """Return the mapping `own`, completed from `inherited` except for keys that `own` excludes by
+    `replaces`.
     """
     dropped = {other for key in own for other in replaces.get(key, ())}
     merged = inherited.without(dropped).union(own)
@@ -114,7 +115,7 @@ def merge(inherited: Map, own: Map, replaces: Mapping[str, set[str]] = _REPLACES
 
 # --------------------------------------------------------------------------- extends and cases
 def _expand(written: Seq, text: SpecText) -> Iterator[Expanded]:
-    """Yield the scenarios of a file, with what they extend, and one for each of their cases."""
+    """Yield the scenarios of a file with inherited keys, one for each of their cases."""
     items = [*_mappings(written, text)]
     by_id = {str(item["id"]): item for item in reversed(items) if "id" in item}
     for item in items:
@@ -133,7 +134,8 @@ def _expand(written: Seq, text: SpecText) -> Iterator[Expanded]:
 def _extend(
     item: Map, by_id: Mapping[str, Map], text: SpecText, chain: tuple[Map, ...] = ()
 ) -> Map | None:
-    """Return a scenario with the keys of those it extends; None if it cannot, which is reported.
+    """Return a scenario with the keys of those it extends; None, after a report, if it cannot
+    extend them.
 
     `chain` lists the scenarios that extend it, each extending the next.
     """
@@ -189,9 +191,9 @@ def _report_duplicates(scenarios: list[Expanded], text: SpecText) -> None:
 
 # --------------------------------------------------------------------------- layers
 def _name_layers(scenarios: Iterable[Expanded], layers: Map, text: SpecText) -> Iterator[Expanded]:
-    """Yield scenarios with the file's layers in the place of their names.
+    """Yield scenarios with the names of the file's layers replaced by the layers.
 
-    A scenario with a name that is unknown is reported and left out.
+    A scenario with an unknown name is reported and left out.
     """
     for scenario in scenarios:
         value = scenario.value
@@ -210,18 +212,18 @@ def _name_layers(scenarios: Iterable[Expanded], layers: Map, text: SpecText) -> 
 
 
 def _report_unused_layers(layers: Map, scenarios: list[Expanded], text: SpecText) -> None:
-    """Report layers of the file that no scenario names, if nothing else is wrong."""
+    """Report layers of the file that no scenario names, unless there are other mistakes."""
     used = [id(scenario.value.get("layer")) for scenario in scenarios]
     for layer in layers.parts() if not text.mistakes else ():
         if id(layer.value) not in used:
-            help = "name it in a scenario, 'layer: …', or remove it"
+            help = "name it in a scenario ('layer: …'), or remove it"
             message = f"no scenario uses the layer {quote(str(layer.step))}"
             text.report(layer.key_mark.place, message, help)
 
 
 # --------------------------------------------------------------------------- defaults
 def _complete(scenario: Expanded, defaults: Map, text: SpecText) -> Map:
-    """Return a scenario with the file's defaults, and with what the reader adds to it."""
+    """Return a scenario with the file's defaults, and with the values that the reader adds."""
     value = scenario.value.copy()
     for key in _DEFAULTS:
         if key in defaults and not (key == "matrix" and "script" in value):
@@ -251,9 +253,10 @@ def _take_default(scenario: Map, key: str, defaults: Map) -> None:
 
 
 def _complete_backend(entry: Any, expect: Map) -> Any:
-    """Complete what a backend, or each entry of a list, expects from the scenario's expectations.
+    """Complete the expectations of a backend, or of each entry of a list, from the scenario's
+    expectations.
 
-    An entry `observed` is complete by itself.
+    An entry `observed` is complete in itself.
     """
     if isinstance(entry, Seq):
         return Seq([_complete_backend(part, expect) for part in entry], entry.marks)
@@ -266,8 +269,8 @@ def _complete_backend(entry: Any, expect: Map) -> Any:
 
 # --------------------------------------------------------------------------- inputs
 def _complete_inputs(inputs: Map, defaults: Map) -> Map:
-    """Return the inputs, each of a list or dict by itself, with the dtype that holds where none is
-    written.
+    """Return the inputs, with lists and dicts split into single inputs, and with the default dtype
+    if none is written.
     """
     dtype = defaults.get("dtype")
     default = dtype if dtype in ELEMENT_TYPES else "float64"
@@ -287,7 +290,7 @@ def _complete_inputs(inputs: Map, defaults: Map) -> Map:
 
 
 def _tensors(name: str, entry: Part) -> Iterator[tuple[str, Part]]:
-    """Yield the inputs that an entry stands for: itself, or each in a list or dict of them."""
+    """Yield the inputs of an entry: itself, or each in a list or dict of inputs."""
     if not _is_several(entry.value):
         yield name, entry
         return
@@ -306,8 +309,8 @@ def _is_several(value: Any) -> bool:
 
 # --------------------------------------------------------------------------- positions
 def _positions(value: Map | Seq, prefix: str = "") -> Iterator[tuple[str, tuple[int, int]]]:
-    """Yield each key below a scenario with its place; the entries of a list for a backend by their
-    numbers.
+    """Yield each key below a scenario with its position; entries of a backend's list are keyed by
+    number.
     """
     for name, below, mark, key_mark in value.parts():
         here = f"{prefix}{name}"

@@ -1,5 +1,5 @@
-"""Rules of a scenario that relate several of its objects. They apply to scenarios whose values are
-valid in the format.
+"""Rules that relate several objects of a scenario: matrix, worlds, backends. They apply to
+scenarios whose single values are valid.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ from gradcheck.spec.violation import Violation, below
 
 
 def find_scenario_mistakes(scenario: Scenario) -> Iterator[Violation]:
-    """Yield what is wrong with a scenario, and if nothing is, that it can check nothing."""
+    """Yield the mistakes of a scenario; if there are none, reasons why it could not check
+    anything.
+    """
     mistakes = list(_find_mistakes(scenario))
     yield from mistakes or find_subject_mistakes(scenario)
 
@@ -54,7 +56,9 @@ def world_path(scenario: Scenario) -> DataPath:
 
 
 def find_name_mistakes(scenario: Scenario) -> Iterator[Violation]:
-    """Yield parameters and sizes of the name of something else, and too many combinations."""
+    """Yield violations for parameters and sizes whose name is used for something else, and for too
+    many combinations.
+    """
     taken = dict.fromkeys(variables(scenario.inputs), "an input")
     for name in scenario.matrix.keys() & taken.keys():
         message = f"matrix parameter {quote(name)} has the name of an input"
@@ -97,12 +101,14 @@ def _find_keys_of_worlds(scenario: Scenario) -> Iterator[Violation]:
         if "ranks" in input.written:
             paths.append(("inputs", name, "ranks"))
     for path in paths:
-        help = "say how many ranks there are, such as 'world: 4', or remove it"
-        yield Violation(path, f"'{path[-1]}' is of no use without a world", help, at_key=True)
+        help = "give the number of ranks, such as 'world: 4', or remove it"
+        yield Violation(path, f"'{path[-1]}' has no effect without a world", help, at_key=True)
 
 
 def _find_impossible_worlds(scenario: Scenario, path: DataPath) -> Iterator[Violation]:
-    """Yield a world that is given twice or too large, and what is not supported with a world."""
+    """Yield violations for a world that is given twice or too large, and for keys that are not
+    supported with a world.
+    """
     ranks = max(scenario.world_sizes)
     if scenario.world is not None and "world" in scenario.matrix:
         message = "both the matrix and the scenario give a world"
@@ -127,11 +133,11 @@ def _find_impossible_worlds(scenario: Scenario, path: DataPath) -> Iterator[Viol
 
 # --------------------------------------------------------------------------- backends
 def find_overlaps(entries: tuple[BackendExpectation, ...]) -> Iterator[Violation]:
-    """Yield entries of a backend that are about the same version."""
+    """Yield violations for entries of a backend that apply to the same version."""
     for (_, one), (index, other) in itertools.combinations(enumerate(entries), 2):
         if common := shared(one.versions, other.versions):
             path: DataPath = (index, "versions")
             help = (
-                "let one range end where another begins; an entry without 'versions' is about all"
+                "let one range end where another begins; an entry without 'versions' applies to all"
             )
-            yield Violation(path, f"two entries are about version {common}", help)
+            yield Violation(path, f"two entries apply to version {common}", help)

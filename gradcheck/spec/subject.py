@@ -1,4 +1,5 @@
-"""Layers that cannot be checked: no backward, a wrong number of inputs, nothing expected.
+"""Rules against scenarios that check nothing: a layer without a backward, a wrong number of inputs,
+no expectation.
 
 Such layers would end in an ERROR, in an INCONCLUSIVE, or, worse, in a PASS of a run that has
 checked nothing. These rules apply to scenarios without other mistakes.
@@ -30,7 +31,7 @@ from gradcheck.support.syntax_tree import last_name
 
 
 def find_subject_mistakes(scenario: Scenario) -> Iterator[Violation]:
-    """Yield the first reason why nothing can be checked of a layer that is run by itself."""
+    """Yield the first reason why a scenario's layer (without a script) cannot be checked."""
     if scenario.layer is not None and scenario.script is None:
         yield from islice(_Subject(scenario).find_mistakes(), 1)
 
@@ -56,7 +57,7 @@ class _Subject:
         self.asks_for_gradients = expect.raises is None and (is_checked or bool(expect.grads))
 
     def find_mistakes(self) -> Iterator[Violation]:
-        """Yield the reasons, those first that explain others."""
+        """Yield the reasons; those that explain others come first."""
         if self.scenario.expect.raises is None:
             if self.call is EMPTY_CODE:
                 yield from self._wrong_argument_count()
@@ -67,8 +68,9 @@ class _Subject:
         yield from self._nothing_asked()
 
     def _wrong_argument_count(self) -> Iterator[Violation]:
-        """Yield a violation if a layer that is called with all inputs in order takes more, or
-        fewer."""
+        """Yield a violation if a layer that is called with all inputs in order takes a different
+        number.
+        """
         layer, keywords = self.scenario.layer, self.scenario.kwargs
         count = len(variables(self.inputs))
         forward = self.forward_fn or self._forward_method()
@@ -93,7 +95,7 @@ class _Subject:
         """Yield a layer without a backward whose gradient is checked, and a layer without a
         forward.
         """
-        help = "add it, or write 'gradient: unchecked', with what must hold in its place"
+        help = "add it, or write 'gradient: unchecked' and state other expectations"
         for cls in self.applied:
             if self._lacks(cls, "forward"):
                 how = "add it: a staticmethod that takes ctx, then the inputs"
@@ -115,7 +117,7 @@ class _Subject:
             names = {layer.name}
         if "*" not in names and names.isdisjoint(self.call.words):
             how = "" if isinstance(layer, LayerOp) else "; a class with a backward by its apply"
-            help = f"use what the layer defines: {', '.join(sorted(names)) or 'nothing'}{how}"
+            help = f"use the names that it defines: {', '.join(sorted(names)) or 'nothing'}{how}"
             yield Violation(("call",), "call: it does not use the layer", help)
         called = called_with_arguments(self.call.tree)
         for cls in self.applied if self.scenario.expect.raises is None else ():
@@ -135,8 +137,9 @@ class _Subject:
                 yield Violation(("inputs", name), message, help, at_key=True)
 
     def _nothing_asked(self) -> Iterator[Violation]:
-        """Yield a violation if gradients are of Tensors without an element, or nothing is
-        expected."""
+        """Yield a violation if no Tensor with a gradient has an element, or if nothing is
+        expected.
+        """
         names = sorted(self.scenario.differentiable)
         is_empty = [0 in (self.inputs[name].known_shape or ()) for name in names]
         if names and self.asks_for_gradients and all(is_empty):
@@ -147,11 +150,11 @@ class _Subject:
         if not names and not any(map(_holds_something, expectations)):
             message = "this would check nothing: no input takes a gradient, and nothing else is "
             help = "give an input a floating dtype and no 'stop_gradient: true'; say in 'expect' "
-            help += "what must hold; or write 'gradient: unchecked' if it has but to run"
+            help += "what must hold; or write 'gradient: unchecked' if it only has to run"
             yield Violation(("id",), message + "expected", help)
 
     def _forward_method(self) -> ast.FunctionDef | None:
-        """The forward of the class that is applied, where the source shows it."""
+        """The forward of the class that is applied, if it is in the source."""
         plain = [cls for cls in self.applied if not cls.decorator_list]
         return functions_in(plain[0].body).get("forward") if plain else None
 
@@ -171,7 +174,7 @@ class _Subject:
 
 
 def _holds_something(expect: Expect) -> bool:
-    """Whether anything must hold besides that the case runs."""
+    """Whether anything is expected other than that the case runs."""
     sections = (expect.values, expect.raises, expect.warns, expect.grads, expect.calls.written)
     return expect.written_gradient is not None or any(sections)
 
@@ -181,14 +184,16 @@ def _place_of(statement: ast.stmt) -> tuple[int, int, int]:
 
 
 def _may_set(node: ast.AST, name: str) -> bool:
-    """Whether code sets an attribute of a name, or may."""
+    """Whether code sets, or may set, an attribute of a name."""
     if isinstance(node, ast.Attribute):
         return node.attr == name and isinstance(node.ctx, ast.Store)
     return isinstance(node, ast.Name) and node.id == "setattr"
 
 
 def _argument_range(function: ast.FunctionDef, skipped: int) -> tuple[int, float]:
-    """The least and the most positional arguments of a forward, besides the first `skipped`."""
+    """The smallest and the largest number of positional arguments of a forward, not counting the
+    first `skipped`.
+    """
     if [last_name(decorator) for decorator in function.decorator_list] not in (
         [],
         ["staticmethod"],

@@ -1,4 +1,4 @@
-"""Syntax errors of YAML in plain English, with advice for those that are often made."""
+"""Syntax errors of YAML in plain English, with advice for common ones."""
 
 from __future__ import annotations
 
@@ -15,20 +15,24 @@ class Hint(NamedTuple):
     """How an error of the parser is reported."""
 
     problem: str
-    """Pattern of the words of libyaml or of PyYAML's own parser."""
+    """Pattern of the message of libyaml or of PyYAML's own parser."""
     message: str
     help: str
     source: str = ""
-    """Pattern that the source line must have, up to the place and from it on, joined by a NUL."""
+    """Pattern that the source line must match: the parts before and after the position, joined by a
+    NUL.
+    """
     at_context: bool = False
-    """Report the place where the construct begins, rather than where the parser gives up."""
+    """Whether to report the start of the construct rather than the position where the parser gives
+    up.
+    """
 
 
 UNFIT = "expected key|'-' indicator|expected <block end>|document start"
 WORDINGS = (
     Hint(".", "a tab where YAML allows only spaces",
             "indent with spaces: set the editor to expand tabs", r"^[^#'\"]*\t|\0\t"),
-    Hint("mapping values are not allowed", "a ':' that makes a key where none can stand",
+    Hint("mapping values are not allowed", "a ':' that makes a key where none is allowed",
             "put text that contains ': ' in quotes; check the indentation of this line and the "
             "one above"),
     Hint("an alias|an anchor", "a value cannot begin with {character}",
@@ -40,15 +44,15 @@ WORDINGS = (
             "the brackets do not close here as they should",
             "check for a missing ',' or closing bracket of the bracket opened in line {context}"),
     Hint("could not find expected ':'", "this line is neither 'key: value' nor a list entry",
-            "put a space behind the ':'", r"\0[\w-]+:\S", at_context=True),
+            "put a space after the ':'", r"\0[\w-]+:\S", at_context=True),
     Hint("could not find expected ':'", "this line is neither 'key: value' nor a list entry",
             "add the ':' after the key, or indent the line so that it belongs to the value above",
             at_context=True),
-    Hint("sequence entries are not allowed", "a list entry ('- …') where none can stand",
+    Hint("sequence entries are not allowed", "a list entry ('- …') where none is allowed",
             "begin the list on the next line, or write it as [a, b]"),
     Hint("unknown escape", "unknown escape in a double-quoted text",
             "use single quotes, or write \\\\ for a backslash"),
-    Hint(UNFIT, "something behind the end of a value",
+    Hint(UNFIT, "text after the end of a value",
             "put all of it in quotes; inside single quotes write a quote as ''",
             r": *(['\"].*['\"]|\[.*\]|\{.*\}) *\0"),
     Hint(UNFIT, "this line does not fit the block it is in",
@@ -58,19 +62,19 @@ WORDINGS = (
             "begin it on the next line"),
     Hint("nesting depth", "nested more than 40 levels deep", "make the value flatter"),
 )  # fmt: skip
-"""The first that fits is used."""
+"""Kinds of syntax errors; the first that matches is used."""
 
 OPENS_VALUE = re.compile(r":\s*$")
 PYTHON_LINE = re.compile(r"\s*(class \w+.*:|def \w+\(.*|import \w.*|from \w+ import .*|@\w+)\s*$")
 
 
 def report_syntax_error(error: yaml.MarkedYAMLError, text: SpecText) -> None:
-    """Report a syntax error at its place."""
+    """Report a syntax error at its position."""
     line, column = place_of(error.problem_mark or error.context_mark)
     start_line, start_column = place_of(error.context_mark)
     if code := find_code_without_block(text.lines, line):
-        help = "begin it as a block: put a '|' behind the ':' of the line above"
-        text.report((*code, 1), "this is code, where keys or a list are expected", help)
+        help = "begin it as a block: put a '|' after the ':' of the line above"
+        text.report((*code, 1), "this is code, but keys or a list are expected", help)
         return
     if line > len(text.lines):
         # The parser met the end of the file inside something.
@@ -93,7 +97,9 @@ def report_syntax_error(error: yaml.MarkedYAMLError, text: SpecText) -> None:
 
 
 def find_code_without_block(lines: list[str], line: int) -> tuple[int, int] | None:
-    """Return the first line of Python code below a key without a ``|``, if `line` is in it."""
+    """Return the first line of the Python code around `line` that is below a key without a ``|``,
+    if there is such code.
+    """
     depth = indentation(lines[line - 1]) if line <= len(lines) else 0
     for above in range(min(line, len(lines)) - 1, 0, -1):
         text = lines[above - 1]

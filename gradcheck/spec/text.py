@@ -1,4 +1,4 @@
-"""A spec file as text: its lines, decoded, and the mistakes found in it."""
+"""A spec file as decoded lines, with the mistakes found in it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ class SpecText:
         self.mistakes.append(Diagnostic(self.path, line, column, width, message, help, source))
 
     def suggest(self, name: str, known: Iterable[str], otherwise: str = "") -> str:
-        """Return which of `known` was likely meant; otherwise other advice, or all of `known`.
+        """Return advice on the entry of `known` that was likely meant; otherwise other advice, or
+        all of `known`.
 
         A file with very many mistakes gets no suggestions, because each takes time.
         """
@@ -50,7 +51,9 @@ class SpecText:
         return suggest(name, known, otherwise) if is_sought else otherwise
 
     def error(self) -> SpecError:
-        """Return the diagnostics as an error; a mistake that many inherit counts once."""
+        """Return the diagnostics as an error; a mistake that several scenarios inherit counts
+        once.
+        """
         return SpecError({(*each.position, each.message): each for each in self.mistakes}.values())
 
 
@@ -62,8 +65,8 @@ def place_of(mark: Any) -> tuple[int, int]:
 def read_text(path: Path, shown: str) -> SpecText:
     """The text of the file `path`, called `shown` in messages; of stdin if that is ``-``.
 
-    Raises SpecError if it is missing, not a file, not readable, larger than 10 MB, not UTF-8 (its
-    name included), or holds control characters.
+    Raises SpecError if it is missing, not a file, not readable, larger than 10 MB, not UTF-8
+    (including its name), or contains control characters.
     """
     if shown == "-":
         return decode(_read_stream(sys.stdin.buffer), shown)
@@ -85,7 +88,8 @@ def read_text(path: Path, shown: str) -> SpecText:
         ) from None
     except UnicodeEncodeError:  # bytes that do not decode; Python uses lone surrogates for them
         help = (
-            "rename it, or the folder, or name it from within that: reports could not hold its name"
+            "rename it or its folder, or refer to it from inside the folder: reports cannot "
+            "represent its name"
         )
         raise _unreadable(shown, "the name of this file is not UTF-8", help) from None
     except (OSError, ValueError) as error:
@@ -96,14 +100,14 @@ def read_text(path: Path, shown: str) -> SpecText:
 
 @functools.lru_cache(maxsize=1)
 def _read_stream(stream: BinaryIO) -> bytes:
-    """The beginning of a stream, which can be read once only."""
+    """The beginning of a stream, which can be read only once."""
     return stream.read(MAX_BYTES + 1)
 
 
 def decode(raw: bytes, shown: str) -> SpecText:
     """The text of `raw`, UTF-8 with or without a byte order mark.
 
-    Raises SpecError if it is larger than 10 MB, not UTF-8, or holds control characters.
+    Raises SpecError if it is larger than 10 MB, not UTF-8, or contains control characters.
     """
     if len(raw) > MAX_BYTES:
         raise _unreadable(
