@@ -17,7 +17,7 @@ from gradcheck.backends.recording import PerturbingWatch as PerturbingWatch
 from gradcheck.backends.recording import Reaching
 from gradcheck.backends.recording import Recording as Recording
 from gradcheck.backends.recording import Step as Step
-from gradcheck.backends.recording import recorded as recorded
+from gradcheck.backends.recording import record_call as record_call
 from pylayer.distributed.topology import lay_out
 from pylayer.distributed.world import World, apart
 from pylayer.layer.py_layer import reads_as_releases

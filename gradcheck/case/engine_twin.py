@@ -77,7 +77,7 @@ def speaking_for(
             outputs = ours.reruns.outputs(ours.inputs)
             zeros = [y * 0 if is_differentiable(y) else None for y in outputs]
             ours.reruns.gradients(ours.inputs, zeros)
-            recording = ours.reruns.recording(ours.inputs, own=True)
+            recording = ours.reruns.recording(ours.inputs, keep_casts=True)
             assert recording is not None
         except Exception:  # the code raises on the engine only, so it has no copy there
             return None

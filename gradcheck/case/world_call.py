@@ -416,7 +416,7 @@ class FunctionOfWorld(TensorFunction):
         """
         problem, world = self.problem(), self.world
         reruns = problem.reruns
-        recording = reruns and reruns.recording(problem.inputs, own=True, lines=True)
+        recording = reruns and reruns.recording(problem.inputs, keep_casts=True, lines=True)
         if not recording or recording.leaks or recording.error:
             return None
         random = np.random.default_rng(0)

@@ -34,15 +34,15 @@ class Observation:
 
 class Recomputation(Protocol):
     """The function computed again, without casts to narrower dtypes, and with a `change` of every
-    result on the way; with `own`, as the user runs it, casts included.
+    result on the way; with `keep_casts`, as the user runs it, casts included.
     """
 
     @property
-    def left_out(self) -> AbstractSet[str]:
+    def omitted_casts(self) -> AbstractSet[str]:
         """The names of the dtypes of casts that were left out so far."""
 
     @property
-    def left_out_last(self) -> AbstractSet[str]:
+    def last_omitted_casts(self) -> AbstractSet[str]:
         """Casts that the last run left out."""
 
     @property
@@ -58,7 +58,7 @@ class Recomputation(Protocol):
         inputs: Sequence[Array],
         cotangents: Sequence[Array | None],
         change: Change | None = None,
-        own: bool = False,
+        keep_casts: bool = False,
     ) -> list[Array | None]:
         """Implements `Problem.vjp`."""
 
@@ -66,7 +66,7 @@ class Recomputation(Protocol):
         self,
         inputs: Sequence[Array],
         change: Change | None = None,
-        own: bool = False,
+        keep_casts: bool = False,
         lines: bool = False,
     ) -> Recording | None:
         """The call, operation by operation, with the lines of the user's code if wanted; None where
@@ -145,7 +145,7 @@ class UnseenRuns:
     """The `Recomputation` of a function that nothing sees into: it is computed as it is."""
 
     problem: Problem
-    left_out = left_out_last = frozenset[str]()
+    omitted_casts = last_omitted_casts = frozenset[str]()
     leaks = ("the function itself",)
 
     def outputs(self, inputs: Sequence[Array], change: Change | None = None) -> list[Array]:
@@ -157,7 +157,7 @@ class UnseenRuns:
         inputs: Sequence[Array],
         cotangents: Sequence[Array | None],
         change: Change | None = None,
-        own: bool = False,
+        keep_casts: bool = False,
     ) -> list[Array | None]:
         """`Problem.vjp`; no result on the way is changed."""
         return self.problem.vjp(inputs, cotangents)
@@ -166,7 +166,7 @@ class UnseenRuns:
         self,
         inputs: Sequence[Array],
         change: Change | None = None,
-        own: bool = False,
+        keep_casts: bool = False,
         lines: bool = False,
     ) -> None:
         """None, as nothing records."""
