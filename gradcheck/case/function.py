@@ -290,7 +290,9 @@ class TensorFunction:
         inputs = [array(t).copy() for t in tensors.values()]  # the call may write into them
         with self.calls.watching_forwards(self.only_applies):
             call = functools.partial(self.calls.run, self.called, tensors)
-            returned, reached = (call(), []) if self.knows_leaves else self.backend.reached(call)
+            returned, reached = (
+                (call(), []) if self.knows_leaves else self.backend.collect_leaves(call)
+            )
         own = set(map(id, tensors.values()))
         others = [weakref.ref(leaf) for leaf in reached if id(leaf) not in own]
         del reached

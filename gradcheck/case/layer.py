@@ -249,7 +249,7 @@ class ScenarioLayer(TensorFunction):
             return None
         row, shape = self.backend.tensor(array[:1], dtype, stop_gradient=True), list(array.shape)
         strides = [0, *(prod(shape[k + 1 :]) for k in range(1, len(shape)))]
-        return self.backend.strided(row, shape, strides)
+        return self.backend.strided_view(row, shape, strides)
 
     def documented(self, cotangent: Any) -> dict[str, Tensor | None]:
         """Call the layer as its users do and take gradients, if there are any.

@@ -130,11 +130,11 @@ class WorldCall:
 
         The ranks' inputs are taken from the world's by operations.
         """
-        parts = self.ranks.apart(
+        parts = self.ranks.call_outside(
             lambda: {name: self.parts_of(name, t) for name, t in tensors.items()}
         )
         found = self.each("recorded", [(row,) for row in self.per_rank(parts)])
-        return self.ranks.apart(lambda: self.joined(found))  # type: ignore[no-any-return]
+        return self.ranks.call_outside(lambda: self.joined(found))  # type: ignore[no-any-return]
 
     def parts_of(self, name: str, tensor: Tensor) -> list[Tensor]:
         """Each rank's part of an input."""
