@@ -58,15 +58,15 @@ class _Record(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _whole_characters(cls, given: Any) -> Any:
+    def _whole_characters(cls, fields: Any) -> Any:
         """Text that JSON can hold: file names that are not UTF-8, and messages of layers, may
         contain lone surrogates.
         """
-        if not isinstance(given, dict):
-            return given
+        if not isinstance(fields, dict):
+            return fields
         return {
             k: v.encode("utf-8", "backslashreplace").decode() if isinstance(v, str) else v
-            for k, v in given.items()
+            for k, v in fields.items()
         }
 
 

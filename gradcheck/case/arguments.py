@@ -48,11 +48,11 @@ def backend_of(function: Any, inputs: Sequence[Any], *, is_named: bool = False) 
     imported = sorted((FRAMEWORK_PACKAGES - {"pylayer"}) & sys.modules.keys())
     if imported:
         values = (function, *flat_names("", list(inputs)).values())
-        own = frameworks_of(values) or frameworks_of(reachable(function))
+        packages = frameworks_of(values) or frameworks_of(reachable(function))
         for name, row in BACKENDS.items():
-            if not own.isdisjoint({*row.packages}.intersection(imported)):
+            if not packages.isdisjoint({*row.packages}.intersection(imported)):
                 return load_backend(name)
-        if not (own or is_named or function is None or is_primitive(function)):
+        if not (packages or is_named or function is None or is_primitive(function)):
             require_engine_only(imported)
     if not is_primitive(function):
         refuse_layer(function)
@@ -99,15 +99,17 @@ def tensor_function(
     name = getattr(function, "__name__", repr(function))
     signature = signature_of(function, name, backend)
     names = signature.names_of(len(inputs))
-    stands, given = dict[str, Placement](), dict(zip(names, inputs, strict=True))
-    if twice := [name for name in keywords if name in given]:
+    placements, arguments = dict[str, Placement](), dict(zip(names, inputs, strict=True))
+    if twice := [name for name in keywords if name in arguments]:
         raise TypeError(f"kwargs: {twice[0]!r} is an argument as well")
-    given |= keywords
+    arguments |= keywords
     if world is not None:
-        given = {name: without_marks(name, value, stands) for name, value in given.items()}
-    for number, (name, value) in enumerate(given.items()):
+        arguments = {
+            name: without_marks(name, value, placements) for name, value in arguments.items()
+        }
+    for number, (name, value) in enumerate(arguments.items()):
         check_argument(backend, repr(name) if name in keywords else f"argument {number}", value)
-    arrays, stopped = argument_arrays(backend, given)
+    arrays, stopped = argument_arrays(backend, arguments)
     dtypes = {name: dtype_name(array.dtype) for name, array in arrays.items()}
 
     def call_of(function: Any) -> Call:
@@ -116,7 +118,7 @@ def tensor_function(
         def call(tensors: Mapping[str, Any]) -> Any:
             # A loop, as each evaluation comes here: up to Python 3.11 a comprehension is a call.
             values = dict[str, Any]()
-            for name, value in given.items():
+            for name, value in arguments.items():
                 if name in tensors:
                     values[name] = tensors[name]
                 else:
@@ -129,14 +131,14 @@ def tensor_function(
     call = call_of(function)
     if world is None:
         return TensorFunction(backend, call, arrays, dtypes, stopped, function)
-    of_world = WorldCall(backend, world(stands), lambda rank: call_of(anew()) if anew else call)
-    made = FunctionOfWorld(backend, of_world, arrays, dtypes, stopped, function)
-    made.sources = [call]
-    return made
+    of_world = WorldCall(backend, world(placements), lambda rank: call_of(anew()) if anew else call)
+    world_function = FunctionOfWorld(backend, of_world, arrays, dtypes, stopped, function)
+    world_function.sources = [call]
+    return world_function
 
 
 def argument_arrays(
-    backend: Backend, given: Mapping[str, Any]
+    backend: Backend, arguments: Mapping[str, Any]
 ) -> tuple[dict[str, Array], list[str]]:
     """The Tensors and arrays among arguments, as arrays, and which of them need no gradient.
 
@@ -144,8 +146,8 @@ def argument_arrays(
         TypeError: none needs one.
     """
     arrays, stopped = dict[str, Array](), list[str]()
-    for variable, whole in given.items():
-        for name, value in flat_names(variable, whole, backend.map_leaves).items():
+    for variable, argument in arguments.items():
+        for name, value in flat_names(variable, argument, backend.map_leaves).items():
             if isinstance(value, backend.tensor_type):
                 array, is_stopped = backend.array(value), not backend.needs_gradient(value)
             elif isinstance(value, np.ndarray) or (

@@ -31,7 +31,7 @@ def leave_out_own_place(error: BaseException) -> None:
         error.__notes__[:] = [re.sub(f", {APPLIED}$", "", note) for note in error.__notes__]
 
 
-def refused(backend: Backend, error: BaseException) -> GradientSummary | None:
+def refusal_summary(backend: Backend, error: BaseException) -> GradientSummary | None:
     """FAIL for an error that says that backward returned no gradients; None for any other."""
     refusal = backend.refusal(error)
     if isinstance(error, Broken):

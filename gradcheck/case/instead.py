@@ -32,18 +32,18 @@ class Instead:
         not vary."""
         raises = {"type": type_name(error).rpartition(".")[2], "phase": phase_of(error)}
         text = text_of(error).rpartition(_SUMMARY)[2]
-        parts = [part.strip() for part in _VARYING.split(text)]
+        parts = [segment.strip() for segment in _VARYING.split(text)]
         message = max(parts, key=len)[:LONGEST_RECORDED].strip()
         return {"raises": {**raises, "message": message} if message else raises}
 
     def values(self, expressions: Iterable[str]) -> dict[str, Any]:
         """The values of expressions; those that cannot be evaluated or written are left out."""
-        found = {}
+        values = {}
         for expression in expressions:
             with suppress(Exception):  # of the scenario's code: anything
                 code = compile_expression(expression, "", 1)
-                found[expression] = self.plain(eval(code, dict(self.namespace)))
-        return found
+                values[expression] = self.plain(eval(code, dict(self.namespace)))
+        return values
 
     def gradients_left(self) -> dict[str, Any]:
         """The gradients of the Tensors that the program left, by ``NAME.grad``."""

@@ -215,8 +215,8 @@ class Subject:
             self.foreign.append(value)
             return ()
         if isinstance(value, self.backend.module_type):
-            for held in filter(None, map(self.layer_of, vars(value).values())):
-                self.add(held)
+            for member in filter(None, map(self.layer_of, vars(value).values())):
+                self.add(member)
         elif isinstance(value, (FunctionType, MethodType)) and value.__name__ == "forward":
             self.note_forward(code_of_call(value, self.backend)[0])
         return reads(value, self.backend, self.home)

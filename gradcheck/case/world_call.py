@@ -98,25 +98,25 @@ class WorldCall:
         """The outputs of the world: its one output, or a list."""
         if not recording_all():
             return self.layer.apply(list(tensors), *tensors.values())
-        found = self.recorded(tensors)
-        return found[0] if len(found) == 1 else found
+        outputs = self.record(tensors)
+        return outputs[0] if len(outputs) == 1 else outputs
 
     def per_rank(self, parts: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
         """The parts of each rank, by name."""
-        return [{name: part[rank] for name, part in parts.items()} for rank in range(self.size)]
+        return [{name: values[rank] for name, values in parts.items()} for rank in range(self.size)]
 
     def each(self, method: str, arguments: Sequence[tuple[Any, ...]] = ()) -> list[Any]:
         """The results of a method of `OnRank` on each rank."""
         with communicating():
             return self.ranks.each(method, arguments or [()] * self.size)
 
-    def output_words(self, found: Sequence[Sequence[Any]]) -> list[Any]:
+    def output_words(self, outputs_by_rank: Sequence[Sequence[Any]]) -> list[Any]:
         """The placement of each output.
 
         Raises:
             ValueError: ranks return different numbers of Tensors.
         """
-        counts = list(map(len, found))
+        counts = list(map(len, outputs_by_rank))
         for rank, count in enumerate(counts):
             if count != counts[0]:
                 raise ValueError(
@@ -125,7 +125,7 @@ class WorldCall:
         return self.declared.of_outputs(counts[0])
 
     # ----------------------------------------------------------------- on the tape
-    def recorded(self, tensors: dict[str, Tensor]) -> list[Tensor]:
+    def record(self, tensors: dict[str, Tensor]) -> list[Tensor]:
         """The outputs where everything is one graph.
 
         The ranks' inputs are taken from the world's by operations.
@@ -133,8 +133,8 @@ class WorldCall:
         parts = self.ranks.call_outside(
             lambda: {name: self.parts_of(name, t) for name, t in tensors.items()}
         )
-        found = self.each("recorded", [(row,) for row in self.per_rank(parts)])
-        return self.ranks.call_outside(lambda: self.joined(found))  # type: ignore[no-any-return]
+        outputs_by_rank = self.each("record", [(row,) for row in self.per_rank(parts)])
+        return self.ranks.call_outside(lambda: self.join_outputs(outputs_by_rank))  # type: ignore[no-any-return]
 
     def parts_of(self, name: str, tensor: Tensor) -> list[Tensor]:
         """Each rank's part of an input."""
@@ -144,12 +144,14 @@ class WorldCall:
             return [type(tensor)(tensor.array.copy()) for _ in range(self.size)]
         return list(broadcast_ranks(tensor, self.size))
 
-    def joined(self, found: Sequence[Sequence[Tensor]]) -> list[Tensor]:
+    def join_outputs(self, outputs_by_rank: Sequence[Sequence[Tensor]]) -> list[Tensor]:
         """The outputs of the world, of those of the ranks."""
         paddle, outputs = self.backend.paddle, []
-        for word, ranks in zip(self.output_words(found), zip(*found, strict=True), strict=True):
+        for word, ranks in zip(
+            self.output_words(outputs_by_rank), zip(*outputs_by_rank, strict=True), strict=True
+        ):
             output = WorldOutput(word, [tuple(t.shape) for t in ranks])
-            outputs.append(output.whole(ranks, paddle.stack, paddle.concat))
+            outputs.append(output.join(ranks, paddle.stack, paddle.concat))
         return outputs
 
     # ----------------------------------------------------------------- as it is
@@ -191,7 +193,7 @@ class WorldCall:
     def forward(self, inputs: dict[str, Tensor]) -> tuple[list[Tensor], list[Tensor]]:
         """The outputs of the world, and those for which no rank claims a gradient."""
         needed = {name: not t.stop_gradient for name, t in inputs.items()}
-        values = {name: self.spread(name, self.backend.array(t)) for name, t in inputs.items()}
+        values = {name: self.distribute(name, self.backend.array(t)) for name, t in inputs.items()}
         self.forward_rows = [(row, needed) for row in self.per_rank(values)]
         arrays, claims = zip(*self.each("forward", self.forward_rows), strict=True)
         self.note_read_early(chain(*arrays), self.forward_again)
@@ -202,18 +204,18 @@ class WorldCall:
             output_names(len(words)), words, zip(*arrays, strict=True), zip(*claims, strict=True),
             strict=True,
         ):  # fmt: skip
-            whole = self.gathered(name, word, ranks)
-            outputs.append(self.backend.tensor(whole, None, stop_gradient=True))
+            array = self.gather(name, word, ranks)
+            outputs.append(self.backend.tensor(array, None, stop_gradient=True))
             if not any(claimed):
                 unclaimed.append(outputs[-1])
         return outputs, unclaimed
 
     def forward_again(self, spared: Collection[str]) -> Iterable[Array]:
         """Outputs of the ranks' forwards with some calls `spared`."""
-        found = self.each("forward", [(*row, spared) for row in self.forward_rows])
-        return chain(*next(zip(*found, strict=True)))
+        results = self.each("forward", [(*row, spared) for row in self.forward_rows])
+        return chain(*next(zip(*results, strict=True)))
 
-    def spread(self, name: str, values: Array) -> list[Array]:
+    def distribute(self, name: str, values: Array) -> list[Array]:
         """An input's values on each rank.
 
         The first rank that has replicated ones has them in the input's own memory.
@@ -231,20 +233,20 @@ class WorldCall:
             )
         return [values[r : r + 1].reshape(values.shape[1:]) for r in range(self.size)]
 
-    def gathered(self, name: str, word: Any, ranks: Sequence[Array]) -> Array:
+    def gather(self, name: str, word: Any, ranks: Sequence[Array]) -> Array:
         """An output of the world, of those of the ranks."""
         output = self.outputs[name] = WorldOutput(word, [a.shape for a in ranks])
         if word == "replicated" and (where := self.disagreement(name, ranks)):
             text = f"ranks disagree on {name}, which is replicated: {where}"
             raise Broken(Diagnosis.of("GC161", text))  # it is not one thing: without derivative
-        return output.whole(ranks, np.stack, np.concatenate)
+        return output.join(ranks, np.stack, np.concatenate)
 
     def backward(
         self, names: list[str], cotangents: Sequence[Tensor | None]
     ) -> list[Tensor | None]:
         """The gradients of the inputs of the world at its latest call."""
         parts = [
-            [None] * self.size if c is None else output.parts(self.backend.array(c))
+            [None] * self.size if c is None else output.split(self.backend.array(c))
             for output, c in zip(self.outputs.values(), cotangents, strict=True)
         ]
         rows = [(list(row),) for row in zip(*parts, strict=True)]
@@ -293,10 +295,12 @@ class WorldCall:
                 return where_apart(name, ranks[0], array, rank)
         return ""
 
-    def note_unwaited(self, found: Sequence[list[str]]) -> None:
+    def note_unwaited(self, texts_by_rank: Sequence[list[str]]) -> None:
         """Note the calls that were not waited for, per rank, in words."""
-        for text in sorted(set(chain(*found))):
-            who = ranks_text([rank for rank, texts in enumerate(found) if text in texts], self.size)
+        for text in sorted(set(chain(*texts_by_rank))):
+            who = ranks_text(
+                [rank for rank, texts in enumerate(texts_by_rank) if text in texts], self.size
+            )
             self.broken.setdefault(("GC165", text), Diagnosis.of("GC165", f"on {who}, {text}"))
 
     def note_read_early(
@@ -331,7 +335,7 @@ class WorldCall:
             return self.outputs[name].is_ranked
         return self.declared.of_input(name) == "split"
 
-    def named(self, name: str, index: tuple[int, ...]) -> tuple[str, tuple[int, ...]]:
+    def locate_on_rank(self, name: str, index: tuple[int, ...]) -> tuple[str, tuple[int, ...]]:
         """The name of a rank's Tensor, and the index in it, of an element of the world's."""
         if not index:
             return name, index
@@ -370,8 +374,8 @@ def where_apart(name: str, first: Array, other: Array, rank: int) -> str:
     """The place where two ranks differ most, in words."""
     if first.shape != other.shape:
         return f"its shape is {list(first.shape)} on rank 0 and {list(other.shape)} on rank {rank}"
-    apart = np.abs(np.asarray(first, np.complex128) - np.asarray(other, np.complex128))
-    index = tuple(int(i) for i in np.unravel_index(int(np.argmax(apart)), first.shape))
+    differences = np.abs(np.asarray(first, np.complex128) - np.asarray(other, np.complex128))
+    index = tuple(int(i) for i in np.unravel_index(int(np.argmax(differences)), first.shape))
     return (
         f"at {element(name, index)} rank 0 has {first[index]:.6g}, rank {rank} {other[index]:.6g}"
     )
@@ -398,7 +402,9 @@ class FunctionOfWorld(TensorFunction):
         problem = super().problem()
         names = [*problem.names, *problem.output_names]
         ranked = frozenset(name for name in names if self.world.is_ranked(name))
-        return replace(problem, causes=self.at_collectives, located=self.world.named, ranked=ranked)
+        return replace(
+            problem, causes=self.at_collectives, located=self.world.locate_on_rank, ranked=ranked
+        )
 
     def at_collectives(self) -> Sequence[Diagnosis]:
         """Search for mistakes between ranks, before the search within one layer."""
@@ -424,12 +430,12 @@ class FunctionOfWorld(TensorFunction):
             random.standard_normal(a.shape).astype(a.dtype) if is_differentiable(a) else None
             for a in recording.outputs
         ]
-        found = problem.vjp(list(problem.inputs), cotangents)
+        gradients = problem.vjp(list(problem.inputs), cotangents)
         claims = [
             None
             if g is None
             else WorldGradient(name, world.declared.of_input(name), g, world.by_rank[name])
-            for name, g in zip(problem.names, found, strict=True)
+            for name, g in zip(problem.names, gradients, strict=True)
         ]
         return Tape(recording), cotangents, claims
 
@@ -443,13 +449,13 @@ class FunctionOfWorld(TensorFunction):
         """
         with suppress(Exception):  # the verdict stands; a layer may raise at any of its calls
             if self.evidence is not None:
-                found = between_ranks(*self.evidence, self.world.size, named)
-                return found, backward_of(self.evidence[0])
+                diagnoses = between_ranks(*self.evidence, self.world.size, named)
+                return diagnoses, backward_of(self.evidence[0])
         return [], {}
 
-    def gradients(self, *given: Any, **options: Any) -> list[Tensor | None]:
+    def gradients(self, *arguments: Any, **options: Any) -> list[Tensor | None]:
         with self.world.own_errors():
-            return super().gradients(*given, **options)
+            return super().gradients(*arguments, **options)
 
     def layer_calls(self) -> LayerCalls:
         """The layers of all ranks."""
@@ -470,20 +476,20 @@ class FunctionOfWorld(TensorFunction):
 
         Such causes say more than those of one layer by itself.
         """
-        whole = self.world.in_words(summary)
-        if whole.verdict is not Status.FAIL or self.world.size == 1:
-            return whole
+        world_summary = self.world.in_words(summary)
+        if world_summary.verdict is not Status.FAIL or self.world.size == 1:
+            return world_summary
         between, where = self.between, dict[str, Any]()
         if not between:
-            named = any(is_cause(d.code) for d in whole.diagnosis)
+            named = any(is_cause(d.code) for d in world_summary.diagnosis)
             between, where = self.causes_between_ranks(named)
-        kept = []
-        for diagnosis in whole.diagnosis:
+        diagnoses = []
+        for diagnosis in world_summary.diagnosis:
             if is_cause(diagnosis.code) and not diagnosis.line:
                 diagnosis = diagnosis.model_copy(update=where)
             if is_contract(diagnosis.code) or not between:
-                kept.append(diagnosis)
-        return whole.model_copy(update={"diagnosis": (*kept, *between)})
+                diagnoses.append(diagnosis)
+        return world_summary.model_copy(update={"diagnosis": (*diagnoses, *between)})
 
 
 class WorldLayer(FunctionOfWorld, ScenarioLayer):
@@ -526,9 +532,9 @@ class WorldLayer(FunctionOfWorld, ScenarioLayer):
 
     def leaf(self, name: str, array: Array, stop_gradient: bool) -> Tensor:
         """An input of a rank."""
-        leaf = self.laid_out(name, array, None, stop_gradient)
+        leaf = self.input_in_layout(name, array, None, stop_gradient)
         return self.backend.leaf(array, stop_gradient) if leaf is None else leaf
 
-    def documented(self, cotangent: Any) -> dict[str, Tensor | None]:
+    def run_documented(self, cotangent: Any) -> dict[str, Tensor | None]:
         with self.world.own_errors():
-            return super().documented(cotangent)
+            return super().run_documented(cotangent)
