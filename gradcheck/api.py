@@ -17,7 +17,7 @@ from typing import Any, Never, TypedDict, Unpack, get_args
 import numpy as np
 
 from gradcheck.case.arguments import WorldOf, backend_of, tensor_function
-from gradcheck.case.broken_contracts import leave_out_own_place
+from gradcheck.case.broken_contracts import drop_library_place
 from gradcheck.case.engine_twin import twin_of
 from gradcheck.case.gradient_check import (
     DTYPES,
@@ -335,7 +335,7 @@ def check(
                 ),
             )
     except Exception as error:
-        leave_out_own_place(error)
+        drop_library_place(error)
         if hint := without_backward(str(error)):
             error.add_note(hint)
         raise

@@ -207,10 +207,10 @@ def jax_pull(eqn: Any, arrays: Sequence[Array], position: int) -> PullBack:
         with jax.enable_x64(True):
             wide = [jax.numpy.asarray(to_double(a)) for a in arrays]
 
-            def of_one(x: Any) -> list[Any]:
+            def of_operand(x: Any) -> list[Any]:
                 return bind(eqn, [*wide[:position], x, *wide[position + 1 :]])
 
-            outputs, back = jax.vjp(of_one, wide[position])
+            outputs, back = jax.vjp(of_operand, wide[position])
             starts = [
                 jax.numpy.asarray(np.conj(c), output.dtype)
                 if jax.numpy.issubdtype(output.dtype, jax.numpy.inexact)

@@ -131,7 +131,7 @@ class RanksOfProcesses(WorldRanks):
         self.lines: list[Connection] = []
         self.pids: list[int] = []
         self.owner = os.getpid()
-        self.died: dict[int, str] = {}
+        self.deaths: dict[int, str] = {}
         """How the process of a rank ended unexpectedly."""
         for number in range(size):
             ours, theirs = Pipe()
@@ -219,15 +219,15 @@ class RanksOfProcesses(WorldRanks):
         try:
             return self.lines[number].recv()  # type: ignore[no-any-return]
         except (EOFError, ConnectionResetError):
-            if number not in self.died:
+            if number not in self.deaths:
                 status = os.waitstatus_to_exitcode(os.waitpid(self.pids[number], 0)[1])
                 how = (
                     f"died of {signal.Signals(-status).name}"
                     if status < 0
                     else f"ended with status {status}"
                 )
-                self.died[number] = how
-            error = RuntimeError(f"the process of rank {number} {self.died[number]}")
+                self.deaths[number] = how
+            error = RuntimeError(f"the process of rank {number} {self.deaths[number]}")
             error.frames_of_rank = []  # type: ignore[attr-defined]
             return "error", error
 

@@ -22,7 +22,7 @@ from gradcheck.backends.torch_operations import (
     Shadows,
     array_of,
     is_floating_tensor,
-    seen_by,
+    observed_by,
     tensor_of,
     tensors_among,
 )
@@ -106,7 +106,7 @@ class PlayedFunction:
             if isinstance(value, Shadow):
                 self.book.put(tensor, value)
         mode = OperationMode(watchers.get().observer, self.book)
-        with seen_by(mode), mode:
+        with observed_by(mode), mode:
             returned = self.apply(arguments)
         function_context = context_of(returned)
         if function_context is not None:

@@ -412,7 +412,7 @@ class OperationMode(TorchDispatchMode):  # type: ignore[misc]
         if operation.name == "_to_copy":
             kwargs = without_cast(args[0], kwargs)
         elif operation.name == "_local_scalar_dense":
-            self.report_left(args[0], ".item()")
+            self.report_leak(args[0], ".item()")
         run = None if operation.is_constant else self.played_operation(operation, args, kwargs)
         returned = func(*args, **kwargs)
         if run is None and (self.perturbation is None or operation.is_view):
@@ -467,7 +467,7 @@ class OperationMode(TorchDispatchMode):  # type: ignore[misc]
             elif self.shadows.keeps(result, shadow):
                 self.shadows.put(result, shadow)
 
-    def report_left(self, tensor: Any, how: str) -> None:
+    def report_leak(self, tensor: Any, how: str) -> None:
         """Note that the values of a tensor went to unobserved code."""
         if not is_floating_tensor(tensor):
             return
@@ -504,7 +504,7 @@ def users_code() -> AbstractContextManager[object]:
 
 
 @contextmanager
-def seen_by(mode: OperationMode) -> Iterator[None]:
+def observed_by(mode: OperationMode) -> Iterator[None]:
     """A block in which a mode observes the user's code of this thread."""
     before, current_run.mode = current_run.mode, mode
     try:
@@ -520,7 +520,7 @@ def noting_method(name: str, method: Any) -> Any:
     @functools.wraps(method)
     def call_and_report(self: Any, *args: Any, **kwargs: Any) -> Any:
         if isinstance(current_run.mode, OperationMode):
-            current_run.mode.report_left(self, f".{name}()")
+            current_run.mode.report_leak(self, f".{name}()")
         return method(self, *args, **kwargs)
 
     return call_and_report
@@ -581,7 +581,7 @@ class ObservedFunction:
         leaves_casts_out = casts.left_out is not None and half not in self.makes_no_casts
         if observer is NOBODY.observer and not leaves_casts_out:
             return compute(*arguments)
-        with seen_by(OperationMode(observer, shadows)):
+        with observed_by(OperationMode(observer, shadows)):
             result = compute(*arguments)
         if casts.left_out is not None and not casts.left_out:
             self.makes_no_casts.add(half)

@@ -25,7 +25,7 @@ class NoGradient(Broken):
         super().__init__(Diagnosis.of("GC137", f"backward returns {text}", inputs))
 
 
-def leave_out_own_place(error: BaseException) -> None:
+def drop_library_place(error: BaseException) -> None:
     """Take a place that is not the user's out of the notes of an error."""
     with suppress(Exception):  # its notes may be anything
         error.__notes__[:] = [re.sub(f", {APPLIED}$", "", note) for note in error.__notes__]

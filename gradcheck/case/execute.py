@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcheck.backends.base import Backend, kind_of, load_backend
-from gradcheck.case.broken_contracts import leave_out_own_place
+from gradcheck.case.broken_contracts import drop_library_place
 from gradcheck.case.engine_twin import Translation, builtins_of, matching_twin
 from gradcheck.case.foreign_frameworks import ForeignFrameworkError
 from gradcheck.case.function import output_names
@@ -94,7 +94,7 @@ def execute(case: Case) -> Result:
         except (Exception, SystemExit) as error:
             if not raised_by_scenario(scenario.path, error):
                 raise
-            leave_out_own_place(error)
+            drop_library_place(error)
             if hint := hint_of_framework(error) or without_backward(text_of(error)):
                 error.add_note(hint)
             raised_at = innermost_place(frames_of(error), scenario.path)
@@ -359,7 +359,7 @@ class Run:
             observed["gradient"] = "differs" if gradient.verdict is Status.FAIL else "matches"
         if calls := self.counted_calls():
             observed["calls"] = {name: count for name, (count, _) in calls.items()}
-        return observed or {"values": observation.gradients_left()}
+        return observed or {"values": observation.remaining_gradients()}
 
     def on_host(self, value: Any) -> Any:
         """A Tensor's values as an array of NumPy; anything else as it is."""

@@ -274,7 +274,7 @@ class TensorFunction:
 
     # ----------------------------------------------------------------- the first call
     @property
-    def only_applies(self) -> bool:
+    def is_plain_apply(self) -> bool:
         """Whether the call is the base class's apply of a layer, which the backend reports before
         it looks up the forward: then no code calls a forward outside of it."""
         return (
@@ -290,7 +290,7 @@ class TensorFunction:
             self.close_over(self.named_leaves())  # what it reads is not known: what it refers to
         array, tensors = self.backend.array, self.tensors()
         inputs = [array(t).copy() for t in tensors.values()]  # the call may write into them
-        with self.calls.watching_forwards(self.only_applies):
+        with self.calls.watching_forwards(self.is_plain_apply):
             call = functools.partial(self.calls.run, self.evaluate, tensors)
             returned, read_leaves = (
                 (call(), []) if self.knows_leaves else self.backend.collect_leaves(call)

@@ -45,7 +45,7 @@ class Instead:
                 values[expression] = self.plain(eval(code, dict(self.namespace)))
         return values
 
-    def gradients_left(self) -> dict[str, Any]:
+    def remaining_gradients(self) -> dict[str, Any]:
         """The gradients of the Tensors that the program left, by ``NAME.grad``."""
         names = [name for name, value in self.namespace.items() if hasattr(value, "stop_gradient")]
         leaves = [name for name in names if not self.namespace[name].stop_gradient]

@@ -179,7 +179,7 @@ class WorldCall:
         return World
 
     @contextmanager
-    def own_errors(self) -> Iterator[None]:
+    def original_errors(self) -> Iterator[None]:
         """A block that raises the original error of a backward of the world; Paddle keeps only its
         text."""
         self.raised = None
@@ -274,7 +274,7 @@ class WorldCall:
         if word == "split":
             for rank, gradient in enumerate(filled):
                 if gradient.shape != filled[0].shape:
-                    where = where_apart(name, filled[0], gradient, rank)
+                    where = describe_difference(name, filled[0], gradient, rank)
                     text = f"ranks return gradients of {name} that do not fit: {where}"
                     raise Broken(Diagnosis.of("GC137", text))
             return np.stack(filled)
@@ -292,7 +292,7 @@ class WorldCall:
         """
         for rank, array in enumerate(ranks if watchers.get() is NOBODY else ()):
             if not same(ranks[0], array):
-                return where_apart(name, ranks[0], array, rank)
+                return describe_difference(name, ranks[0], array, rank)
         return ""
 
     def note_unwaited(self, texts_by_rank: Sequence[list[str]]) -> None:
@@ -370,7 +370,7 @@ def count_missing(arrays: Iterable[Array | None]) -> int:
     )
 
 
-def where_apart(name: str, first: Array, other: Array, rank: int) -> str:
+def describe_difference(name: str, first: Array, other: Array, rank: int) -> str:
     """The place where two ranks differ most, in words."""
     if first.shape != other.shape:
         return f"its shape is {list(first.shape)} on rank 0 and {list(other.shape)} on rank {rank}"
@@ -386,7 +386,7 @@ class FunctionOfWorld(TensorFunction):
 
     knows_leaves = True
     layers_by_name = True
-    between: Sequence[Diagnosis] = ()
+    collective_causes: Sequence[Diagnosis] = ()
     """A mistake at a collective that explains all that is wrong, once it was found."""
 
     @property
@@ -409,8 +409,8 @@ class FunctionOfWorld(TensorFunction):
     def at_collectives(self) -> Sequence[Diagnosis]:
         """Search for mistakes between ranks, before the search within one layer."""
         if self.world.size > 1:
-            self.between, _ = self.causes_between_ranks(None)
-        return self.between
+            self.collective_causes, _ = self.causes_between_ranks(None)
+        return self.collective_causes
 
     @cached_property
     def evidence(
@@ -454,7 +454,7 @@ class FunctionOfWorld(TensorFunction):
         return [], {}
 
     def gradients(self, *arguments: Any, **options: Any) -> list[Tensor | None]:
-        with self.world.own_errors():
+        with self.world.original_errors():
             return super().gradients(*arguments, **options)
 
     def layer_calls(self) -> LayerCalls:
@@ -479,7 +479,7 @@ class FunctionOfWorld(TensorFunction):
         world_summary = self.world.in_words(summary)
         if world_summary.verdict is not Status.FAIL or self.world.size == 1:
             return world_summary
-        between, where = self.between, dict[str, Any]()
+        between, where = self.collective_causes, dict[str, Any]()
         if not between:
             named = any(is_cause(d.code) for d in world_summary.diagnosis)
             between, where = self.causes_between_ranks(named)
@@ -536,5 +536,5 @@ class WorldLayer(FunctionOfWorld, ScenarioLayer):
         return self.backend.leaf(array, stop_gradient) if leaf is None else leaf
 
     def run_documented(self, cotangent: Any) -> dict[str, Tensor | None]:
-        with self.world.own_errors():
+        with self.world.original_errors():
             return super().run_documented(cotangent)

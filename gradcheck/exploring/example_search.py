@@ -149,7 +149,7 @@ def search(check: CheckExample, inputs: Inputs, settings: SearchSettings) -> Sea
         report_multiple_bugs=False,
     )
     @hypothesis.given(example_strategy(inputs, settings.dtypes, settings.layouts))
-    def look(example: Example) -> None:
+    def try_example(example: Example) -> None:
         if state.fails(example):
             state.seconds += max(
                 0.0, shrinking - state.seconds_left
@@ -157,7 +157,7 @@ def search(check: CheckExample, inputs: Inputs, settings: SearchSettings) -> Sea
             raise FoundError
 
     try:
-        look()
+        try_example()
     except FoundError:
         pass
     except hypothesis.errors.HypothesisException:
