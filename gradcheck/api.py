@@ -33,7 +33,7 @@ from gradcheck.case.gradient_check import (
 from gradcheck.case.of_arrays import adapt_primitive, function_of_arrays, without_backward
 from gradcheck.case.static_layer import mode as in_mode
 from gradcheck.case.user_code import engine, import_anew, import_reference
-from gradcheck.case.world import Declared, without_marks
+from gradcheck.case.world import WorldDeclaration, without_marks
 from gradcheck.case.world import partial as partial
 from gradcheck.case.world import replicated as replicated
 from gradcheck.checking.verdict import Precision
@@ -189,7 +189,9 @@ def declared_world(
         raise ValueError(
             "order must be 1 in a world of ranks: second derivatives are not checked there"
         )
-    return lambda placements: Declared(ranks, placements, tuple(words), degrees, random == "same")
+    return lambda placements: WorldDeclaration(
+        ranks, placements, tuple(words), degrees, random == "same"
+    )
 
 
 class GradientMismatch(AssertionError):  # noqa: N818 - a finding, not an error of the checker

@@ -13,8 +13,8 @@ import pylayer
 from gradcheck.backends.base import Computed, Recordable, Tensors, WorldRanks
 from gradcheck.backends.paddle_api import ENGINE_WORDS, PaddleApi
 from gradcheck.backends.recomputation import Recomputation as Recomputation
+from gradcheck.backends.recording import LeafWatch
 from gradcheck.backends.recording import PerturbingWatch as PerturbingWatch
-from gradcheck.backends.recording import Reaching
 from gradcheck.backends.recording import Recording as Recording
 from gradcheck.backends.recording import Step as Step
 from gradcheck.backends.recording import record_call as record_call
@@ -144,7 +144,7 @@ class BundledBackend(PaddleApi):
         leaf.array, leaf.node = other.array, None
 
     def collect_leaves(self, call: Callable[[], Any]) -> tuple[Any, Tensors]:
-        watch = Reaching()
+        watch = LeafWatch()
         with watched(watch):
             returned = call()
         return returned, list(watch.leaves.values())

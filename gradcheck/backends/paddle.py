@@ -57,14 +57,14 @@ class PaddleBackend(PaddleApi):
         """
         if create_graph:
             return self.grad_with_graph(outputs, inputs, cotangents, existing_leaves)
-        put_aside = [self.without_gradient(leaf) for leaf in existing_leaves]
+        saved_gradients = [self.without_gradient(leaf) for leaf in existing_leaves]
         self.paddle.autograd.backward(outputs, cotangents, retain_graph=True)
         existing_ids = {id(leaf) for leaf in existing_leaves}
         gradients = [
             leaf.grad.clone() if id(leaf) in existing_ids and leaf.grad is not None else leaf.grad
             for leaf in inputs
         ]
-        for leaf, before in zip(existing_leaves, put_aside, strict=True):
+        for leaf, before in zip(existing_leaves, saved_gradients, strict=True):
             if before is not None:
                 for gradient in (leaf.grad, before[0]):
                     self.share(gradient, before[1])

@@ -244,7 +244,7 @@ def serve(
     try:
         rank.in_force.set(this_rank)
         backend = this_rank.backend
-        speak(backend.paddle)
+        replace_communication(backend.paddle)
         if not same_random:
             last_seed = int(backend.paddle.framework.core.default_cpu_generator().initial_seed())
             backend.paddle.seed(last_seed + this_rank.number)
@@ -322,7 +322,7 @@ LAYOUT = (
 )
 
 
-def speak(paddle: ModuleType) -> None:
+def replace_communication(paddle: ModuleType) -> None:
     """Replace Paddle's communication functions by the rank's, wherever they were imported."""
     distributed = paddle.distributed
     stream, of_groups = distributed.communication.stream, distributed.communication.group
@@ -338,7 +338,7 @@ def speak(paddle: ModuleType) -> None:
         (stream, "alltoall_single", communication.stream_alltoall_single),
         (of_groups, "_get_global_group", group.world_group),
         (distributed.collective, "_get_default_group", group.world_group),
-        (mp_ops, "_get_reduce_op", without_its_word(mp_ops._get_reduce_op)),
+        (mp_ops, "_get_reduce_op", keep_reduce_name(mp_ops._get_reduce_op)),
     ]
     if next(iter(signature(distributed.alltoall).parameters)).startswith("in_"):
         for name in ("alltoall", "alltoall_single"):
@@ -354,7 +354,7 @@ def speak(paddle: ModuleType) -> None:
                 setattr(module, name, ours[id(value)])
 
 
-def without_its_word(get_reduce_op: Callable[..., Any]) -> Callable[..., Any]:
+def keep_reduce_name(get_reduce_op: Callable[..., Any]) -> Callable[..., Any]:
     """Replaces Paddle's function that translates the name of a reduction; returns the name
     unchanged."""
 

@@ -470,7 +470,7 @@ class PerturbingWatch(Observer):
         self.leaks.append(how)
 
 
-class Reaching(Observer):
+class LeafWatch(Observer):
     """The watch that notes the leaves with a gradient that are computed with.
 
     Operations inside the forward of a PyLayer count too.

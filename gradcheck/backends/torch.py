@@ -25,8 +25,8 @@ from gradcheck.backends.recomputation import Recomputation
 from gradcheck.backends.torch_layers import PlayedFunction
 from gradcheck.backends.torch_operations import (
     METHODS,
+    LeafMode,
     ObservedFunction,
-    ReachingMode,
     array_of,
     is_floating_tensor,
     tensor_of,
@@ -203,7 +203,7 @@ class TorchBackend(Backend):
             yield
 
     def collect_leaves(self, call: Callable[[], Any]) -> tuple[Any, Tensors]:
-        mode = ReachingMode()
+        mode = LeafMode()
         with mode:
             returned = call()
         return returned, list(mode.leaves.values())

@@ -333,7 +333,7 @@ class Shadows:
         memory.views[memory.view(tensor)] = shadow
 
 
-class Played:
+class PlayedOperation:
     """One operation of a recorded run.
 
     Args:
@@ -427,7 +427,7 @@ class OperationMode(TorchDispatchMode):  # type: ignore[misc]
 
     def played_operation(
         self, operation: Operation, args: Sequence[Any], kwargs: dict[str, Any]
-    ) -> Played | None:
+    ) -> PlayedOperation | None:
         """The operation, if a shadow represents an argument; None for one that has only
         constants."""
         if self.shadows is None:
@@ -437,7 +437,7 @@ class OperationMode(TorchDispatchMode):  # type: ignore[misc]
             shadow = self.shadows.get(tensor)
             if shadow is not None:
                 shadows[id(tensor)] = shadow
-        return Played(operation, values, shadows) if shadows else None
+        return PlayedOperation(operation, values, shadows) if shadows else None
 
     def perturb(self, operation: Operation, results: Sequence[Any], shadows: list[Shadow]) -> None:
         """Change fresh results in place, and their shadows, if any, with them."""
@@ -454,7 +454,7 @@ class OperationMode(TorchDispatchMode):  # type: ignore[misc]
             if result.device.type != "cpu":
                 result.copy_(tensor_of(host))
 
-    def keep(self, run: Played, results: Sequence[Any], shadows: Sequence[Shadow]) -> None:
+    def keep(self, run: PlayedOperation, results: Sequence[Any], shadows: Sequence[Shadow]) -> None:
         """Keep the shadows of results, if any; what is written into and no such result has none."""
         assert self.shadows is not None
         followed = dict(zip(map(id, results), shadows, strict=False))
@@ -531,7 +531,7 @@ METHODS = Patch(
 )
 
 
-class ReachingMode(TorchDispatchMode):  # type: ignore[misc]
+class LeafMode(TorchDispatchMode):  # type: ignore[misc]
     """A run that notes the leaves with a gradient that it computes with."""
 
     _should_skip_dynamo = OperationMode._should_skip_dynamo

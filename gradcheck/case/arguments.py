@@ -23,13 +23,13 @@ from gradcheck.case.foreign_frameworks import refuse_array, refuse_layer
 from gradcheck.case.function import Call, TensorFunction
 from gradcheck.case.layer_signature import signature_of
 from gradcheck.case.reachable import frameworks_of, reachable
-from gradcheck.case.world import Declared, without_marks
+from gradcheck.case.world import WorldDeclaration, without_marks
 from gradcheck.case.world_call import FunctionOfWorld, WorldCall
 from gradcheck.checking.precision import dtype_name
 from gradcheck.spec.containers import filled, flat_names
 from gradcheck.spec.literals import Placement
 
-WorldOf = Callable[[Mapping[str, Placement]], Declared]
+WorldOf = Callable[[Mapping[str, Placement]], WorldDeclaration]
 
 
 def backend_of(function: Any, inputs: Sequence[Any], *, is_named: bool = False) -> Backend:

@@ -10,7 +10,7 @@ from gradcheck.backends.paddle_api import APPLIED
 from gradcheck.result import Diagnosis, GradientSummary, Status
 
 
-class Broken(Exception):  # noqa: N818 - it is what was found, not an error of the checker
+class BrokenContract(Exception):  # noqa: N818 - it is what was found, not an error of the checker
     """A contract is broken, so that no gradient can be checked."""
 
     def __init__(self, diagnosis: Diagnosis) -> None:
@@ -18,7 +18,7 @@ class Broken(Exception):  # noqa: N818 - it is what was found, not an error of t
         self.diagnosis = diagnosis
 
 
-class NoGradient(Broken):
+class NoGradient(BrokenContract):
     """Backward returned something that is not a gradient of its inputs."""
 
     def __init__(self, text: str, *inputs: str) -> None:
@@ -34,7 +34,7 @@ def drop_library_place(error: BaseException) -> None:
 def refusal_summary(backend: Backend, error: BaseException) -> GradientSummary | None:
     """FAIL for an error that says that backward returned no gradients; None for any other."""
     refusal = backend.refusal(error)
-    if isinstance(error, Broken):
+    if isinstance(error, BrokenContract):
         diagnosis = error.diagnosis
     elif refusal is not None:
         diagnosis = Diagnosis.of(refusal.code, refusal.text, refusal.inputs)

@@ -25,7 +25,7 @@ from gradcheck.case.gradient_check import (
     refusal_of,
 )
 from gradcheck.case.input_arrays import NoInputError
-from gradcheck.case.instead import Instead
+from gradcheck.case.instead import OutcomeReader
 from gradcheck.case.layer import ScenarioLayer, WrongCotangent, keep_layer
 from gradcheck.case.layer_calls import LayerCalls
 from gradcheck.case.layer_signature import CANNOT_CHECK
@@ -345,21 +345,21 @@ class Run:
     def instead(self, gradient: GradientSummary | None) -> dict[str, Any]:
         """The behaviour of the backend that differs from the expected one, as `observed` in release
         files."""
-        observation = Instead(self.namespace, self.on_host)
+        reader = OutcomeReader(self.namespace, self.on_host)
         if self.raised is not None:
-            return observation.exception(self.raised)
+            return reader.exception(self.raised)
         observed: dict[str, Any] = {}
-        if values := observation.values(self.expect.values):
+        if values := reader.values(self.expect.values):
             observed["values"] = values
         if self.expect.grads:
             observed["grads"] = {
-                name: observation.plain(self.gradients[name]) for name in self.expect.grads
+                name: reader.plain(self.gradients[name]) for name in self.expect.grads
             }
         if gradient is not None:
             observed["gradient"] = "differs" if gradient.verdict is Status.FAIL else "matches"
         if calls := self.counted_calls():
             observed["calls"] = {name: count for name, (count, _) in calls.items()}
-        return observed or {"values": observation.remaining_gradients()}
+        return observed or {"values": reader.remaining_gradients()}
 
     def on_host(self, value: Any) -> Any:
         """A Tensor's values as an array of NumPy; anything else as it is."""

@@ -21,7 +21,7 @@ _VARYING = re.compile(r"0x[0-9a-fA-F]+|/\S+|\n+|-{5,}|\d{6,}")
 """Parts of a message that may differ in another run."""
 
 
-class Instead:
+class OutcomeReader:
     """Reads what a program left in its namespace; `on_host` gives a Tensor's array."""
 
     def __init__(self, namespace: Mapping[str, Any], on_host: Callable[[Any], Any]) -> None:

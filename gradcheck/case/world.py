@@ -68,7 +68,7 @@ def without_marks(
 
 
 @dataclass(frozen=True)
-class Declared:
+class WorldDeclaration:
     """A world, and what the Tensors of a layer stand for in it.
 
     Args:
@@ -86,11 +86,11 @@ class Declared:
     degrees: Mapping[str, int] = field(default_factory=dict)
     same_random: bool = False
 
-    def of_input(self, name: str) -> Placement:
+    def input_placement(self, name: str) -> Placement:
         """The placement of an input."""
         return self.inputs.get(name, "split")
 
-    def of_outputs(self, count: int) -> list[Placement]:
+    def output_placements(self, count: int) -> list[Placement]:
         """The placement of each output.
 
         Raises:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcheck.backends.base import Array, Backend, Cotangents, Tensor, is_differentiable
-from gradcheck.case.broken_contracts import Broken
+from gradcheck.case.broken_contracts import BrokenContract
 from gradcheck.case.function import (
     Call,
     NamespaceCall,
@@ -28,7 +28,7 @@ from gradcheck.case.function import (
 from gradcheck.case.layer import ScenarioLayer
 from gradcheck.case.layer_calls import LayerCalls
 from gradcheck.case.user_code import module_anew, module_of_reference
-from gradcheck.case.world import Declared, OnRank, WorldOutput
+from gradcheck.case.world import OnRank, WorldDeclaration, WorldOutput
 from gradcheck.causes.between_ranks import WorldGradient, backward_of, between_ranks
 from gradcheck.checking.contracts import same
 from gradcheck.checking.problem import Problem
@@ -52,7 +52,7 @@ def communicating() -> Iterator[None]:
         yield
     except (MismatchError, DeadlockError) as error:
         code = "GC163" if isinstance(error, MismatchError) else "GC164"
-        raise Broken(Diagnosis.of(code, str(error))) from error
+        raise BrokenContract(Diagnosis.of(code, str(error))) from error
 
 
 class WorldCall:
@@ -69,7 +69,7 @@ class WorldCall:
     def __init__(
         self,
         backend: Backend,
-        declared: Declared,
+        declared: WorldDeclaration,
         call: Callable[[int], Call],
         leaf: Callable[[str, Array, bool], Tensor] | None = None,
     ) -> None:
@@ -110,7 +110,7 @@ class WorldCall:
         with communicating():
             return self.ranks.each(method, arguments or [()] * self.size)
 
-    def output_words(self, outputs_by_rank: Sequence[Sequence[Any]]) -> list[Any]:
+    def output_placements(self, outputs_by_rank: Sequence[Sequence[Any]]) -> list[Any]:
         """The placement of each output.
 
         Raises:
@@ -122,7 +122,7 @@ class WorldCall:
                 raise ValueError(
                     f"rank 0 returned {counts[0]} Tensors, rank {rank} returned {count}"
                 )
-        return self.declared.of_outputs(counts[0])
+        return self.declared.output_placements(counts[0])
 
     # ----------------------------------------------------------------- on the tape
     def record(self, tensors: dict[str, Tensor]) -> list[Tensor]:
@@ -138,7 +138,7 @@ class WorldCall:
 
     def parts_of(self, name: str, tensor: Tensor) -> list[Tensor]:
         """Each rank's part of an input."""
-        if self.declared.of_input(name) == "split":
+        if self.declared.input_placement(name) == "split":
             return list(tensor.unbind(0))
         if tensor.stop_gradient:
             return [type(tensor)(tensor.array.copy()) for _ in range(self.size)]
@@ -147,10 +147,10 @@ class WorldCall:
     def join_outputs(self, outputs_by_rank: Sequence[Sequence[Tensor]]) -> list[Tensor]:
         """The outputs of the world, of those of the ranks."""
         paddle, outputs = self.backend.paddle, []
-        for word, ranks in zip(
-            self.output_words(outputs_by_rank), zip(*outputs_by_rank, strict=True), strict=True
+        for placement, ranks in zip(
+            self.output_placements(outputs_by_rank), zip(*outputs_by_rank, strict=True), strict=True
         ):
-            output = WorldOutput(word, [tuple(t.shape) for t in ranks])
+            output = WorldOutput(placement, [tuple(t.shape) for t in ranks])
             outputs.append(output.join(ranks, paddle.stack, paddle.concat))
         return outputs
 
@@ -197,14 +197,13 @@ class WorldCall:
         self.forward_rows = [(row, needed) for row in self.per_rank(values)]
         arrays, claims = zip(*self.each("forward", self.forward_rows), strict=True)
         self.note_read_early(chain(*arrays), self.forward_again)
-        words = self.output_words(arrays)
+        placements = self.output_placements(arrays)
         outputs, unclaimed = list[Tensor](), list[Tensor]()
         self.outputs = {}
-        for name, word, ranks, claimed in zip(
-            output_names(len(words)), words, zip(*arrays, strict=True), zip(*claims, strict=True),
-            strict=True,
-        ):  # fmt: skip
-            array = self.gather(name, word, ranks)
+        columns = zip(*arrays, strict=True), zip(*claims, strict=True)
+        names = output_names(len(placements))
+        for name, placement, ranks, claimed in zip(names, placements, *columns, strict=True):
+            array = self.gather(name, placement, ranks)
             outputs.append(self.backend.tensor(array, None, stop_gradient=True))
             if not any(claimed):
                 unclaimed.append(outputs[-1])
@@ -223,7 +222,7 @@ class WorldCall:
         Raises:
             ValueError: it is split, and its first axis is not that of the ranks.
         """
-        if self.declared.of_input(name) != "split":
+        if self.declared.input_placement(name) != "split":
             return [values, *(values.copy() for _ in range(self.size - 1))]
         if not values.ndim or values.shape[0] != self.size:
             raise ValueError(
@@ -233,12 +232,14 @@ class WorldCall:
             )
         return [values[r : r + 1].reshape(values.shape[1:]) for r in range(self.size)]
 
-    def gather(self, name: str, word: Any, ranks: Sequence[Array]) -> Array:
+    def gather(self, name: str, placement: Any, ranks: Sequence[Array]) -> Array:
         """An output of the world, of those of the ranks."""
-        output = self.outputs[name] = WorldOutput(word, [a.shape for a in ranks])
-        if word == "replicated" and (where := self.disagreement(name, ranks)):
+        output = self.outputs[name] = WorldOutput(placement, [a.shape for a in ranks])
+        if placement == "replicated" and (where := self.disagreement(name, ranks)):
             text = f"ranks disagree on {name}, which is replicated: {where}"
-            raise Broken(Diagnosis.of("GC161", text))  # it is not one thing: without derivative
+            raise BrokenContract(
+                Diagnosis.of("GC161", text)
+            )  # it is not one thing: without derivative
         return output.join(ranks, np.stack, np.concatenate)
 
     def backward(
@@ -268,15 +269,15 @@ class WorldCall:
         if known is None:
             return None
         filled = self.by_rank[name] = with_zeros(ranks, [known] * self.size)
-        word = self.declared.of_input(name)
-        if word == "partial":
+        placement = self.declared.input_placement(name)
+        if placement == "partial":
             return sum(filled[1:], filled[0])
-        if word == "split":
+        if placement == "split":
             for rank, gradient in enumerate(filled):
                 if gradient.shape != filled[0].shape:
                     where = describe_difference(name, filled[0], gradient, rank)
                     text = f"ranks return gradients of {name} that do not fit: {where}"
-                    raise Broken(Diagnosis.of("GC137", text))
+                    raise BrokenContract(Diagnosis.of("GC137", text))
             return np.stack(filled)
         if where := self.disagreement(name, filled):
             text = f"ranks disagree on the gradient of {name}, which is replicated: {where}"
@@ -333,7 +334,7 @@ class WorldCall:
         """Whether the first axis of an input or output of the world is that of the ranks."""
         if name in self.outputs:
             return self.outputs[name].is_ranked
-        return self.declared.of_input(name) == "split"
+        return self.declared.input_placement(name) == "split"
 
     def locate_on_rank(self, name: str, index: tuple[int, ...]) -> tuple[str, tuple[int, ...]]:
         """The name of a rank's Tensor, and the index in it, of an element of the world's."""
@@ -350,14 +351,14 @@ class WorldCall:
         """A summary with the ranks named, and the contracts that they were seen to break."""
         changed: dict[str, Any] = {"patterns": tuple(map(self.pattern, summary.patterns))}
         if self.broken:
-            broken = (*self.broken.values(), *summary.diagnosis)
-            changed |= {"diagnosis": broken, "verdict": Status.FAIL, "certified": False}
+            diagnoses = (*self.broken.values(), *summary.diagnosis)
+            changed |= {"diagnosis": diagnoses, "verdict": Status.FAIL, "certified": False}
         return summary.model_copy(update=changed)
 
     def pattern(self, text: str) -> str:
         """A slice of an input in words, ``all of x[2, :]``, with its rank named."""
         match = re.fullmatch(r"all of (\w+)\[(\d+), (.*)\]", text)
-        if match is None or self.declared.of_input(match[1]) != "split":
+        if match is None or self.declared.input_placement(match[1]) != "split":
             return text
         rest = f"[{match[3]}]" if set(match[3]) - set(": ,") else ""
         return f"all of {match[1]}[rank {match[2]}]{rest}"
@@ -434,7 +435,7 @@ class FunctionOfWorld(TensorFunction):
         claims = [
             None
             if g is None
-            else WorldGradient(name, world.declared.of_input(name), g, world.by_rank[name])
+            else WorldGradient(name, world.declared.input_placement(name), g, world.by_rank[name])
             for name, g in zip(problem.names, gradients, strict=True)
         ]
         return Tape(recording), cotangents, claims
@@ -511,7 +512,7 @@ class WorldLayer(FunctionOfWorld, ScenarioLayer):
         if isinstance(scenario.layer, LayerRef):  # outside of the world, as any program's imports
             for reference in scenario.layer.references:
                 module_of_reference(reference, self.folder)
-        declared = Declared(
+        declared = WorldDeclaration(
             size_of(world),
             {name: input.ranks for name, input in scenario.inputs.items()},
             scenario.output_placements,
