@@ -17,7 +17,7 @@ from typing import Any, Never, TypedDict, Unpack, get_args
 import numpy as np
 
 from gradcheck.case.arguments import WorldOf, backend_of, tensor_function
-from gradcheck.case.broken_contracts import leave_out_own_place
+from gradcheck.case.broken_contracts import drop_library_place
 from gradcheck.case.engine_twin import twin_of
 from gradcheck.case.gradient_check import (
     DTYPES,
@@ -30,10 +30,10 @@ from gradcheck.case.gradient_check import (
     in_float32_if_it_must,
     worst,
 )
-from gradcheck.case.of_arrays import adapted, function_of_arrays, without_backward
+from gradcheck.case.of_arrays import adapt_primitive, function_of_arrays, without_backward
 from gradcheck.case.static_layer import mode as in_mode
 from gradcheck.case.user_code import engine, import_anew, import_reference
-from gradcheck.case.world import Declared, without_marks
+from gradcheck.case.world import WorldDeclaration, without_marks
 from gradcheck.case.world import partial as partial
 from gradcheck.case.world import replicated as replicated
 from gradcheck.checking.verdict import Precision
@@ -69,8 +69,8 @@ def require_word(name: str, value: Any) -> None:
     """Require one of an option's allowed words. Raises TypeError, ValueError."""
     if isinstance(value, str) and value in WORDS[name]:  # an array has no truth
         return
-    *others, last = WORDS[name]
-    text = f"{name} must be {', '.join(map(repr, others))} or {last!r}, not {value!r}"
+    *words, last = WORDS[name]
+    text = f"{name} must be {', '.join(map(repr, words))} or {last!r}, not {value!r}"
     if not isinstance(value, str):
         raise TypeError(text)
     raise ValueError(text)
@@ -189,7 +189,9 @@ def declared_world(
         raise ValueError(
             "order must be 1 in a world of ranks: second derivatives are not checked there"
         )
-    return lambda stands: Declared(ranks, stands, tuple(words), degrees, random == "same")
+    return lambda placements: WorldDeclaration(
+        ranks, placements, tuple(words), degrees, random == "same"
+    )
 
 
 class GradientMismatch(AssertionError):  # noqa: N818 - a finding, not an error of the checker
@@ -301,11 +303,11 @@ def check(
     declared = declared_world(world, outputs, random, order, arguments)
     anew = None
     if isinstance(layer_or_function, str):
-        anew = functools.partial(imported, layer_or_function, import_anew)
-        layer_or_function = imported(layer_or_function, import_reference)
+        anew = functools.partial(import_with_engine, layer_or_function, import_anew)
+        layer_or_function = import_with_engine(layer_or_function, import_reference)
     if backward is None:
         backend = backend_of(layer_or_function, arguments)
-        layer_or_function = adapted(backend, layer_or_function)
+        layer_or_function = adapt_primitive(backend, layer_or_function)
     else:
         backend = backend_of(None, ())
         layer_or_function = function_of_arrays(backend, layer_or_function, backward)
@@ -328,16 +330,18 @@ def check(
                 function.close_over({})
             if backend.translates:
                 function.twin = twin_of(function, layer_or_function, inputs, declared, keywords)
-            found = worst(
+            summary = worst(
                 evaluation_points(function, points, [str(dtype) for dtype in dtypes], seed),
-                lambda at: in_float32_if_it_must(at, lambda f: as_expected(f, settings, expect)),
+                lambda evaluated: in_float32_if_it_must(
+                    evaluated, lambda f: as_expected(f, settings, expect)
+                ),
             )
     except Exception as error:
-        leave_out_own_place(error)
+        drop_library_place(error)
         if hint := without_backward(str(error)):
             error.add_note(hint)
         raise
-    return CheckResult.of(found)
+    return CheckResult.of(summary)
 
 
 def derive(
@@ -368,18 +372,18 @@ def derive(
     """
     require_integer("order", order, "1 or 2", 1, 2)
     if isinstance(layer_or_function, str):
-        layer_or_function = imported(layer_or_function, import_reference)
+        layer_or_function = import_with_engine(layer_or_function, import_reference)
     with np.errstate(all="ignore"), as_releases():
         backend = backend_of(layer_or_function, inputs)
         played = on_engine(backend, layer_or_function, inputs)
-        layer, given = played or (layer_or_function, inputs)
-        return derive_checked(layer, given, options, check, name, order)
+        layer, arguments = played or (layer_or_function, inputs)
+        return derive_checked(layer, arguments, options, check, name, order)
 
 
-def imported(reference: str, how: Callable[[str], Any]) -> Any:
-    """Import the object that a reference names, with the function `how`."""
+def import_with_engine(reference: str, load: Callable[[str], Any]) -> Any:
+    """Import the object that a reference names, with the function `load`."""
     with engine():
-        return how(reference)
+        return load(reference)
 
 
 class Options(TypedDict, total=False):
@@ -499,10 +503,10 @@ def explore(
         return result.verdict, result.summary()
 
     settings = SearchSettings(seconds, examples, seed, dtypes, layouts=("contiguous",))
-    return explored(search(outcome, wanted, settings), check_at)
+    return summarise_search(search(outcome, wanted, settings), check_at)
 
 
-def explored(search: Search, check_at: Callable[[Example], CheckResult]) -> Explored:
+def summarise_search(search: Search, check_at: Callable[[Example], CheckResult]) -> Explored:
     """Return what a search found, with the check of the smallest example that is wrong."""
     smallest, result = search.smallest, None
     unchecked = search.tried - search.checked

@@ -95,10 +95,10 @@ def load_project(start: Path | None = None) -> Project:
         ConfigError: the file is unreadable or not TOML, or ``[tool.gradcheck]`` has an unknown key
             or value.
     """
-    found = table_of(start or Path.cwd())
-    if found is None:
+    section = table_of(start or Path.cwd())
+    if section is None:
         return Project(Config.model_construct())
-    file, table = found
+    file, table = section
     try:
         config = Config.model_validate(table)
     except ValidationError as error:
@@ -115,9 +115,9 @@ def load_project(start: Path | None = None) -> Project:
 def mistakes_in(file: Path, table: Mapping[str, Any], error: ValidationError) -> list[str]:
     """Return a line for each key with a mistake."""
     reasons: dict[str, str] = {}
-    for one in error.errors():
-        reason = str(one.get("ctx", {}).get("error", ""))
-        reasons[str(one["loc"][0])] = f": {shortened(reason)}" if reason else ""
+    for details in error.errors():
+        reason = str(details.get("ctx", {}).get("error", ""))
+        reasons[str(details["loc"][0])] = f": {shortened(reason)}" if reason else ""
     lines = [f"{_mistake(key, table[key])}{reason}" for key, reason in reasons.items()]
     if len(lines) > MOST_MISTAKES:
         more = len(lines) - MOST_MISTAKES

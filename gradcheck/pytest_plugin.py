@@ -173,9 +173,9 @@ class CaseItem(pytest.Item):
             from gradcheck.result import Status
 
             result = excinfo.value.result
-            first, *others = failure_block(result, "--allow-code")
+            first, *further = failure_block(result, "--allow-code")
             first = first if result.status is Status.FAIL else f"{result.status}: {first}"
-            return "\n".join([first, *others, f"scenario: {place(result)}"])
+            return "\n".join([first, *further, f"scenario: {place(result)}"])
         return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[PathLike[str] | str, int | None, str]:
@@ -210,8 +210,8 @@ class Tags:
         if name not in self.ours:
             self.ours.add(name)
             self.config.addinivalue_line("markers", f"{name}: a tag of gradcheck scenarios")
-        found: pytest.MarkDecorator = getattr(pytest.mark, name)
-        return found
+        mark: pytest.MarkDecorator = getattr(pytest.mark, name)
+        return mark
 
 
 def tags_of(config: pytest.Config) -> Tags:

@@ -60,15 +60,15 @@ class _Record(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _whole_characters(cls, given: Any) -> Any:
+    def _escape_surrogates(cls, fields: Any) -> Any:
         """Text that JSON can represent: file names that are not UTF-8, and messages of layers, may
         contain lone surrogates, which are replaced.
         """
-        if not isinstance(given, dict):
-            return given
+        if not isinstance(fields, dict):
+            return fields
         return {
             k: v.encode("utf-8", "backslashreplace").decode() if isinstance(v, str) else v
-            for k, v in given.items()
+            for k, v in fields.items()
         }
 
 
@@ -285,7 +285,9 @@ class GradientSummary(_Record):
         return f"{self._finding()} (at {self.where})" if self.where else self._finding()
 
     def _finding(self) -> str:
-        parts = [self._part(name) for name, (wrong, _) in self.wrong_counts.items() if wrong]
+        parts = [
+            self._input_finding(name) for name, (wrong, _) in self.wrong_counts.items() if wrong
+        ]
         right = [name for name, (wrong, _) in self.wrong_counts.items() if not wrong]
         if parts:
             parts += [f"{', '.join(right)} right"] if right else []
@@ -297,7 +299,7 @@ class GradientSummary(_Record):
         entries = "" if self.unfinished else "; no single entry is outside of its own error bound"
         return f"the gradient is wrong along a random direction{entries}"
 
-    def _part(self, name: str) -> str:
+    def _input_finding(self, name: str) -> str:
         """The count for an input, such as ``x: 2 of 6 entries wrong (all of x[:, 3])``."""
         wrong, total = self.wrong_counts[name]
         at_least = "" if self.exhaustive or wrong == total else "at least "

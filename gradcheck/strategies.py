@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcheck.exploring.examples import Example, drawn
+from gradcheck.exploring.examples import Example, example_strategy
 from gradcheck.spec.input_words import inputs_of_words
 from gradcheck.spec.model import Input
 from gradcheck.support.suggest import hint
@@ -104,4 +104,4 @@ def inputs(
         TypeError: no inputs are given, or one is in the place of an option.
     """
     wanted = inputs_from("inputs(", shapes, keywords, {"dtypes": dtypes})
-    return drawn(wanted, dtypes, ("contiguous",)).map(arrays_of)
+    return example_strategy(wanted, dtypes, ("contiguous",)).map(arrays_of)

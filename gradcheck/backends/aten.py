@@ -48,7 +48,7 @@ def scale(y: Any, alpha: Any) -> Any:
     return y if isinstance(alpha, (int, float)) and alpha == 1 else y * alpha
 
 
-def along(x: Any, axis: int, index: Any) -> Any:
+def index_axis(x: Any, axis: int, index: Any) -> Any:
     """A slice of an axis."""
     return x[(slice(None),) * (axis % max(x.ndim, 1)) + (index,)]
 
@@ -68,10 +68,10 @@ def is_power(p: Any, value: float) -> bool:
 # ------------------------------ operations that are more than a name
 def divide(x: Any, y: Any, mode: Any = None) -> Any:
     """A quotient, perhaps rounded."""
-    out = x / y
+    quotient = x / y
     if mode is None:
-        return out
-    return P.floor(out) if mode == "floor" else P.trunc(out)
+        return quotient
+    return P.floor(quotient) if mode == "floor" else P.trunc(quotient)
 
 
 def clamp(x: Any, low: Any = None, high: Any = None) -> Any:
@@ -88,9 +88,9 @@ def layer_norm(x: Any, shape: Sequence[int], weight: Any, bias: Any, eps: float)
     mean = P.mean(x, axes, True)
     centred = x - mean
     inverse = P.rsqrt(P.mean(centred * centred, axes, True) + eps)
-    out = centred * inverse
-    out = out if weight is None else out * weight
-    return (out if bias is None else out + bias), mean, inverse
+    result = centred * inverse
+    result = result if weight is None else result * weight
+    return (result if bias is None else result + bias), mean, inverse
 
 
 def variance(x: Any, axis: Any = None, correction: Any = None, keepdim: bool = False) -> Any:
@@ -124,14 +124,14 @@ def extreme_along(find: Play) -> Play:
     for that.
     """
 
-    def played(x: Any, axis: int, keepdim: bool = False) -> Any:
+    def play(x: Any, axis: int, keepdim: bool = False) -> Any:
         places = find(x, axis, True)
-        out = P.take_along_axis(x, places, axis)
+        values = P.take_along_axis(x, places, axis)
         if keepdim:
-            return out, places
-        return P.squeeze(out, axis), P.squeeze(places, axis)
+            return values, places
+        return P.squeeze(values, axis), P.squeeze(places, axis)
 
-    return played
+    return play
 
 
 def sort(x: Any, axis: int = -1, descending: bool = False) -> Any:
@@ -148,10 +148,10 @@ def stable_sort(x: Any, stable: Any, axis: int = -1, descending: bool = False) -
 def add_product(product: Play) -> Play:
     """β x + α product(a, b)."""
 
-    def played(x: Any, a: Any, b: Any, beta: Any = 1, alpha: Any = 1) -> Any:
+    def play(x: Any, a: Any, b: Any, beta: Any = 1, alpha: Any = 1) -> Any:
         return scale(x, beta) + scale(product(a, b), alpha)
 
-    return played
+    return play
 
 
 def nll(x: Any, target: Any, weight: Any, reduction: int, ignore: int) -> Any:
@@ -166,35 +166,35 @@ def nll(x: Any, target: Any, weight: Any, reduction: int, ignore: int) -> Any:
 def pool(function: Play) -> Play:
     """The maximum over each window, and its position."""
 
-    def played(
+    def play(
         x: Any, size: Any, stride: Any = (), padding: Any = 0, dilation: Any = 1, ceil: bool = False
     ) -> Any:
         if any(step != 1 for step in np.atleast_1d(dilation)):
             raise Unplayed("dilation")
         return function(x, size, list(stride) or None, padding, ceil_mode=ceil, return_mask=True)
 
-    return played
+    return play
 
 
 def scatter(kind: str) -> Play:
     """Values written at positions along an axis."""
 
-    def played(x: Any, axis: int, index: Any, values: Any) -> Any:
+    def play(x: Any, axis: int, index: Any, values: Any) -> Any:
         return P.put_along_axis(x, index, values, axis, kind, True, False)
 
-    return played
+    return play
 
 
 def expand(x: Any, shape: Sequence[int], *_: Any) -> Any:
     """Broadcast to a shape, −1 for an axis that stays."""
-    own = [1] * (len(shape) - x.ndim) + list(x.shape)
-    return P.broadcast_to(x, [m if n < 0 else n for n, m in zip(shape, own, strict=True)])
+    old_shape = [1] * (len(shape) - x.ndim) + list(x.shape)
+    return P.broadcast_to(x, [m if n < 0 else n for n, m in zip(shape, old_shape, strict=True)])
 
 
 def split(x: Any, size: int, axis: int = 0) -> Any:
     """Parts of one size, the last perhaps smaller."""
-    whole = x.shape[axis]
-    return P.split(x, [min(size, whole - k) for k in range(0, whole, size)], axis)
+    length = x.shape[axis]
+    return P.split(x, [min(size, length - k) for k in range(0, length, size)], axis)
 
 
 def index_of(indices: Sequence[Any]) -> tuple[Any, ...]:
@@ -373,10 +373,12 @@ ATEN_ROWS: dict[str, tuple[str, Play]] = {
     "unsqueeze": ("reshape", P.unsqueeze),
     "squeeze": ("reshape", P.squeeze),
     "expand": ("broadcast_view", expand),
-    "select": ("getitem", along),
+    "select": ("getitem", index_axis),
     "slice": (
         "getitem",
-        lambda x, axis=0, start=None, end=None, step=1: along(x, axis, slice(start, end, step)),
+        lambda x, axis=0, start=None, end=None, step=1: index_axis(
+            x, axis, slice(start, end, step)
+        ),
     ),
     "cat": ("concat", P.concat),
     "stack": ("stack", P.stack),

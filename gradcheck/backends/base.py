@@ -40,7 +40,7 @@ class WorldRanks(Protocol):
     def each(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
         """Call a method of each rank's object with that rank's arguments; return the results."""
 
-    def apart(self, function: Callable[[], Any]) -> Any:
+    def call_outside(self, function: Callable[[], Any]) -> Any:
         """Call a function outside of all ranks; it runs no user code."""
 
     def close(self) -> None:
@@ -264,11 +264,11 @@ class Backend(Protocol):
         """The cotangents of outputs, with ones for missing cotangents."""
         from numpy import ones_like  # slow to import, and commands read the table below
 
-        def ones(out: Tensor) -> Tensor:
-            return self.tensor(ones_like(self.array(out)), None, stop_gradient=True)
+        def ones(output: Tensor) -> Tensor:
+            return self.tensor(ones_like(self.array(output)), None, stop_gradient=True)
 
         pairs = zip(outputs, cotangents, strict=True)
-        return [ones(out) if given is None else given for out, given in pairs]
+        return [ones(output) if cotangent is None else cotangent for output, cotangent in pairs]
 
     def alias(self, tensor: Tensor, stop_gradient: bool) -> Tensor:
         """A leaf in the memory of a Tensor."""
@@ -276,7 +276,7 @@ class Backend(Protocol):
     def reverse_axes(self, tensor: Tensor) -> Tensor:
         """A view of a Tensor with its axes in reverse order."""
 
-    def strided(self, tensor: Tensor, shape: list[int], strides: list[int]) -> Tensor:
+    def strided_view(self, tensor: Tensor, shape: list[int], strides: list[int]) -> Tensor:
         """A view of the memory of a Tensor."""
 
     def tensor(self, array: Array, /, dtype: str | None, *, stop_gradient: bool) -> Tensor:
@@ -288,19 +288,19 @@ class Backend(Protocol):
         outputs: Tensors,
         inputs: Tensors,
         cotangents: Tensors,
-        held: Sequence[Tensor],
+        existing_leaves: Sequence[Tensor],
         create_graph: bool,
     ) -> list[Tensor | None]:
         """The gradients of `inputs`; None where no output depends on one.
 
-        `held` are the leaves that need a gradient and existed before this call, whether or not they
-        are inputs; their ``grad`` stays as it is.
+        `existing_leaves` are the leaves that need a gradient and existed before this call, whether
+        or not they are inputs; their ``grad`` stays as it is.
         """
 
     def share(self, leaf: Tensor, other: Tensor) -> None:
         """Let a leaf take the values, memory and dtype of another Tensor."""
 
-    def reached(self, call: Callable[[], Any]) -> tuple[Any, Tensors]:
+    def collect_leaves(self, call: Callable[[], Any]) -> tuple[Any, Tensors]:
         """The result of a call, and the leaves it used that need a gradient, if known."""
         return call(), []
 

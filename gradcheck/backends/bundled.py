@@ -13,11 +13,11 @@ import pylayer
 from gradcheck.backends.base import Computed, Recordable, Tensors, WorldRanks
 from gradcheck.backends.paddle_api import ENGINE_WORDS, PaddleApi
 from gradcheck.backends.recomputation import Recomputation as Recomputation
+from gradcheck.backends.recording import LeafWatch
 from gradcheck.backends.recording import PerturbingWatch as PerturbingWatch
-from gradcheck.backends.recording import Reaching
 from gradcheck.backends.recording import Recording as Recording
 from gradcheck.backends.recording import Step as Step
-from gradcheck.backends.recording import recorded as recorded
+from gradcheck.backends.recording import record_call as record_call
 from pylayer.distributed.topology import lay_out
 from pylayer.distributed.world import World, run_separately
 from pylayer.layer.py_layer import reads_as_releases
@@ -67,7 +67,7 @@ class RanksInTurns(WorldRanks):
     def each(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
         return self.world.run(lambda rank: getattr(self.work[rank], method)(*arguments[rank]))
 
-    apart = staticmethod(run_separately)
+    call_outside = staticmethod(run_separately)
 
 
 class BundledBackend(PaddleApi):
@@ -115,32 +115,36 @@ class BundledBackend(PaddleApi):
         outputs: Tensors,
         inputs: Tensors,
         cotangents: Tensors,
-        held: Sequence[Any],
+        existing_leaves: Sequence[Any],
         create_graph: bool,
     ) -> list[Tensor | None]:
         """Take gradients like ``backward``, which needs all gradients of every layer: including
         those that a backward, such as that of `recompute`, adds to leaves itself."""
-        before = [leaf.grad for leaf in held]
-        for leaf in held:
+        before = [leaf.grad for leaf in existing_leaves]
+        for leaf in existing_leaves:
             leaf.clear_grad(False)
         reading = reads_as_releases.set(True)
         try:
-            found = gradients_of(outputs, inputs, cotangents, create_graph, allow_unused=True)
+            gradients = gradients_of(outputs, inputs, cotangents, create_graph, allow_unused=True)
         finally:
             reads_as_releases.reset(reading)
-        own = set(map(id, held))
+        existing_ids = set(map(id, existing_leaves))
         for k, leaf in enumerate(inputs):
-            if id(leaf) in own and leaf.grad is not None:
-                found[k] = leaf.grad.detach() if found[k] is None else found[k] + leaf.grad.detach()
-        for leaf, gradient in zip(held, before, strict=True):
+            if id(leaf) in existing_ids and leaf.grad is not None:
+                gradients[k] = (
+                    leaf.grad.detach()
+                    if gradients[k] is None
+                    else gradients[k] + leaf.grad.detach()
+                )
+        for leaf, gradient in zip(existing_leaves, before, strict=True):
             leaf.grad = gradient
-        return found
+        return gradients
 
     def share(self, leaf: Tensor, other: Tensor) -> None:
         leaf.array, leaf.node = other.array, None
 
-    def reached(self, call: Callable[[], Any]) -> tuple[Any, Tensors]:
-        watch = Reaching()
+    def collect_leaves(self, call: Callable[[], Any]) -> tuple[Any, Tensors]:
+        watch = LeafWatch()
         with observe(watch):
             returned = call()
         return returned, list(watch.leaves.values())

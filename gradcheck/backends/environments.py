@@ -101,18 +101,18 @@ def place_of_backend(backend: str, configured: Mapping[str, str]) -> BackendPlac
     if "@" not in backend:
         return BackendPlace(backend, problem=missing(backend))
     if backend in configured:
-        return looked_at(backend, configured[backend])
-    made = folder_of(backend)
-    if not (made / COMPLETE).is_file():
+        return inspect_interpreter(backend, configured[backend])
+    environment = folder_of(backend)
+    if not (environment / COMPLETE).is_file():
         makes = f"`gradcheck backends add {backend}` makes it"
-        if made.exists():
+        if environment.exists():
             return BackendPlace(backend, problem=f"its environment was not finished: {makes}")
         problem = f"it has no environment: {makes}{unknown_release(backend)}"
         return BackendPlace(backend, problem=problem)
-    return looked_at(backend, str(python_in(made)))
+    return inspect_interpreter(backend, str(python_in(environment)))
 
 
-def looked_at(backend: str, interpreter: str) -> BackendPlace:
+def inspect_interpreter(backend: str, interpreter: str) -> BackendPlace:
     """The place of a backend with an interpreter, which is run to list its packages; none is
     imported."""
     kind, _, wanted = backend.partition("@")
@@ -121,12 +121,12 @@ def looked_at(backend: str, interpreter: str) -> BackendPlace:
         [distributions, [*_MODULES, *(set(backend_row(kind).needs) - {"pylayer"})]]
     )
     try:
-        asked = subprocess.run(
+        process = subprocess.run(
             [interpreter, "-P", "-c", _QUESTION, question],
             stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
             timeout=LOOK, env=without_our_paths(),
         )  # fmt: skip
-        python, found, absent = json.loads(asked.stdout)
+        python, version, absent = json.loads(process.stdout)
     except OSError as error:
         return BackendPlace(
             backend, interpreter, f"{interpreter} cannot be started: {error.strerror or error}"
@@ -136,21 +136,21 @@ def looked_at(backend: str, interpreter: str) -> BackendPlace:
             backend, interpreter, f"{interpreter} does not answer within {LOOK:g} s"
         )
     except ValueError:
-        last = (asked.stderr.strip().splitlines() or ["it says nothing"])[-1]
+        last = (process.stderr.strip().splitlines() or ["it says nothing"])[-1]
         why = f"{interpreter} is not a usable Python (3.11 or later is needed): {last}"
         return BackendPlace(backend, interpreter, why)
     problem = ""
     if absent:
         problem = f"{interpreter} has not installed: {', '.join(absent)}"
-    elif wanted and not same_version(found, wanted):
-        problem = f"{interpreter} has {kind} {found or 'of no known version'}, not {wanted}"
+    elif wanted and not same_version(version, wanted):
+        problem = f"{interpreter} has {kind} {version or 'of no known version'}, not {wanted}"
     return BackendPlace(backend, interpreter, problem, python)
 
 
-def same_version(one: str, other: str) -> bool:
+def same_version(version: str, other_version: str) -> bool:
     """Whether two versions are equal up to the part after a ``+``."""
     try:
-        return Version(one).public == Version(other).public
+        return Version(version).public == Version(other_version).public
     except InvalidVersion:
         return False
 
@@ -158,8 +158,8 @@ def same_version(one: str, other: str) -> bool:
 # ------------------------------------------------------------------------------------ names
 def name_problem(backend: str) -> str:
     """The mistake in a backend's name, in one line; empty if none. The version must be exact."""
-    kind, at, wanted = backend.partition("@")
-    if find_row(kind) is None or not at:
+    kind, separator, wanted = backend.partition("@")
+    if find_row(kind) is None or not separator:
         joined = re.fullmatch(rf"({'|'.join(DISTRIBUTIONS)})[=-]*([0-9].*)", backend)
         known = f"the backends are {', '.join(BACKENDS)}"
         meant = f"did you mean {joined[1]}@{joined[2]}?" if joined else hint(kind, BACKENDS, known)
@@ -249,7 +249,7 @@ def make(
         for step in steps:
             say(" ".join(step))
             run_printing(step, backend)
-        place = looked_at(backend, python)
+        place = inspect_interpreter(backend, python)
         if problem := place.problem or try_out(place):
             raise NotMadeError(
                 f"{backend} was installed, but does not run, and is removed again: {problem}"
@@ -278,8 +278,8 @@ def run_printing(command: Sequence[str], backend: str) -> None:
 
 def remove_environment(backend: str) -> bool:
     """Remove an environment; return whether there was one."""
-    there = folder_of(backend).exists()
-    if there:
+    existed = folder_of(backend).exists()
+    if existed:
         (folder_of(backend) / COMPLETE).unlink(missing_ok=True)  # from here on it is not believed
         shutil.rmtree(folder_of(backend))
-    return there
+    return existed

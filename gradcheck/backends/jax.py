@@ -99,7 +99,7 @@ class PureFunction:
 
     def __init__(self, compute: Callable[[Sequence[Any]], list[Any]], is_judged: bool) -> None:
         self.compute, self.is_judged = compute, is_judged
-        self.pulled: Places = ()
+        self.compared: Places = ()
         """Results for which the gradients of the engine and of JAX were compared."""
 
     def __call__(self, *values: Any) -> list[Any]:
@@ -171,7 +171,7 @@ class JaxBackend(Backend):
         """The keys of programs that the engine does not compute, or computes differently from
         JAX.
         """
-        self.program_at, self.compiled_at = cache(traced), cache(compiled_by_xla)
+        self.program_at, self.compiled_at = cache(trace_program), cache(compile_by_xla)
         """Programs, and what XLA makes of them, of functions at arrays of some shapes and dtypes.
         """
         self.inspected: set[Any] = set()
@@ -228,7 +228,7 @@ class JaxBackend(Backend):
     def reverse_axes(self, tensor: Any) -> JaxTensor:
         return JaxTensor(self.array(tensor).T, False)
 
-    def strided(self, tensor: Any, shape: list[int], strides: list[int]) -> JaxTensor:
+    def strided_view(self, tensor: Any, shape: list[int], strides: list[int]) -> JaxTensor:
         array = self.array(tensor)
         steps = [step * array.itemsize for step in strides]
         return JaxTensor(np.lib.stride_tricks.as_strided(array, shape, steps), False)
@@ -250,8 +250,8 @@ class JaxBackend(Backend):
         names = tuple(tensors)
 
         def compute(values: Sequence[Any]) -> list[Any]:
-            given = [v if isinstance(v, jax.core.Tracer) else jnp.asarray(v) for v in values]
-            leaves = jax.tree.leaves(function(dict(zip(names, given, strict=True))))
+            arrays = [v if isinstance(v, jax.core.Tracer) else jnp.asarray(v) for v in values]
+            leaves = jax.tree.leaves(function(dict(zip(names, arrays, strict=True))))
             return [jnp.asarray(x) for x in leaves if is_scalar(x) or has_numbers(x)]
 
         pure = self.function((function, names), compute, is_judged=False)
@@ -277,7 +277,7 @@ class JaxBackend(Backend):
         outputs: list[JaxTensor],
         inputs: list[JaxTensor],
         cotangents: list[JaxTensor],
-        held: Sequence[Any],
+        existing_leaves: Sequence[Any],
         create_graph: bool,
     ) -> list[JaxTensor | None]:
         call = outputs[0].call
@@ -290,8 +290,8 @@ class JaxBackend(Backend):
             self.tell_layers(call, positions, places)
             if text := self.differing.get((call.function, avals_of(call.values))):
                 raise FwdDiffersError(text)
-        found = iter(self.results(JaxCall(pull, [*call.inputs, *cotangents])))
-        return [next(found) if id(t) in known else None for t in inputs]
+        gradients = iter(self.results(JaxCall(pull, [*call.inputs, *cotangents])))
+        return [next(gradients) if id(t) in known else None for t in inputs]
 
     def pull(
         self,
@@ -311,21 +311,21 @@ class JaxBackend(Backend):
         def compute(values: Sequence[Any]) -> list[Any]:
             arguments = list(map(jnp.asarray, values[:count]))
 
-            def of_moved(*moved: Any) -> list[Any]:
-                given = list(arguments)
+            def results_at(*moved: Any) -> list[Any]:
+                replaced = list(arguments)
                 for position, value in zip(positions, moved, strict=True):
-                    given[position] = value
-                results = function(*given)
+                    replaced[position] = value
+                results = function(*replaced)
                 return [jnp.asarray(results[place]) for place in places]
 
-            outputs, back = jax.vjp(of_moved, *(arguments[k] for k in positions))
+            outputs, back = jax.vjp(results_at, *(arguments[k] for k in positions))
             starts = [
-                jnp.conj(jnp.asarray(start, out.dtype))
-                for start, out in zip(values[count:], outputs, strict=True)
+                jnp.conj(jnp.asarray(start, output.dtype))
+                for start, output in zip(values[count:], outputs, strict=True)
             ]
             return [*map(jnp.conj, back(starts)), *outputs]
 
-        is_judged = not set(places) < set(function.pulled)
+        is_judged = not set(places) < set(function.compared)
         return self.function((function, positions, places), compute, is_judged)
 
     def backward(self, outputs: list[JaxTensor], cotangents: list[JaxTensor | None]) -> None:
@@ -349,15 +349,15 @@ class JaxBackend(Backend):
         self.inspected.add(key)
         ours = [results[place].value for place in places]
         pull = self.pull(call.function, len(call.inputs), positions, places)
-        given = [*call.values, *map(np.ones_like, ours)]
+        arguments = [*call.values, *map(np.ones_like, ours)]
         try:
-            theirs = self.evaluate(pull, given)[len(positions) :]
+            theirs = self.evaluate(pull, arguments)[len(positions) :]
         except Exception:  # of the user's backward: it is raised again where gradients are taken
             return True
         if all(map(is_close, ours, theirs)):
-            call.function.pulled = places
+            call.function.compared = places
             return True
-        forward = self.played(pull, given)
+        forward = self.run_on_engine(pull, arguments)
         if forward is not None and all(map(is_close, forward[len(positions) :], theirs)):
             self.differing[key] = fwd_difference(ours, theirs)
             return True
@@ -370,13 +370,13 @@ class JaxBackend(Backend):
         if is_traced(values):
             return function(*values)
         try:
-            played = None if function.is_judged else self.played(function, values)
-            return self.computed_by_jax(function, values) if played is None else played
+            played = None if function.is_judged else self.run_on_engine(function, values)
+            return self.compute_by_jax(function, values) if played is None else played
         except Exception as error:
             leave_out_note(error)
             raise
 
-    def computed_by_jax(self, function: PureFunction, values: Sequence[Any]) -> list[Any]:
+    def compute_by_jax(self, function: PureFunction, values: Sequence[Any]) -> list[Any]:
         """The results that JAX computes."""
         with jax.enable_x64(True):
             run = self.compiled_at(function, avals_of(values))
@@ -386,7 +386,7 @@ class JaxBackend(Backend):
         """The program of a function at these shapes."""
         return self.program_at(function, avals_of(values))
 
-    def played(self, function: PureFunction, values: Sequence[Any]) -> list[Any] | None:
+    def run_on_engine(self, function: PureFunction, values: Sequence[Any]) -> list[Any] | None:
         """The results on the engine; None if the function is not computed there."""
         key = function, avals_of(values)
         program = self.program(function, values)
@@ -449,16 +449,16 @@ class OnEngine:
 
     def __init__(self, backend: JaxBackend, function: Recordable) -> None:
         self.backend, self.function = backend, function
-        self.program_at = cache(self.traced)
+        self.program_at = cache(self.trace)
 
-    def program(self, half: str, *given: Any) -> tuple[JaxProgram, Any]:
+    def program(self, half: str, *arguments: Any) -> tuple[JaxProgram, Any]:
         """The program of the forward or the vjp at arguments of these shapes, and the tree of its
         results, which may include None.
         """
-        leaves, tree = jax.tree.flatten(given)
+        leaves, tree = jax.tree.flatten(arguments)
         return self.program_at(half, tree, avals_of(leaves))
 
-    def traced(
+    def trace(
         self, half: str, tree: Any, avals: Sequence[jax.ShapeDtypeStruct]
     ) -> tuple[JaxProgram, Any]:
         """The program of `program`, at the leaves of a tree of arguments."""
@@ -467,10 +467,10 @@ class OnEngine:
             closed, results = jax.make_jaxpr(compute, return_shape=True)(*tree.unflatten(avals))
         return JaxProgram(closed), jax.tree.structure(results)
 
-    def run(self, half: str, *given: Any) -> Any:
+    def run(self, half: str, *arguments: Any) -> Any:
         """The results of the forward or of the vjp."""
-        program, tree = self.program(half, *given)
-        results = program.run(list(map(engine_value, jax.tree.leaves(given))))
+        program, tree = self.program(half, *arguments)
+        results = program.run(list(map(engine_value, jax.tree.leaves(arguments))))
         return jax.tree.unflatten(tree, map(plain_array, results))
 
     def forward(self, arrays: Sequence[Array]) -> list[Array]:
@@ -498,8 +498,8 @@ def fwd_difference(ours: Sequence[Array], theirs: Sequence[Array]) -> str:
     """How the results of a primal function differ from those of its fwd."""
     for number, (primal, fwd) in enumerate(zip(ours, theirs, strict=True)):
         if not is_close(primal, fwd):
-            apart = np.abs(np.asarray(primal) - fwd)
-            index = np.unravel_index(int(np.nanargmax(apart)), apart.shape)
+            distances = np.abs(np.asarray(primal) - fwd)
+            index = np.unravel_index(int(np.nanargmax(distances)), distances.shape)
             place = f"out[{number}]" if len(ours) > 1 else "out"
             element = f"{place}[{','.join(map(str, index))}]" if index else place
             return (
@@ -536,12 +536,14 @@ def avals_of(values: Sequence[Any]) -> tuple[jax.ShapeDtypeStruct, ...]:
     return tuple(jax.ShapeDtypeStruct(v.shape, v.dtype) for v in values)
 
 
-def traced(function: Callable[..., Any], avals: Sequence[jax.ShapeDtypeStruct]) -> JaxProgram:
+def trace_program(
+    function: Callable[..., Any], avals: Sequence[jax.ShapeDtypeStruct]
+) -> JaxProgram:
     """The program of a function at arrays of these shapes."""
     with jax.enable_x64(True):
         return JaxProgram(jax.make_jaxpr(function)(*avals))
 
 
-def compiled_by_xla(function: Callable[..., Any], avals: Sequence[jax.ShapeDtypeStruct]) -> Any:
+def compile_by_xla(function: Callable[..., Any], avals: Sequence[jax.ShapeDtypeStruct]) -> Any:
     """A function compiled by XLA for these shapes."""
     return jax.jit(function).lower(*avals).compile(compiler_options=QUICKLY)

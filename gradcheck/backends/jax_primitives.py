@@ -93,7 +93,7 @@ def slice_at(
 ) -> tuple[slice, ...]:
     """The part of an array that a dynamic slice selects; an index out of range is clamped."""
     bounds = zip(starts, sizes, shape, strict=True)
-    firsts = [min(max(int(start.array), 0), whole - size) for start, size, whole in bounds]
+    firsts = [min(max(int(start.array), 0), length - size) for start, size, length in bounds]
     return tuple(slice(first, first + size) for first, size in zip(firsts, sizes, strict=True))
 
 
@@ -111,9 +111,9 @@ def dynamic_update_slice(x: Tensor, update: Tensor, *starts: Tensor, **_: Any) -
 
 def iota(*, dtype: Any, shape: Sequence[int], dimension: int, **_: Any) -> Any:
     """Whole numbers along an axis."""
-    others = [axis for axis in range(len(shape)) if axis != dimension]
-    along = np.expand_dims(np.arange(shape[dimension], dtype=dtype), others)
-    return Tensor(np.array(np.broadcast_to(along, shape)))
+    other_axes = [axis for axis in range(len(shape)) if axis != dimension]
+    numbers = np.expand_dims(np.arange(shape[dimension], dtype=dtype), other_axes)
+    return Tensor(np.array(np.broadcast_to(numbers, shape)))
 
 
 # --------------------------------------------------------------------------- products
@@ -139,10 +139,10 @@ def dot_general(x: Tensor, y: Tensor, *, dimension_numbers: Any, **_: Any) -> An
         names_x[axis_x] = names_y[axis_y] = next(letters)
     names_x = [name or next(letters) for name in names_x]
     names_y = [name or next(letters) for name in names_y]
-    out = [names_x[axis] for axis in batch_x]
-    out += [name for axis, name in enumerate(names_x) if axis not in (*batch_x, *of_x)]
-    out += [name for axis, name in enumerate(names_y) if axis not in (*batch_y, *of_y)]
-    return paddle.einsum(f"{''.join(names_x)},{''.join(names_y)}->{''.join(out)}", x, y)
+    names_out = [names_x[axis] for axis in batch_x]
+    names_out += [name for axis, name in enumerate(names_x) if axis not in (*batch_x, *of_x)]
+    names_out += [name for axis, name in enumerate(names_y) if axis not in (*batch_y, *of_y)]
+    return paddle.einsum(f"{''.join(names_x)},{''.join(names_y)}->{''.join(names_out)}", x, y)
 
 
 def convolution(
@@ -156,7 +156,7 @@ def convolution(
     require(all(low == high >= 0 for low, high in padding))
     conv = {3: functional.conv1d, 4: functional.conv2d, 5: functional.conv3d}[dims]
     of_x, of_w, of_out = parameters["dimension_numbers"]
-    found = conv(
+    result = conv(
         in_order(x, of_x),
         in_order(w, of_w),
         stride=list(parameters["window_strides"]),
@@ -164,7 +164,7 @@ def convolution(
         dilation=list(parameters["rhs_dilation"]),
         groups=parameters["feature_group_count"],
     )
-    return in_order(found, np.argsort(of_out).tolist())
+    return in_order(result, np.argsort(of_out).tolist())
 
 
 def in_order(x: Tensor, axes: Sequence[int]) -> Tensor:
@@ -197,8 +197,10 @@ def gather(
     if rows := dimension_numbers.operand_batching_dims:
         require(not dimension_numbers.offset_dims)
         grid = np.indices(index.shape[:-1])
-        for axis, along in zip(rows, dimension_numbers.start_indices_batching_dims, strict=True):
-            arrays[axis] = Tensor(grid[along])
+        for axis, batch_axis in zip(
+            rows, dimension_numbers.start_indices_batching_dims, strict=True
+        ):
+            arrays[axis] = Tensor(grid[batch_axis])
         return x[tuple(arrays[axis] for axis in range(len(shape)))]
     require(axes and axes == tuple(range(axes[0], axes[0] + len(axes))))
     require(tuple(dimension_numbers.collapsed_slice_dims) == axes)
@@ -220,8 +222,8 @@ def scatter_add(
     require(x.array.dtype.kind in "fcV" and not dimension_numbers.operand_batching_dims)
     window = tuple(range(index.ndim - 1, index.ndim - 1 + x.array.ndim - len(axes)))
     require(tuple(dimension_numbers.update_window_dims) == window)
-    at = indices_within(index, x.array.shape[: len(axes)])
-    return paddle.scatter_nd_add(x, paddle.stack(at, -1), updates)
+    indices = indices_within(index, x.array.shape[: len(axes)])
+    return paddle.scatter_nd_add(x, paddle.stack(indices, -1), updates)
 
 
 def indices_within(index: np.ndarray[Any, Any], limits: Sequence[int]) -> list[Tensor]:
@@ -259,8 +261,8 @@ def cumulative(function: Callable[..., Tensor]) -> PrimitiveRow:
     """The row of a scan such as cumsum."""
 
     def row(x: Tensor, *, axis: int, reverse: bool, **_: Any) -> Any:
-        found = function(paddle.flip(x, [axis]) if reverse else x, axis)
-        return paddle.flip(found, [axis]) if reverse else found
+        result = function(paddle.flip(x, [axis]) if reverse else x, axis)
+        return paddle.flip(result, [axis]) if reverse else result
 
     return row
 

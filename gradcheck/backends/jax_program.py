@@ -21,7 +21,7 @@ from jax.extend import core
 
 from gradcheck.backends.base import Array, Spot, is_differentiable
 from gradcheck.backends.jax_primitives import PRIMITIVES
-from gradcheck.backends.played import ForeignRow, PullBack, Unplayed, foreign
+from gradcheck.backends.played import ForeignRow, PullBack, Unplayed, record_foreign
 from gradcheck.backends.recording import is_library_file, outputs_of, played_at
 from pylayer.ops.joining import stack
 from pylayer.ops.shape import cast
@@ -107,26 +107,26 @@ class Equation:
         if loop is not None:
             return loop(self, operands)
         try:
-            return self.played(operands)
+            return self.play(operands)
         except Unplayed:
-            return self.computed_by_jax(operands)
+            return self.compute_by_jax(operands)
 
-    def played(self, operands: list[EngineValue]) -> list[EngineValue]:
+    def play(self, operands: list[EngineValue]) -> list[EngineValue]:
         """The results of the equation, computed by its row. Raises Unplayed if the row does not
         cover the equation.
         """
         row = PRIMITIVES.get(self.name)
         if row is None or not all(isinstance(x, Tensor) for x in operands):
             raise Unplayed
-        given = self.in_one_dtype(operands)
+        arguments = self.in_one_dtype(operands)
         try:
-            results = outputs_of(row(*given, **self.eqn.params))
+            results = outputs_of(row(*arguments, **self.eqn.params))
         except (ValueError, TypeError, IndexError, NotImplementedError) as error:
             raise Unplayed from error  # the engine has no such operation
         rows = zip(results, self.eqn.outvars, strict=True)
-        return [self.fitted(result, variable) for result, variable in rows]
+        return [self.fit_dtype(result, variable) for result, variable in rows]
 
-    def fitted(self, result: Tensor, variable: Any) -> Tensor:
+    def fit_dtype(self, result: Tensor, variable: Any) -> Tensor:
         """A result in the dtype of its variable, or a wider one where casts are left out.
 
         Raises Unplayed if its shape differs.
@@ -158,7 +158,7 @@ class Equation:
         widest = max(dtypes, key=lambda dtype: dtype.itemsize)
         return [cast(x, widest.name) if x.array.dtype in dtypes else x for x in operands]
 
-    def computed_by_jax(self, operands: list[EngineValue]) -> list[EngineValue]:
+    def compute_by_jax(self, operands: list[EngineValue]) -> list[EngineValue]:
         """The results, recorded as one step whose derivative is JAX's."""
         arrays = list(map(plain_array, self.in_one_dtype(operands)))
         results = bind(self.eqn, arrays)
@@ -171,20 +171,20 @@ class Equation:
                 watchers.get().observer.left(x, self.name)
             return list(map(engine_value, results))
         pulls = [(x, jax_pull(self.eqn, arrays, k)) for k, x in floating.items()]
-        found = foreign(self.name, pulls, [np.asarray(r) for r in results])
-        if all(x.node is None for x in found):
+        shadows = record_foreign(self.name, pulls, [np.asarray(r) for r in results])
+        if all(x.node is None for x in shadows):
             row = ForeignRow(self.name, ())
-            watchers.get().observer.computed(row, operands, [x.array for x in found])
-        return list(found)
+            watchers.get().observer.computed(row, operands, [x.array for x in shadows])
+        return list(shadows)
 
     @cached_property
     def has_derivative(self) -> bool:
         """Whether JAX differentiates the equation: false for a callback or a call of other code."""
         primitive, params = self.eqn.primitive, self.eqn.params
 
-        def gradients(*given: Any) -> Any:
-            found, back = jax.vjp(lambda *xs: primitive.bind(*xs, **params), *given)
-            return back(found)
+        def gradients(*arguments: Any) -> Any:
+            results, back = jax.vjp(lambda *xs: primitive.bind(*xs, **params), *arguments)
+            return back(results)
 
         try:
             with jax.enable_x64(True):
@@ -197,9 +197,9 @@ class Equation:
 def bind(eqn: Any, operands: Sequence[Any]) -> list[Any]:
     """Let JAX compute an equation."""
     with jax.enable_x64(True):
-        given = jax.device_put(list(map(plain_array, operands)))
-        found = eqn.primitive.bind(*given, **eqn.params)
-    return list(found) if eqn.primitive.multiple_results else [found]
+        arrays = jax.device_put(list(map(plain_array, operands)))
+        results = eqn.primitive.bind(*arrays, **eqn.params)
+    return list(results) if eqn.primitive.multiple_results else [results]
 
 
 def jax_pull(eqn: Any, arrays: Sequence[Array], position: int) -> PullBack:
@@ -209,15 +209,15 @@ def jax_pull(eqn: Any, arrays: Sequence[Array], position: int) -> PullBack:
         with jax.enable_x64(True):
             wide = [jax.numpy.asarray(to_double(a)) for a in arrays]
 
-            def of_one(x: Any) -> list[Any]:
+            def of_operand(x: Any) -> list[Any]:
                 return bind(eqn, [*wide[:position], x, *wide[position + 1 :]])
 
-            outputs, back = jax.vjp(of_one, wide[position])
+            outputs, back = jax.vjp(of_operand, wide[position])
             starts = [
-                jax.numpy.asarray(np.conj(c), out.dtype)
-                if jax.numpy.issubdtype(out.dtype, jax.numpy.inexact)
-                else np.zeros(out.shape, jax.dtypes.float0)
-                for c, out in zip(cotangents, outputs, strict=True)
+                jax.numpy.asarray(np.conj(c), output.dtype)
+                if jax.numpy.issubdtype(output.dtype, jax.numpy.inexact)
+                else np.zeros(output.shape, jax.dtypes.float0)
+                for c, output in zip(cotangents, outputs, strict=True)
             ]
             return np.conj(np.asarray(back(starts)[0]))
 
@@ -318,8 +318,8 @@ class JaxProgram:
             return int(scope[variable])
 
         for eqn in jaxpr.eqns:
-            given = list(map(slot, eqn.invars))
-            scope.update(zip(eqn.outvars, self.add(eqn, given, calls), strict=True))
+            operands = list(map(slot, eqn.invars))
+            scope.update(zip(eqn.outvars, self.add(eqn, operands, calls), strict=True))
         return list(map(slot, jaxpr.outvars))
 
     def add(self, eqn: Any, inputs: Slots, calls: tuple[Any, ...]) -> Slots:
@@ -340,19 +340,19 @@ class JaxProgram:
             # such as what draws random numbers: bits, of which the engine has no dtype
             return [self.new_slot(engine_value(result)) for result in bind(eqn, operands)]
         outputs = [self.new_slot() for _ in eqn.outvars]
-        parts = [JaxProgram(part) for part in PARTS.get(name, lambda _: [])(params)]
+        parts = [JaxProgram(closed) for closed in PARTS.get(name, lambda _: [])(params)]
         self.equations.append(Equation(eqn, inputs, outputs, calls, parts))
         return outputs
 
     def leave_out_unused(self) -> None:
         """Leave out equations that no output depends on."""
         needed = set(self.outputs)
-        kept = []
+        needed_equations = []
         for equation in reversed(self.equations):
             if needed.intersection(equation.outputs):
                 needed.update(equation.inputs)
-                kept.append(equation)
-        self.equations = kept[::-1]
+                needed_equations.append(equation)
+        self.equations = needed_equations[::-1]
 
     def run(self, inputs: Sequence[EngineValue]) -> list[EngineValue]:
         """The outputs at some inputs."""
@@ -363,8 +363,8 @@ class JaxProgram:
         try:
             for equation in self.equations:
                 played_at.set(equation)
-                found = equation.compute([values[slot] for slot in equation.inputs])
-                for slot, value in zip(equation.outputs, found, strict=True):
+                results = equation.compute([values[slot] for slot in equation.inputs])
+                for slot, value in zip(equation.outputs, results, strict=True):
                     values[slot] = value
         finally:
             played_at.set(before)
@@ -374,13 +374,13 @@ class JaxProgram:
         """This program, and those of its loops and branches, at any depth."""
         yield self
         for equation in self.equations:
-            for part in equation.parts:
-                yield from part.programs()
+            for program in equation.parts:
+                yield from program.programs()
 
     def applied_layers(self) -> list[HandWritten]:
         """The user's functions with a hand-written derivative, also inside loops."""
-        found = [layer for program in self.programs() for layer, _, _ in program.layers]
-        return [layer for layer in dict.fromkeys(found) if layer.is_users]
+        layers = [layer for program in self.programs() for layer, _, _ in program.layers]
+        return [layer for layer in dict.fromkeys(layers) if layer.is_users]
 
     def slots_between(self, sources: Sequence[int], ends: Sequence[int]) -> set[int]:
         """The slots of floating values on a path from some inputs to some outputs, both given by
@@ -402,16 +402,16 @@ class JaxProgram:
         numbers.
         """
         between = self.slots_between(sources, ends)
-        found = [
+        layers = [
             layer
             for layer, inputs, outputs in self.layers
             if between.intersection(inputs) and between.intersection(outputs)
         ]
         for equation in self.equations:
             if between.intersection(equation.outputs):
-                for part in equation.parts:
-                    found += part.applied_layers()
-        return [layer for layer in dict.fromkeys(found) if layer.is_users]
+                for program in equation.parts:
+                    layers += program.applied_layers()
+        return [layer for layer in dict.fromkeys(layers) if layer.is_users]
 
 
 def hand_written(jaxpr: Any, params: dict[str, Any]) -> HandWritten:
@@ -460,18 +460,18 @@ def scan(equation: Equation, operands: list[EngineValue]) -> list[EngineValue]:
     columns: list[list[EngineValue]] = [[] for _ in equation.outputs[params["num_carry"] :]]
     steps = range(params["length"])
     for step in reversed(steps) if params["reverse"] else steps:
-        found = body.run([*constants, *state, *(sequence[step] for sequence in sequences)])
-        state = found[: params["num_carry"]]
-        for column, item in zip(columns, found[params["num_carry"] :], strict=True):
+        results = body.run([*constants, *state, *(sequence[step] for sequence in sequences)])
+        state = results[: params["num_carry"]]
+        for column, item in zip(columns, results[params["num_carry"] :], strict=True):
             column.append(item)
     variables = equation.eqn.outvars[params["num_carry"] :]
     if params["reverse"]:
         columns = [column[::-1] for column in columns]
-    stacks = [stacked(items, v) for items, v in zip(columns, variables, strict=True)]
+    stacks = [stack_items(items, v) for items, v in zip(columns, variables, strict=True)]
     return [*state, *stacks]
 
 
-def stacked(items: Sequence[EngineValue], variable: Any) -> EngineValue:
+def stack_items(items: Sequence[EngineValue], variable: Any) -> EngineValue:
     """Values along a new first axis."""
     if not items:
         return engine_value(np.zeros(variable.aval.shape, variable.aval.dtype))

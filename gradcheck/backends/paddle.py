@@ -43,7 +43,7 @@ class PaddleBackend(PaddleApi):
         outputs: Tensors,
         inputs: Tensors,
         cotangents: Tensors,
-        held: Sequence[Tensor],
+        existing_leaves: Sequence[Tensor],
         create_graph: bool,
     ) -> list[Tensor | None]:
         """Take gradients by ``backward``, from the leaves; by ``paddle.grad`` if a graph is wanted.
@@ -56,24 +56,24 @@ class PaddleBackend(PaddleApi):
             NotImplementedError: there is such a call, and the graph of the gradients is wanted.
         """
         if create_graph:
-            return self.grad_with_graph(outputs, inputs, cotangents, held)
-        put_aside = [self.without_gradient(leaf) for leaf in held]
+            return self.grad_with_graph(outputs, inputs, cotangents, existing_leaves)
+        saved_gradients = [self.without_gradient(leaf) for leaf in existing_leaves]
         self.paddle.autograd.backward(outputs, cotangents, retain_graph=True)
-        own = {id(leaf) for leaf in held}
-        found = [
-            leaf.grad.clone() if id(leaf) in own and leaf.grad is not None else leaf.grad
+        existing_ids = {id(leaf) for leaf in existing_leaves}
+        gradients = [
+            leaf.grad.clone() if id(leaf) in existing_ids and leaf.grad is not None else leaf.grad
             for leaf in inputs
         ]
-        for leaf, before in zip(held, put_aside, strict=True):
+        for leaf, before in zip(existing_leaves, saved_gradients, strict=True):
             if before is not None:
                 for gradient in (leaf.grad, before[0]):
                     self.share(gradient, before[1])
             elif leaf.grad is not None and not any(
-                self.overlap(leaf.grad, other) for other in (*inputs, *held)
+                self.overlap(leaf.grad, other) for other in (*inputs, *existing_leaves)
             ):
                 # it frees the memory, which may be that of a Tensor that backward returned
                 leaf.clear_gradient(False)
-        return found
+        return gradients
 
     def without_gradient(self, leaf: Tensor) -> tuple[Tensor, Tensor] | None:
         """Set a leaf's gradient to zeros. Returns the gradient and a Tensor of the memory that it
@@ -90,31 +90,35 @@ class PaddleBackend(PaddleApi):
         return gradient, memory
 
     def grad_with_graph(
-        self, outputs: Tensors, inputs: Tensors, cotangents: Tensors, held: Sequence[Tensor]
+        self,
+        outputs: Tensors,
+        inputs: Tensors,
+        cotangents: Tensors,
+        existing_leaves: Sequence[Tensor],
     ) -> list[Tensor | None]:
         """The gradients, with a graph for the next derivative.
 
-        Gradients of `held` are requested as well: ``paddle.grad`` tells a PyLayer that an argument
-        outside of the requested inputs needs no gradient, and rejects the gradient that its
-        backward returns for it.
+        Gradients of `existing_leaves` are requested as well: ``paddle.grad`` tells a PyLayer that
+        an argument outside of the requested inputs needs no gradient, and rejects the gradient
+        that its backward returns for it.
 
         Raises:
             NotImplementedError: see `grad`.
         """
         nested: list[str] = []
         wanted = {id(leaf) for leaf in inputs}
-        others = [leaf for leaf in held if id(leaf) not in wanted]
+        further_leaves = [leaf for leaf in existing_leaves if id(leaf) not in wanted]
         with refusing_within(self.paddle.base.core.eager, "run_partial_grad", nested):
             try:
-                found: list[Tensor | None] = self.paddle.grad(
+                gradients: list[Tensor | None] = self.paddle.grad(
                     outputs,
-                    [*inputs, *others],
+                    [*inputs, *further_leaves],
                     cotangents,
                     retain_graph=True,
                     create_graph=True,
                     allow_unused=True,
                 )
-                return found[: len(inputs)]
+                return gradients[: len(inputs)]
             except OSError:  # what Paddle makes of an exception in a backward
                 if not nested:
                     raise
@@ -125,38 +129,42 @@ class PaddleBackend(PaddleApi):
     @contextmanager
     def observing(self, observer: LayerObserver) -> Iterator[None]:
         """Watch Paddle's calls: ``apply`` makes a context whose backward calls the layer's."""
-        found = getattr(self.paddle.autograd.py_layer, "PyLayerBackward", None)
-        context, nn = cast(Any, found), self.paddle.static.nn
-        if not isinstance(found, type):  # the engine, in the place of a release
+        context_type = getattr(self.paddle.autograd.py_layer, "PyLayerBackward", None)
+        context, nn = cast(Any, context_type), self.paddle.static.nn
+        if not isinstance(context_type, type):  # the engine, in the place of a release
             with ObserverBlock(layer_observers, observer):
                 yield
             return
         init, backward, static_pylayer = context.__init__, context.backward, nn.static_pylayer
 
-        def applied(ctx: Any, *args: Any) -> None:
+        def report_applied(ctx: Any, *args: Any) -> None:
             init(ctx, *args)
             observer.applied(ctx._forward_cls, ctx)
 
-        def pulled_back(ctx: Any, *cotangents: Any) -> Any:
+        def report_pulled_back(ctx: Any, *cotangents: Any) -> Any:
             observer.pulled_back(ctx._forward_cls)
             return backward(ctx, *cotangents)
 
         @functools.wraps(static_pylayer)
-        def built(
+        def build_and_report(
             forward_fn: Any, inputs: Any, backward_fn: Any = None, *args: Any, **kwargs: Any
         ) -> Any:
             if not callable(backward_fn):
                 return static_pylayer(forward_fn, inputs, backward_fn, *args, **kwargs)
 
             @functools.wraps(backward_fn)
-            def traced(*cotangents: Any) -> Any:
+            def report_backward(*cotangents: Any) -> Any:
                 observer.pulled_back(backward_fn)
                 return backward_fn(*cotangents)
 
             observer.applied(backward_fn, None)
-            return static_pylayer(forward_fn, inputs, traced, *args, **kwargs)
+            return static_pylayer(forward_fn, inputs, report_backward, *args, **kwargs)
 
-        context.__init__, context.backward, nn.static_pylayer = applied, pulled_back, built
+        context.__init__, context.backward, nn.static_pylayer = (
+            report_applied,
+            report_pulled_back,
+            build_and_report,
+        )
         try:
             yield
         finally:
@@ -198,7 +206,7 @@ def refusing_within(module: Any, name: str, refused: list[str]) -> Iterator[None
     """
     function, running = getattr(module, name), list[str]()
 
-    def guarded(*args: Any, **kwargs: Any) -> Any:
+    def refuse_nested(*args: Any, **kwargs: Any) -> Any:
         if running:
             refused.append(name)
             raise RuntimeError(f"{name} within {name}")
@@ -208,7 +216,7 @@ def refusing_within(module: Any, name: str, refused: list[str]) -> Iterator[None
         finally:
             running.pop()
 
-    setattr(module, name, guarded)
+    setattr(module, name, refuse_nested)
     try:
         yield
     finally:

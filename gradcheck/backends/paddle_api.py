@@ -96,7 +96,7 @@ class PaddleApi(Backend):
     def reverse_axes(self, tensor: Tensor) -> Tensor:
         return tensor.transpose([*range(tensor.ndim)][::-1])
 
-    def strided(self, tensor: Tensor, shape: list[int], strides: list[int]) -> Tensor:
+    def strided_view(self, tensor: Tensor, shape: list[int], strides: list[int]) -> Tensor:
         return self.paddle.as_strided(tensor, shape, strides)
 
 

@@ -52,7 +52,7 @@ class RankOfProcess(Rank):
         self.failed: CommunicationError | None = None
         """The last error of a call."""
 
-    def meant(self, error: BaseException) -> BaseException:
+    def original_error(self, error: BaseException) -> BaseException:
         """The given error, or the call's original error if Paddle kept only its text, as it does
         for every exception in a backward.
         """
@@ -68,7 +68,7 @@ class RankOfProcess(Rank):
         if not call.done:
             self.line.send(("waits", call.number))
         while not call.done:
-            self.hear(self.line.recv())
+            self.read_answer(self.line.recv())
         if call.error is not None:
             raise self.failing(call.error)
         return call.results
@@ -77,17 +77,17 @@ class RankOfProcess(Rank):
         self.failed = error
         return error
 
-    def hear(self, message: tuple[Any, ...]) -> None:
+    def read_answer(self, message: tuple[Any, ...]) -> None:
         """Store the answer to a call."""
         _, number, results, error = message
         call = self.open.pop(number)
         call.results, call.error, call.done = results, error, True
 
-    def asked(self) -> tuple[str, tuple[Any, ...]]:
+    def next_request(self) -> tuple[str, tuple[Any, ...]]:
         """The next method to run, with its arguments; answers that were not waited for are read
         first."""
         while (message := self.line.recv())[0] == "answer":
-            self.hear(message)
+            self.read_answer(message)
         return message[1], message[2]
 
     def copy_values(self, tensor: Any) -> Any:
@@ -132,7 +132,7 @@ class RanksOfProcesses(WorldRanks):
         self.lines: list[Connection] = []
         self.pids: list[int] = []
         self.owner = os.getpid()
-        self.died: dict[int, str] = {}
+        self.deaths: dict[int, str] = {}
         """How the process of a rank ended unexpectedly."""
         for number in range(size):
             ours, theirs = Pipe()
@@ -146,7 +146,7 @@ class RanksOfProcesses(WorldRanks):
             theirs.close()
             self.lines.append(ours)
             self.pids.append(pid)
-        self.answered()
+        self.collect_results()
 
     def close(self) -> None:
         """End the processes."""
@@ -161,22 +161,22 @@ class RanksOfProcesses(WorldRanks):
     __del__ = close
 
     def each(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
-        for number, given in enumerate(arguments):
-            self.send(number, "do", method, given)
-        return self.answered()
+        for number, rank_arguments in enumerate(arguments):
+            self.send(number, "do", method, rank_arguments)
+        return self.collect_results()
 
     def send(self, number: int, *message: Any) -> None:
         """Send to a rank; a dead rank is detected when it does not answer."""
         with suppress(BrokenPipeError, ConnectionResetError):
             self.lines[number].send(message)
 
-    def apart(self, function: Callable[[], Any]) -> Any:
+    def call_outside(self, function: Callable[[], Any]) -> Any:
         return function()
 
-    def answered(self) -> list[Any]:
+    def collect_results(self) -> list[Any]:
         """Results of all ranks; until they have ended, their calls are answered."""
         size, running = len(self.lines), {line: k for k, line in enumerate(self.lines)}
-        found: dict[int, Any] = {}
+        results: dict[int, Any] = {}
         errors: dict[int, BaseException] = {}
         waiting: dict[int, Call] = {}
         calls: dict[tuple[int, int], Call] = {}
@@ -184,7 +184,7 @@ class RanksOfProcesses(WorldRanks):
             for line in wait([*running]):
                 assert isinstance(line, Connection)
                 number = running[line]
-                kind, value = self.heard(number)
+                kind, value = self.receive(number)
                 if kind == "call":
                     calls[number, value.number] = value
                     value.inputs = [
@@ -196,7 +196,7 @@ class RanksOfProcesses(WorldRanks):
                     if not calls[number, value].done:
                         waiting[number] = calls[number, value]
                 else:
-                    (errors if kind == "error" else found)[number] = value
+                    (errors if kind == "error" else results)[number] = value
                     del running[line]
             if waiting and len(waiting) == len(running):
                 for k, stop in deadlock_errors(waiting, errors, size).items():
@@ -205,52 +205,56 @@ class RanksOfProcesses(WorldRanks):
         if errors:
             self.rendezvous.clear()
             raise first_error(errors, size)
-        return [found[number] for number in range(size)]
+        return [results[number] for number in range(size)]
 
     def answer(self, calls: Sequence[Call], waiting: dict[int, Call]) -> None:
         """Send the results of calls to the ranks that made them."""
         for call in calls:
             if waiting.get(call.rank) is call:
                 del waiting[call.rank]
-            results = [one.array if isinstance(one, EngineTensor) else one for one in call.results]
+            results = [r.array if isinstance(r, EngineTensor) else r for r in call.results]
             self.send(call.rank, "answer", call.number, results, call.error)
 
-    def heard(self, number: int) -> tuple[str, Any]:
+    def receive(self, number: int) -> tuple[str, Any]:
         """A rank's next message; if the rank has died, a message that says so."""
         try:
             return self.lines[number].recv()  # type: ignore[no-any-return]
         except (EOFError, ConnectionResetError):
-            if number not in self.died:
+            if number not in self.deaths:
                 status = os.waitstatus_to_exitcode(os.waitpid(self.pids[number], 0)[1])
                 how = (
                     f"died of {signal.Signals(-status).name}"
                     if status < 0
                     else f"ended with status {status}"
                 )
-                self.died[number] = how
-            error = RuntimeError(f"the process of rank {number} {self.died[number]}")
+                self.deaths[number] = how
+            error = RuntimeError(f"the process of rank {number} {self.deaths[number]}")
             error.frames_of_rank = []  # type: ignore[attr-defined]
             return "error", error
 
 
 # ------------------------------ in the process of a rank
 def serve(
-    here: RankOfProcess, degrees: Mapping[str, int], same_random: bool, work: Callable[[int], Any]
+    this_rank: RankOfProcess,
+    degrees: Mapping[str, int],
+    same_random: bool,
+    work: Callable[[int], Any],
 ) -> NoReturn:
     """Be a rank: handle requests until there are no more."""
     status = 1
     try:
-        rank.current_rank.set(here)
-        backend = here.backend
-        speak(backend.paddle)
+        rank.current_rank.set(this_rank)
+        backend = this_rank.backend
+        replace_communication(backend.paddle)
         if not same_random:
-            given_last = int(backend.paddle.framework.core.default_cpu_generator().initial_seed())
-            backend.paddle.seed(given_last + here.number)
-        done = attempt(here, lambda: begin(here, degrees, work))
-        here.line.send(done[:2])
+            last_seed = int(backend.paddle.framework.core.default_cpu_generator().initial_seed())
+            backend.paddle.seed(last_seed + this_rank.number)
+        kind, result, worker = attempt(this_rank, lambda: begin(this_rank, degrees, work))
+        this_rank.line.send((kind, result))
         while True:
-            method, arguments = here.asked()
-            here.line.send(attempt(here, lambda m=method, a=arguments: getattr(done[2], m)(*a))[:2])  # type: ignore[misc]
+            method, arguments = this_rank.next_request()
+            reply = attempt(this_rank, lambda m=method, a=arguments: getattr(worker, m)(*a))  # type: ignore[misc]
+            this_rank.line.send(reply[:2])
     except (EOFError, BrokenPipeError, ConnectionResetError, KeyboardInterrupt):
         status = 0
     except BaseException:
@@ -261,28 +265,28 @@ def serve(
         os._exit(status)
 
 
-def begin(here: RankOfProcess, degrees: Mapping[str, int], work: Callable[[int], Any]) -> Any:
+def begin(this_rank: RankOfProcess, degrees: Mapping[str, int], work: Callable[[int], Any]) -> Any:
     """Prepare the rank's process."""
     topology.lay_out(degrees)
     if degrees:
-        fleet = here.backend.paddle.distributed.fleet
+        fleet = this_rank.backend.paddle.distributed.fleet
         fleet.fleet._hcg = fleet.base.topology._HYBRID_PARALLEL_GROUP = (
             topology.get_hybrid_communicate_group()
         )
-    return work(here.number)
+    return work(this_rank.number)
 
 
-def attempt(here: RankOfProcess, function: Callable[[], Any]) -> tuple[str, Any, Any]:
+def attempt(this_rank: RankOfProcess, function: Callable[[], Any]) -> tuple[str, Any, Any]:
     """The answer to a call, with its result or error as far as either can be pickled; and the
     result itself.
 
     An object that belongs only to the rank stays here.
     """
-    here.failed = None
+    this_rank.failed = None
     try:
         result = function()
     except BaseException as error:
-        return "error", sendable(rank.current().meant(error)), None
+        return "error", sendable(rank.current().original_error(error)), None
     return "done", result if isinstance(result, (list, type(None))) else None, result
 
 
@@ -294,14 +298,14 @@ def sendable(error: BaseException) -> BaseException:
     with suppress(Exception):  # it may take no attributes
         error.frames_of_rank = frames  # type: ignore[attr-defined]
     try:
-        again = pickle.loads(pickle.dumps(error))
-        assert type(again) is type(error)
+        unpickled = pickle.loads(pickle.dumps(error))
+        assert type(unpickled) is type(error)
     except Exception:
-        said = RuntimeError(f"{type(error).__name__}: {error}")
+        substitute = RuntimeError(f"{type(error).__name__}: {error}")
         for note in getattr(error, "__notes__", ()):
-            said.add_note(note)
-        said.frames_of_rank = frames  # type: ignore[attr-defined]
-        return said
+            substitute.add_note(note)
+        substitute.frames_of_rank = frames  # type: ignore[attr-defined]
+        return substitute
     return error
 
 
@@ -320,7 +324,7 @@ LAYOUT = (
 )
 
 
-def speak(paddle: ModuleType) -> None:
+def replace_communication(paddle: ModuleType) -> None:
     """Replace Paddle's communication functions by the rank's, wherever they were imported."""
     distributed = paddle.distributed
     stream, of_groups = distributed.communication.stream, distributed.communication.group
@@ -336,7 +340,7 @@ def speak(paddle: ModuleType) -> None:
         (stream, "alltoall_single", communication.stream_alltoall_single),
         (of_groups, "_get_global_group", group.world_group),
         (distributed.collective, "_get_default_group", group.world_group),
-        (mp_ops, "_get_reduce_op", without_its_word(mp_ops._get_reduce_op)),
+        (mp_ops, "_get_reduce_op", keep_reduce_name(mp_ops._get_reduce_op)),
     ]
     if next(iter(signature(distributed.alltoall).parameters)).startswith("in_"):
         for name in ("alltoall", "alltoall_single"):
@@ -352,23 +356,23 @@ def speak(paddle: ModuleType) -> None:
                 setattr(module, name, ours[id(value)])
 
 
-def without_its_word(get_reduce_op: Callable[..., Any]) -> Callable[..., Any]:
+def keep_reduce_name(get_reduce_op: Callable[..., Any]) -> Callable[..., Any]:
     """Return the name of a reduction unchanged; replaces Paddle's function, which translates it."""
 
-    def checked(*args: Any) -> Any:
+    def check_name(*args: Any) -> Any:
         get_reduce_op(*args)
         return args[0]
 
-    return checked
+    return check_name
 
 
 def input_first(exchange: Callable[..., Any]) -> Callable[..., Any]:
     """An exchange as before 3.0: sent Tensors come first, then received ones."""
 
-    def exchanged(*given: Any, **named: Any) -> Any:
-        return exchange(*given[1::-1], *given[2:], **named)
+    def exchange_input_first(*args: Any, **kwargs: Any) -> Any:
+        return exchange(*args[1::-1], *args[2:], **kwargs)
 
-    return exchanged
+    return exchange_input_first
 
 
 Kernels = dict[str, Callable[..., Any]]
@@ -378,12 +382,12 @@ Kernels = dict[str, Callable[..., Any]]
 def kernels(paddle: ModuleType) -> Kernels:
     """Replacements for functions of ``paddle._C_ops``."""
 
-    def summed(tensor: Tensor, of: group.Group | None) -> Tensor:
+    def sum_over_ranks(tensor: Tensor, members: group.Group | None) -> Tensor:
         total = paddle.assign(tensor)
-        communication.all_reduce(total, group=of)
+        communication.all_reduce(total, group=members)
         return total
 
-    def reduced(tensor: Tensor, ring: int, op: int, *rest: Any) -> Tensor:
+    def reduce_in_place(tensor: Tensor, ring: int, op: int, *rest: Any) -> Tensor:
         communication.all_reduce(tensor, op, group.get_group(ring))
         return tensor
 
@@ -393,8 +397,10 @@ def kernels(paddle: ModuleType) -> Kernels:
             paddle.split(tensor, count, -1)[rank]
         ),
         "c_concat": joined_over_ranks(paddle).apply,
-        "mp_allreduce_sum": lambda tensor, ring, *rest: summed(tensor, group.get_group(ring)),
-        "all_reduce_": reduced,
+        "mp_allreduce_sum": lambda tensor, ring, *rest: sum_over_ranks(
+            tensor, group.get_group(ring)
+        ),
+        "all_reduce_": reduce_in_place,
         "c_softmax_with_cross_entropy": cross_entropy_over_ranks(paddle).apply,
         "global_scatter": rows_to_experts(paddle, to_experts, from_experts),
         "global_gather": rows_to_experts(paddle, from_experts, to_experts),
@@ -422,31 +428,33 @@ def legacy_kernels(paddle: ModuleType) -> Kernels:
 def by_names(kernel: Callable[..., Any], attributes: Sequence[str]) -> Callable[..., Any]:
     """A kernel that takes Tensors, then attributes as alternating names and values."""
 
-    def called(*given: Any) -> Any:
-        count = next((k for k, one in enumerate(given) if isinstance(one, str)), len(given))
-        values = dict(zip(given[count::2], given[count + 1 :: 2], strict=True))
-        return kernel(*given[:count], *(values[name] for name in attributes))
+    def call_by_names(*args: Any) -> Any:
+        count = next((k for k, arg in enumerate(args) if isinstance(arg, str)), len(args))
+        values = dict(zip(args[count::2], args[count + 1 :: 2], strict=True))
+        return kernel(*args[:count], *(values[name] for name in attributes))
 
-    return called
+    return call_by_names
 
 
 def rows_to_experts(
-    paddle: ModuleType, there: Callable[..., Tensor], back: Callable[..., Tensor]
+    paddle: ModuleType, exchange: Callable[..., Tensor], exchange_back: Callable[..., Tensor]
 ) -> Any:
-    """A kernel that exchanges rows by `there`, and whose gradient does so by `back`."""
+    """A kernel that exchanges rows by `exchange`; its gradient does by `exchange_back`."""
 
     class RowsToExperts(paddle.autograd.PyLayer):  # type: ignore[misc, name-defined]
         @staticmethod
         def forward(ctx: Any, x: Tensor, *sizes: Any) -> Tensor:
             ctx.sizes = sizes
-            return there(paddle, x, *sizes)
+            return exchange(paddle, x, *sizes)
 
         @staticmethod
         def backward(ctx: Any, dy: Tensor) -> Tensor:
-            return back(paddle, dy, *ctx.sizes)
+            return exchange_back(paddle, dy, *ctx.sizes)
 
-    def kernel(x: Tensor, local: Tensor, own: Tensor, ring: int) -> Tensor:
-        return RowsToExperts.apply(x, local.tolist(), own.tolist(), group.get_group(ring))
+    def kernel(x: Tensor, local_count: Tensor, global_count: Tensor, ring: int) -> Tensor:
+        return RowsToExperts.apply(
+            x, local_count.tolist(), global_count.tolist(), group.get_group(ring)
+        )
 
     return kernel
 
@@ -457,11 +465,13 @@ def joined_over_ranks(paddle: ModuleType) -> Any:
 
     class JoinedOverRanks(paddle.autograd.PyLayer):  # type: ignore[misc, name-defined]
         @staticmethod
-        def forward(ctx: Any, part: Tensor, rank: int, count: int, ring: int, *rest: Any) -> Tensor:
+        def forward(
+            ctx: Any, shard: Tensor, rank: int, count: int, ring: int, *rest: Any
+        ) -> Tensor:
             ctx.rank, ctx.count = rank, count
-            parts: list[Tensor] = []
-            communication.all_gather(parts, part, group.get_group(ring))
-            return paddle.concat(parts, -1)
+            shards: list[Tensor] = []
+            communication.all_gather(shards, shard, group.get_group(ring))
+            return paddle.concat(shards, -1)
 
         @staticmethod
         def backward(ctx: Any, dy: Tensor) -> Tensor:
@@ -495,10 +505,10 @@ def cross_entropy_over_ranks(paddle: ModuleType) -> Any:
             exponentials = paddle.exp(logits - largest)
             total = exponentials.sum(-1, keepdim=True)
             communication.all_reduce(total, group=members)
-            ctx.own = (
+            ctx.one_hot = (
                 label == paddle.arange(rank * classes, (rank + 1) * classes, dtype=label.dtype)
             ).astype(logits.dtype)
-            of_label = ((logits - largest) * ctx.own).sum(-1, keepdim=True)
+            of_label = ((logits - largest) * ctx.one_hot).sum(-1, keepdim=True)
             communication.all_reduce(of_label, group=members)
             ctx.counts = (label != ignore_index).astype(logits.dtype)
             ctx.softmax = exponentials / total
@@ -507,6 +517,6 @@ def cross_entropy_over_ranks(paddle: ModuleType) -> Any:
 
         @staticmethod
         def backward(ctx: Any, of_softmax: Tensor, of_loss: Tensor) -> tuple[Tensor, None]:
-            return (ctx.softmax - ctx.own) * of_loss * ctx.counts, None
+            return (ctx.softmax - ctx.one_hot) * of_loss * ctx.counts, None
 
     return CrossEntropyOverRanks

@@ -79,12 +79,12 @@ def play(
         return None
     try:
         shadows = outputs_of(counterpart.play(*arguments))
-        return [fitted(s, v, arguments) for s, v in zip(shadows, values, strict=True)]
+        return [adopt_values(s, v, arguments) for s, v in zip(shadows, values, strict=True)]
     except Exception:  # whatever the engine raises for arguments that it does not take
         return None
 
 
-def fitted(shadow: Shadow, value: Array, arguments: Sequence[Any]) -> Shadow:
+def adopt_values(shadow: Shadow, value: Array, arguments: Sequence[Any]) -> Shadow:
     """The engine's result, cast to the framework's dtype and with the framework's exact values.
 
     Raises Unplayed if the results differ.
@@ -116,7 +116,7 @@ def overwrite(shadow: Shadow, value: Array, arguments: Sequence[Any] = ()) -> Sh
     return shadow
 
 
-def foreign(
+def record_foreign(
     name: str, pulls: Sequence[tuple[Shadow, PullBack]], values: Sequence[Array]
 ) -> list[Shadow]:
     """The shadows of an operation's results, recorded as one step.
@@ -132,8 +132,8 @@ def foreign(
     if not known or not any(map(is_differentiable, arrays)):
         return list(map(Shadow, arrays))
     row = ForeignRow(name, [pull for _, _, pull in known])
-    out = arrays[0] if len(arrays) == 1 else arrays
-    node = row.recorded([p for _, p, _ in known], [s.array for s, _, _ in known], out)
+    output = arrays[0] if len(arrays) == 1 else arrays
+    node = row.recorded([p for _, p, _ in known], [s.array for s, _, _ in known], output)
     if len(arrays) == 1:
         return [Shadow(arrays[0], node, False)]
     return [Shadow(array, Output(node, k), False) for k, array in enumerate(arrays)]

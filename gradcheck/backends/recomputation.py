@@ -13,7 +13,7 @@ from gradcheck.backends.recording import (
     Perturbation,
     PerturbingWatch,
     Recording,
-    recorded,
+    record_call,
 )
 from pylayer.watch import observe
 from pylayer.watch.casts import casts
@@ -65,9 +65,9 @@ class Recomputation:
         """Whether the function was observed to pass values to NumPy code."""
         self.leaks: list[str] = []
         """Source positions at which the last watched run passed values to unrecorded code."""
-        self.left_out = set[str]()
+        self.omitted_casts = set[str]()
         """The dtypes of the casts that were left out so far."""
-        self.left_out_last = set[str]()
+        self.last_omitted_casts = set[str]()
         """Casts left out in the last run."""
 
     def outputs(
@@ -81,16 +81,16 @@ class Recomputation:
         inputs: Sequence[Array],
         cotangents: Cotangents,
         perturbation: Perturbation | None = None,
-        own: bool = False,
+        keep_casts: bool = False,
     ) -> InputGradients:
         """Implements `Problem.vjp`."""
-        return self.run(self.vjp, perturbation, own, inputs, cotangents)  # type: ignore[no-any-return]
+        return self.run(self.vjp, perturbation, keep_casts, inputs, cotangents)  # type: ignore[no-any-return]
 
     def recording(
         self,
         inputs: Sequence[Array],
         perturbation: Perturbation | None = None,
-        own: bool = False,
+        keep_casts: bool = False,
         lines: bool = False,
     ) -> Recording | None:
         """The call, operation by operation, with the lines of the user's code if wanted.
@@ -103,51 +103,55 @@ class Recomputation:
         leaves, call = recordable
         code = self.code if self.uses_numpy else None
         options = call, leaves, lines, perturbation, code, self.takes_gradients
-        found: Recording = self.without_casts(own, recorded, *options)[0]
+        recording: Recording = self.without_casts(keep_casts, record_call, *options)[0]
         knew = self.uses_numpy
-        self.uses_numpy |= found.uses_numpy or bool(found.leaks)
-        if found.leaks and not knew:
-            return self.recording(inputs, perturbation, own, lines)
+        self.uses_numpy |= recording.uses_numpy or bool(recording.leaks)
+        if recording.leaks and not knew:
+            return self.recording(inputs, perturbation, keep_casts, lines)
         # The forward has now been seen; but one that raises where NumPy code is recorded has not.
-        self.forward.was_watched |= found.error is None and not own
-        return found
+        self.forward.was_watched |= recording.error is None and not keep_casts
+        return recording
 
     # ----------------------------------------------------------------- forward or vjp
-    def run(self, half: Half, perturbation: Perturbation | None, own: bool, *given: Any) -> Any:
+    def run(
+        self, half: Half, perturbation: Perturbation | None, keep_casts: bool, *arguments: Any
+    ) -> Any:
         """The values that the forward or the vjp returns."""
         if perturbation is None:
-            if half.original is not None and (own or not self.leaves_casts_out(half, *given)):
-                return half.original(*given)
-            if half.was_watched and (own or not (self.left_out and self.uses_numpy)):
-                return self.without_casts(own, half.compute, *given)
+            if half.original is not None and (
+                keep_casts or not self.leaves_casts_out(half, *arguments)
+            ):
+                return half.original(*arguments)
+            if half.was_watched and (keep_casts or not (self.omitted_casts and self.uses_numpy)):
+                return self.without_casts(keep_casts, half.compute, *arguments)
         half.was_watched = True
         if self.uses_numpy:
-            return self.watch(half, perturbation, own, True, *given)
-        found = self.watch(half, perturbation, own, False, *given)
+            return self.watch(half, perturbation, keep_casts, True, *arguments)
+        result = self.watch(half, perturbation, keep_casts, False, *arguments)
         if not self.leaks:
-            return found
+            return result
         # The first run that hands values to NumPy code: what is done there is seen in one more.
         self.uses_numpy = True
-        in_numpy = self.watch(half, perturbation, own, True, *given)
-        is_changed = perturbation is not None or (self.left_out and not own)
-        return in_numpy if is_changed else found
+        in_numpy = self.watch(half, perturbation, keep_casts, True, *arguments)
+        is_changed = perturbation is not None or (self.omitted_casts and not keep_casts)
+        return in_numpy if is_changed else result
 
-    def leaves_casts_out(self, half: Half, *given: Any) -> bool:
+    def leaves_casts_out(self, half: Half, *arguments: Any) -> bool:
         """Whether the forward or the vjp of a reference run leaves casts out; one run determines
         it.
         """
         if half.makes_casts is None:
-            self.watch(half, None, False, self.uses_numpy, *given)
-            half.makes_casts = bool(self.left_out_last)
+            self.watch(half, None, False, self.uses_numpy, *arguments)
+            half.makes_casts = bool(self.last_omitted_casts)
         return half.makes_casts
 
     def watch(
         self,
         half: Half,
         perturbation: Perturbation | None,
-        own: bool,
+        keep_casts: bool,
         in_numpy: bool,
-        *given: Any,
+        *arguments: Any,
     ) -> Any:
         """One watched run, NumPy code recorded if `in_numpy`.
 
@@ -158,23 +162,23 @@ class Recomputation:
         numpy = recording_numpy(self.code, False) if in_numpy else nullcontext()
         try:
             with observe(PerturbingWatch(perturbation, self.leaks)), numpy:
-                return self.without_casts(own, half.compute, *given)
+                return self.without_casts(keep_casts, half.compute, *arguments)
         except Exception:
             if not in_numpy:
                 raise
-        found = self.watch(half, perturbation, own, False, *given)
+        result = self.watch(half, perturbation, keep_casts, False, *arguments)
         half.refuses_recorded_numpy = True
-        return found
+        return result
 
-    def without_casts(self, own: bool, function: Callable[..., Any], *given: Any) -> Any:
-        """Call a function with casts to fewer digits left out and noted; if `own`, the casts are
+    def without_casts(self, keep_casts: bool, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Call a function with casts to fewer digits left out and noted; if `keep_casts`, the casts are
         made.
         """
-        noted = self.left_out_last = set[str]()
+        noted = self.last_omitted_casts = set[str]()
         before = casts.left_out
-        casts.left_out = before if own else noted
+        casts.left_out = before if keep_casts else noted
         try:
-            return function(*given)
+            return function(*arguments)
         finally:
             casts.left_out = before
-            self.left_out |= noted
+            self.omitted_casts |= noted

@@ -91,12 +91,12 @@ class Step:
         """The vjps of the inputs, which read values in double precision; the vjp of a list is
         repeated for each item.
         """
-        out = self.values if self.is_list else self.values[0]
+        outputs = self.values if self.is_list else self.values[0]
         rules: list[VjpRule] = []
         inputs = self.op.inputs_in(self.arguments)
         for k, (vjp, edge, value) in enumerate(zip(self.op.vjps, self.edges, inputs)):  # noqa: B905
-            read = () if edge < 0 else vjp.pick(*self.arguments, out, k)
-            rules.append((vjp, [*map(widened, read)], getattr(value, "shape", ())))
+            read = () if edge < 0 else vjp.pick(*self.arguments, outputs, k)
+            rules.append((vjp, [*map(widen_values, read)], getattr(value, "shape", ())))
         return rules
 
     def pull(self, cotangents: Cotangents) -> list[tuple[int, int, Array]]:
@@ -104,33 +104,35 @@ class Step:
 
         Constants have none.
         """
-        given = self.given(cotangents) if self.is_list else cotangents[0]
-        found = []
+        cotangent = self.pack_cotangents(cotangents) if self.is_list else cotangents[0]
+        gradients = []
         for k, (edge, rule) in enumerate(zip(self.edges, self.rules, strict=True)):
             if edge >= 0:
-                found.append((k, edge, pulled(given, *rule)))
-        return found
+                gradients.append((k, edge, apply_vjp(cotangent, *rule)))
+        return gradients
 
-    def given(self, cotangents: Cotangents) -> Any:
+    def pack_cotangents(self, cotangents: Cotangents) -> Any:
         """The cotangents of the outputs in the form that the vjps take: one, or a list without
         gaps.
         """
         if not self.is_list:
             return cotangents[0]
         return [
-            widened(np.zeros_like(v)) if c is None else c
+            widen_values(np.zeros_like(v)) if c is None else c
             for c, v in zip(cotangents, self.values, strict=True)
         ]
 
     @functools.cached_property
     def operands(self) -> dict[str, Any]:
         """The values that the vjps read, by the name of the argument; ``out`` is the output."""
-        found: dict[str, Any] = {}
+        operands: dict[str, Any] = {}
         for vjp, values, _ in self.rules:
-            found |= dict(zip(vjp.reads, values, strict=False))
-        return found
+            operands |= dict(zip(vjp.reads, values, strict=False))
+        return operands
 
-    def replaced(self, position: int, cotangents: Cotangents, values: Mapping[str, Array]) -> Array:
+    def pull_with_values(
+        self, position: int, cotangents: Cotangents, values: Mapping[str, Array]
+    ) -> Array:
         """The cotangent of one input if its vjp reads `values` in place of those of the call.
 
         The output is computed again where it is a function of the one value replaced.
@@ -139,9 +141,11 @@ class Step:
         read = {**dict(zip(vjp.reads, saved, strict=False)), **values}
         if self.op.arguments == tuple(values) and "out" in read:
             read["out"] = self.op.kernels[np.ndarray](*values.values())
-        return pulled(self.given(cotangents), vjp, [read[name] for name in vjp.reads], shape)
+        return apply_vjp(
+            self.pack_cotangents(cotangents), vjp, [read[name] for name in vjp.reads], shape
+        )
 
-    def again(self, cotangent: Array) -> Array | None:
+    def apply_to(self, cotangent: Array) -> Array | None:
         """The operation itself on a cotangent in place of its first input; None if it fails."""
         arguments = self.operands
         rest = {name: arguments[name] for name in self.op.arguments[1:] if name in arguments}
@@ -152,11 +156,11 @@ class Step:
 
     def outputs_for(self, inputs: Sequence[Array | None]) -> list[Array]:
         """The operation's outputs for other inputs; None for a constant."""
-        out = self.op.kernels[np.ndarray](*self.op.with_inputs(self.arguments, inputs))
+        outputs = self.op.kernels[np.ndarray](*self.op.with_inputs(self.arguments, inputs))
         as_array = functools.partial(np.asarray, order=None if self.op.view else "C")
-        return list(map(as_array, out if self.is_list else [out]))
+        return list(map(as_array, outputs if self.is_list else [outputs]))
 
-    def moved(self, arrays: Sequence[Array]) -> Step:
+    def with_values(self, arrays: Sequence[Array]) -> Step:
         """Return the operation with other values, looked up by number."""
         inputs = [arrays[edge] if edge >= 0 else None for edge in self.edges]
         arguments = self.op.with_inputs(self.arguments, inputs)
@@ -164,46 +168,48 @@ class Step:
         return replace(self, arguments=arguments, values=values)
 
 
-def pulled(given: Any, vjp: Vjp, values: Sequence[Any], shape: Sequence[int] | None) -> Array:
+def apply_vjp(
+    cotangent: Any, vjp: Vjp, values: Sequence[Any], shape: Sequence[int] | None
+) -> Array:
     """A vjp's result for the cotangent of the output, summed to the shape of the input."""
     ops = raw_ops[np.ndarray]
-    gradient = np.asarray(apply_rule(vjp, given, ops, values))
+    gradient = np.asarray(apply_rule(vjp, cotangent, ops, values))
     # The ufunc's own method: every edge of every walk comes here.
     if not np.logical_and.reduce(np.isfinite(gradient), axis=None):
-        gradient = without_flow(gradient, given)
+        gradient = without_flow(gradient, cotangent)
     if shape is not None and gradient.shape != tuple(shape):
         gradient = unbroadcast(ops, gradient, tuple(shape))
     return gradient
 
 
-def without_flow(gradient: Array, given: Any) -> Array:
+def without_flow(gradient: Array, cotangent: Any) -> Array:
     """A gradient with 0 in place of NaN wherever the cotangent is 0 (0 times a slope that is not
     finite).
 
     The gradient is unchanged if its shape does not fit that of the cotangents.
     """
     try:
-        nothing = np.broadcast_to(given == 0, gradient.shape)
+        nothing = np.broadcast_to(cotangent == 0, gradient.shape)
     except ValueError:
         return gradient
     return np.where(nothing & np.isnan(gradient), 0.0, gradient)
 
 
-def widened(value: Any) -> Any:
+def widen_values(value: Any) -> Any:
     """Arrays in double precision, on the host, and dtypes to cast to; anything else unchanged."""
     if type(value) is np.ndarray:
-        return value.astype(in_double(value.dtype), copy=False)
+        return value.astype(double_dtype(value.dtype), copy=False)
     if type(value) in XP:
-        return widened(to_numpy(value))
+        return widen_values(to_numpy(value))
     if type(value) in (list, tuple):
-        return type(value)(map(widened, value))
+        return type(value)(map(widen_values, value))
     if isinstance(value, np.dtype):
-        return in_double(value)
+        return double_dtype(value)
     return value
 
 
 @functools.cache
-def in_double(dtype: Any) -> Any:
+def double_dtype(dtype: Any) -> Any:
     """The dtype of double precision for a floating one, or the same."""
     return np.dtype(NARROW.get(dtype.name, dtype))
 
@@ -247,7 +253,7 @@ class Decision(NamedTuple):
     inputs: list[Any]
     """Arrays and numbers that the choice read, by the names in `arguments`."""
     edges: list[int]
-    at: int
+    values_before: int
     """The number of values recorded before the choice."""
     spot: Spot | None
 
@@ -314,9 +320,9 @@ class Recording(Observer):
         self.ends = [self.number_of(parent_of(tensor)) for tensor in outputs]
         # A value that is taken out after the last operation cannot be part of the result.
         last = max(self.ends) if self.ends and min(self.ends) >= 0 else len(self.arrays)
-        self.leaks = [text for at, text in self.taken_out if last >= at]
+        self.leaks = [text for count, text in self.taken_out if last >= count]
 
-    def recomputed(
+    def recompute(
         self, inputs: Sequence[Array], perturbation: Perturbation | None = None
     ) -> list[Array]:
         """Compute the values by the recorded operations on other inputs, without running the user's
@@ -343,17 +349,17 @@ class Recording(Observer):
     def outputs_among(self, arrays: Sequence[Array]) -> list[Array]:
         """The outputs of the call if its operations had these values."""
         pairs = zip(self.ends, self.outputs, strict=True)
-        return [arrays[end] if end >= 0 else out for end, out in pairs]
+        return [arrays[end] if end >= 0 else output for end, output in pairs]
 
-    def replayed(
+    def replay(
         self, inputs: Sequence[Array], perturbation: Perturbation | None = None
     ) -> Recording:
-        """The recording of `recomputed`."""
-        again = copy.copy(self)
-        again.arrays = self.recomputed(inputs, perturbation)
-        again.steps = [step.moved(again.arrays) for step in self.steps]
-        again.outputs = self.outputs_among(again.arrays)
-        return again
+        """The recording of `recompute`."""
+        replayed = copy.copy(self)
+        replayed.arrays = self.recompute(inputs, perturbation)
+        replayed.steps = [step.with_values(replayed.arrays) for step in self.steps]
+        replayed.outputs = self.outputs_among(replayed.arrays)
+        return replayed
 
     @functools.cached_property
     def replays(self) -> bool:
@@ -363,11 +369,11 @@ class Recording(Observer):
         numbers. A framework's own values are rounded differently from the engine's.
         """
         try:
-            again = self.recomputed(self.arrays[: self.inputs])
+            values = self.recompute(self.arrays[: self.inputs])
         except Exception:  # a kernel of another array module, say
             return False
-        known, found = [*self.arrays, *self.outputs], [*again, *self.outputs_among(again)]
-        return all(map(is_replayed, known, found))
+        known, replayed = [*self.arrays, *self.outputs], [*values, *self.outputs_among(values)]
+        return all(map(is_replayed, known, replayed))
 
     def number_of(self, parent: Any) -> int:
         """The number of the value that a gradient belongs to; -1 if there is none."""
@@ -477,7 +483,7 @@ class PerturbingWatch(Observer):
         self.leaks.append(how)
 
 
-class Reaching(Observer):
+class LeafWatch(Observer):
     """An observer that notes which leaves with a gradient are used.
 
     Operations inside the forward of a PyLayer count too.
@@ -508,9 +514,9 @@ def operand_arrays(inputs: Sequence[Any]) -> list[Any]:
     return [getattr(value, "array", value) for value in inputs]
 
 
-def chooses(name: str, out: Array) -> bool:
+def chooses(name: str, output: Array) -> bool:
     """Whether an output of an operation is a choice: a boolean, an integer, a step."""
-    return out.dtype.kind in "biu" or name in STEP_FUNCTIONS
+    return output.dtype.kind in "biu" or name in STEP_FUNCTIONS
 
 
 def is_replayed(known: Array, again: Array) -> bool:
@@ -529,15 +535,15 @@ def is_close(ours: Array, theirs: Array, roundings: float | None = None) -> bool
     the largest finite entry, with NaN and infinities in the same places."""
     limits: Any = ml_dtypes.finfo(theirs.dtype)  # type: ignore[no-untyped-call]
     tolerance = roundings * float(limits.eps) if roundings else 2.0 ** -(limits.nmant // 2)
-    a, b = widened(ours), widened(theirs)
+    a, b = widen_values(ours), widen_values(theirs)
     size = np.abs(b).max(initial=0.0, where=np.isfinite(b))
     same = (a == b) | (np.isnan(a) & np.isnan(b))
     return bool((same | (np.abs(a - b) <= tolerance * size)).all())
 
 
-def outputs_of(out: Any) -> list[Any]:
+def outputs_of(returned: Any) -> list[Any]:
     """The outputs of an operation."""
-    return list(out) if isinstance(out, (tuple, list)) else [out]
+    return list(returned) if isinstance(returned, (tuple, list)) else [returned]
 
 
 def on_host(value: Any) -> Any:
@@ -548,7 +554,7 @@ def on_host(value: Any) -> Any:
 def perturb_outputs(
     perturbation: Perturbation,
     op: OpDef,
-    out: Any,
+    outputs: Any,
     read: Sequence[Any],
     numbers: Iterable[int] = itertools.repeat(-1),
 ) -> None:
@@ -556,7 +562,7 @@ def perturb_outputs(
 
     None stands for an unreported choice, not for an output.
     """
-    for value, number in zip(outputs_of(out), numbers):  # noqa: B905 - numbers do not end
+    for value, number in zip(outputs_of(outputs), numbers):  # noqa: B905 - numbers do not end
         if value is None or not is_fresh(op.name, value, read):
             continue
         host = to_numpy(value)
@@ -571,11 +577,13 @@ def perturb_outputs(
             value[...] = XP[type(value)].asarray(host)
 
 
-def is_fresh(name: str, out: Array, read: Sequence[Any]) -> bool:
+def is_fresh(name: str, output: Array, read: Sequence[Any]) -> bool:
     """Whether an output is new: neither one of the values read nor an exact widening of the
     first.
     """
-    return id(out) not in map(id, read) and not (read and name == "cast" and widens(out, read[0]))
+    return id(output) not in map(id, read) and not (
+        read and name == "cast" and widens(output, read[0])
+    )
 
 
 def widens(value: Array, read: Any) -> bool:
@@ -586,7 +594,7 @@ def widens(value: Array, read: Any) -> bool:
     return source.itemsize <= value.dtype.itemsize  # type: ignore[no-any-return]
 
 
-def recorded(
+def record_call(
     call: Callable[[], Sequence[Tensor]],
     inputs: Sequence[Tensor],
     lines: bool,
@@ -599,17 +607,17 @@ def recorded(
     An exception of the call is the recording's `error`. NumPy code that can be reached from `numpy`
     is recorded as well.
     """
-    found = Recording(inputs, lines, perturbation, backwards)
+    recording = Recording(inputs, lines, perturbation, backwards)
     outputs: Sequence[Tensor] = ()
     numpy_code = recording_numpy(numpy or Code(()), perturbation is None)
-    with observe(found) as moved, enable_grad(), numpy_code as session:
+    with observe(recording) as changed_inputs, enable_grad(), numpy_code as session:
         try:
             outputs = call()
         except Exception as problem:  # whatever the layer raises where it is recorded
-            found.error = problem
-        found.end(outputs)
-        found.uses_numpy = session.is_used
-    return found, bool(moved)
+            recording.error = problem
+        recording.end(outputs)
+        recording.uses_numpy = session.is_used
+    return recording, bool(changed_inputs)
 
 
 def spot_of(frame: FrameType | None) -> Spot | None:
@@ -619,7 +627,7 @@ def spot_of(frame: FrameType | None) -> Spot | None:
 
 def users_frame(frame: FrameType | None) -> FrameType | None:
     """The innermost frame of the user's code in the recorded call, starting from a frame."""
-    while frame is not None and frame.f_code is not recorded.__code__:
+    while frame is not None and frame.f_code is not record_call.__code__:
         if not is_library_file(frame.f_code.co_filename):
             return frame
         frame = frame.f_back

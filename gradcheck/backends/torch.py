@@ -25,8 +25,8 @@ from gradcheck.backends.recomputation import Recomputation
 from gradcheck.backends.torch_layers import PlayedFunction
 from gradcheck.backends.torch_operations import (
     METHODS,
-    ReachingMode,
-    SeenFunction,
+    LeafMode,
+    ObservedFunction,
     array_of,
     is_floating_tensor,
     tensor_of,
@@ -96,9 +96,9 @@ class TorchBackend(Backend):
 
     # ----------------------------------------------------------------- tensors
     def tensor(self, array: Array, dtype: str | None, *, stop_gradient: bool) -> Tensor:
-        made = tensor_of(array, dtype)
-        takes_gradient = not stop_gradient and is_floating_tensor(made)
-        return made.requires_grad_() if takes_gradient else made
+        tensor = tensor_of(array, dtype)
+        takes_gradient = not stop_gradient and is_floating_tensor(tensor)
+        return tensor.requires_grad_() if takes_gradient else tensor
 
     def needs_gradient(self, tensor: Tensor) -> bool:
         return bool(tensor.requires_grad)
@@ -120,7 +120,7 @@ class TorchBackend(Backend):
     def reverse_axes(self, tensor: Tensor) -> Tensor:
         return tensor.permute([*range(tensor.ndim)][::-1])
 
-    def strided(self, tensor: Tensor, shape: list[int], strides: list[int]) -> Tensor:
+    def strided_view(self, tensor: Tensor, shape: list[int], strides: list[int]) -> Tensor:
         return torch.as_strided(tensor, shape, strides)
 
     def may_change(self, context: Any, returned: Tensors) -> Tensors:
@@ -142,7 +142,7 @@ class TorchBackend(Backend):
         outputs: Tensors,
         inputs: Tensors,
         cotangents: Tensors,
-        held: Sequence[Tensor],
+        existing_leaves: Sequence[Tensor],
         create_graph: bool,
     ) -> list[Tensor | None]:
         """The gradients as ``torch.autograd.grad`` gives them, or, if a layer allows only
@@ -150,14 +150,18 @@ class TorchBackend(Backend):
         """
         try:
             with users_code():
-                found = run_backward(outputs, cotangents, inputs, create_graph=create_graph)
-            if any(gradient is None for gradient in found) and is_of_once_differentiable(outputs):
+                taken_gradients = run_backward(
+                    outputs, cotangents, inputs, create_graph=create_graph
+                )
+            if any(gradient is None for gradient in taken_gradients) and is_of_once_differentiable(
+                outputs
+            ):
                 raise RuntimeError(ONCE)
-            return list(found)
+            return list(taken_gradients)
         except RuntimeError as error:
             if NEEDS_BACKWARD not in str(error) or create_graph:
                 raise
-        leaves = [*held, *inputs]
+        leaves = [*existing_leaves, *inputs]
         before = [leaf.grad for leaf in leaves]
         for leaf in leaves:
             leaf.grad = None
@@ -200,8 +204,8 @@ class TorchBackend(Backend):
         with CONTEXTS, METHODS:
             yield
 
-    def reached(self, call: Callable[[], Any]) -> tuple[Any, Tensors]:
-        mode = ReachingMode()
+    def collect_leaves(self, call: Callable[[], Any]) -> tuple[Any, Tensors]:
+        mode = LeafMode()
         with mode:
             returned = call()
         return returned, list(mode.leaves.values())
@@ -213,20 +217,20 @@ class TorchBackend(Backend):
         original: Computed | None = None,
         takes_gradients: bool = False,
     ) -> Recomputation:
-        return Recomputation(SeenFunction(function), (), None, takes_gradients)
+        return Recomputation(ObservedFunction(function), (), None, takes_gradients)
 
 
 def is_of_once_differentiable(outputs: Tensors) -> bool:
     """Whether Tensors are gradients of a backward that is marked ``once_differentiable``: torch
     raises only where gradients are taken into leaves."""
-    waiting, seen = [out.grad_fn for out in outputs], set[Any]()
+    waiting, visited = [output.grad_fn for output in outputs], set[Any]()
     while waiting:
         node = waiting.pop()
-        if node is None or node in seen:
+        if node is None or node in visited:
             continue
         if node.name().endswith("Error"):
             return True
-        seen.add(node)
+        visited.add(node)
         waiting += [parent for parent, _ in node.next_functions]
     return False
 

@@ -22,7 +22,7 @@ from gradcheck.backends.torch_operations import (
     Shadows,
     array_of,
     is_floating_tensor,
-    seen_by,
+    observed_by,
     tensor_of,
     tensors_among,
 )
@@ -92,26 +92,26 @@ class PlayedFunction:
         context = inspect.Parameter("ctx", inspect.Parameter.POSITIONAL_ONLY)
         return signature.replace(parameters=[context, *signature.parameters.values()])
 
-    def applied(self, given: Sequence[Any]) -> Any:
+    def apply(self, arguments: Sequence[Any]) -> Any:
         """Apply the Function to tensors of torch."""
         with torch.enable_grad():
-            return self.layer.apply(*given)
+            return self.layer.apply(*arguments)
 
     def forward(self, context: Any, *args: Any) -> Any:
         """Call forward on the engine's Tensors and return Tensors of the engine; `context` gets the
         values that forward keeps for backward."""
-        given = fresh_tensors(args)
+        arguments = fresh_tensors(args)
         self.book = TracedShadows() if recording.get() is not None else Shadows()
-        for tensor, value in zip(given, args, strict=True):
+        for tensor, value in zip(arguments, args, strict=True):
             if isinstance(value, Shadow):
                 self.book.put(tensor, value)
         mode = OperationMode(watchers.get().observer, self.book)
-        with seen_by(mode), mode:
-            returned = self.applied(given)
-        found = context_of(returned)
-        if found is not None:
-            vars(context).update(vars(found))
-            context._saved = tuple(map(self.engine_value, found.saved_tensors))
+        with observed_by(mode), mode:
+            returned = self.apply(arguments)
+        function_context = context_of(returned)
+        if function_context is not None:
+            vars(context).update(vars(function_context))
+            context._saved = tuple(map(self.engine_value, function_context.saved_tensors))
         if isinstance(returned, tuple):
             return tuple(map(self.engine_value, returned))
         return self.engine_value(returned)
@@ -124,16 +124,19 @@ class PlayedFunction:
         self, backward: Callable[..., Any], args: Sequence[Any], cotangents: Sequence[Array | None]
     ) -> list[Any]:
         """The gradients that a backward gives at some arguments, one per argument."""
-        returned = self.applied(fresh_tensors(args))
+        returned = self.apply(fresh_tensors(args))
         starts = [
-            torch.zeros_like(out) if cotangent is None else tensor_of(cotangent)
-            for out, cotangent in zip(tensors_among([returned]), cotangents, strict=True)
+            torch.zeros_like(output) if cotangent is None else tensor_of(cotangent)
+            for output, cotangent in zip(tensors_among([returned]), cotangents, strict=True)
         ]
         with torch.no_grad():
             context = context_of(returned)
-            found = backward(context, *starts)
+            gradients = backward(context, *starts)
             _ = context.saved_tensors  # raises where backward changed one in place
-        return [self.array(value) for value in (found if isinstance(found, tuple) else (found,))]
+        return [
+            self.array(value)
+            for value in (gradients if isinstance(gradients, tuple) else (gradients,))
+        ]
 
     @staticmethod
     def array(value: Any) -> Any:

@@ -35,10 +35,10 @@ from gradcheck.backends.base import (
 from gradcheck.backends.played import (
     Counterpart,
     Unplayed,
-    foreign,
     is_equal,
     overwrite,
     play,
+    record_foreign,
     shadow_of,
 )
 from gradcheck.backends.recording import Recording
@@ -114,19 +114,19 @@ def name_of_dtype(dtype: Any) -> str:
 
 def tensors_among(values: Sequence[Any]) -> list[Any]:
     """The tensors among values, at any depth of lists."""
-    found: list[Any] = []
+    tensors: list[Any] = []
     for value in values:
         if isinstance(value, torch.Tensor):
-            found.append(value)
+            tensors.append(value)
         elif isinstance(value, (list, tuple)):
-            found += tensors_among(value)
-    return found
+            tensors += tensors_among(value)
+    return tensors
 
 
-def replaced(value: Any, function: Callable[[Any], Any]) -> Any:
+def map_items(value: Any, function: Callable[[Any], Any]) -> Any:
     """Apply a function to a value, or to each value in nested lists."""
     if isinstance(value, (list, tuple)):
-        return [replaced(item, function) for item in value]
+        return [map_items(item, function) for item in value]
     return function(value)
 
 
@@ -200,7 +200,7 @@ class ForeignOperation:
         with torch.enable_grad():
             # an operation in place may not change a leaf
             wide[id(tensor)] = leaf.clone()
-            outs = self.operation.run(replaced(self.values, lambda v: wide.get(id(v), v)))
+            outs = self.operation.run(map_items(self.values, lambda v: wide.get(id(v), v)))
             pairs = [
                 (o, tensor_of(c).to(o.dtype).reshape(o.shape))
                 for o, c in zip(outs, cotangents, strict=True)
@@ -209,8 +209,8 @@ class ForeignOperation:
             if not pairs:
                 raise NotImplementedError(f"torch has no derivative of {self.operation.name}")
             ends, starts = zip(*pairs, strict=True)
-            (found,) = run_backward(ends, starts, [leaf])
-        return np.zeros(tuple(leaf.shape)) if found is None else array_of(found)
+            (gradient,) = run_backward(ends, starts, [leaf])
+        return np.zeros(tuple(leaf.shape)) if gradient is None else array_of(gradient)
 
 
 # ------------------------------ shadows of tensors
@@ -262,7 +262,7 @@ class Memory:
         if not is_floating_tensor(tensor):
             return None
         view = self.view(tensor)
-        if view not in self.views and (flat := self.whole(tensor)) is not None:
+        if view not in self.views and (flat := self.flat_shadow(tensor)) is not None:
             self.views[view] = select_places(flat, self.places(tensor))
         return self.views.get(view)
 
@@ -272,11 +272,11 @@ class Memory:
         if self.views.keys() <= {view} and self.count == tensor.numel():
             self.flat = None  # it sees everything, and nothing else does
         else:
-            flat = self.whole(tensor)
+            flat = self.flat_shadow(tensor)
             self.flat = write_places(or_constant(flat, tensor), self.places(tensor), shadow)
         self.views = {view: shadow}
 
-    def whole(self, tensor: Any) -> Shadow | None:
+    def flat_shadow(self, tensor: Any) -> Shadow | None:
         """All elements of the storage of a tensor; None if other tensors view them in another
         dtype.
         """
@@ -291,8 +291,8 @@ class Memory:
         # what sees most comes first: views of it, which are parts of it, change nothing then
         rows = sorted(self.views.items(), key=lambda row: -row[1].array.size)
         for (_, offset, shape, strides), shadow in rows:
-            seen = torch.as_strided(plain, shape, strides, offset)
-            flat = write_places(flat, self.places(seen), shadow)
+            view_tensor = torch.as_strided(plain, shape, strides, offset)
+            flat = write_places(flat, self.places(view_tensor), shadow)
             if shadow.array.size == self.count:
                 break
         self.flat = flat
@@ -338,7 +338,7 @@ class Shadows:
         memory.views[memory.view(tensor)] = shadow
 
 
-class Played:
+class PlayedOperation:
     """One operation of a recorded run.
 
     Args:
@@ -353,7 +353,7 @@ class Played:
         self.written = tensors_among([values[k] for k in operation.writes])
         # what is written into is read before
         before = {id(tensor): tensor.detach().clone() for tensor in self.written}
-        self.values = replaced(values, lambda v: before.get(id(v), v)) if before else values
+        self.values = map_items(values, lambda v: before.get(id(v), v)) if before else values
         for key, copy in before.items():
             if key in shadows:
                 shadows[id(copy)] = shadows[key]
@@ -367,16 +367,16 @@ class Played:
             return []
         arrays, operation = list(map(array_of, results)), self.operation
         read = [v for k, v in enumerate(self.values) if k not in operation.outs]
-        made = play(operation.counterpart, replaced(read, self.as_played), arrays)
-        if made is not None:
-            return made
+        shadows = play(operation.counterpart, map_items(read, self.as_played), arrays)
+        if shadows is not None:
+            return shadows
         if is_of_a_program(list(self.shadows.values())):
             raise Unplayed(f"the engine has no counterpart of torch's {operation.name}")
         if any(map(is_floating_tensor, results)) and operation.is_aten and not operation.is_random:
             run = ForeignOperation(operation, self.values)
             tensors = {id(t): t for t in tensors_among(self.values) if id(t) in self.shadows}
             pulls = [(self.shadows[k], functools.partial(run.pull, t)) for k, t in tensors.items()]
-            return foreign(operation.name, pulls, arrays)
+            return record_foreign(operation.name, pulls, arrays)
         if any(map(is_floating_tensor, results)):
             leak(f"{operation.func._schema.name}()")
         return list(map(shadow_of, arrays))
@@ -417,22 +417,22 @@ class OperationMode(TorchDispatchMode):  # type: ignore[misc]
         if operation.name == "_to_copy":
             kwargs = without_cast(args[0], kwargs)
         elif operation.name == "_local_scalar_dense":
-            self.left(args[0], ".item()")
-        run = None if operation.is_constant else self.played(operation, args, kwargs)
-        out = func(*args, **kwargs)
+            self.report_leak(args[0], ".item()")
+        run = None if operation.is_constant else self.played_operation(operation, args, kwargs)
+        returned = func(*args, **kwargs)
         if run is None and (self.perturbation is None or operation.is_view):
-            return out
-        results = tensors_among([out])
-        made = [] if run is None else run.results(results)
+            return returned
+        results = tensors_among([returned])
+        shadows = [] if run is None else run.results(results)
         if self.perturbation is not None and not operation.is_view:
-            self.perturb(operation, results, made)
+            self.perturb(operation, results, shadows)
         if run is not None:
-            self.keep(run, results, made)
-        return out
+            self.keep(run, results, shadows)
+        return returned
 
-    def played(
+    def played_operation(
         self, operation: Operation, args: Sequence[Any], kwargs: dict[str, Any]
-    ) -> Played | None:
+    ) -> PlayedOperation | None:
         """The operation, if a shadow represents an argument; None for one that has only
         constants."""
         if self.shadows is None:
@@ -442,39 +442,39 @@ class OperationMode(TorchDispatchMode):  # type: ignore[misc]
             shadow = self.shadows.get(tensor)
             if shadow is not None:
                 shadows[id(tensor)] = shadow
-        return Played(operation, values, shadows) if shadows else None
+        return PlayedOperation(operation, values, shadows) if shadows else None
 
-    def perturb(self, operation: Operation, results: Sequence[Any], made: list[Shadow]) -> None:
+    def perturb(self, operation: Operation, results: Sequence[Any], shadows: list[Shadow]) -> None:
         """Perturb fresh results, and their shadows if any, in place."""
         assert self.perturbation is not None
         for k, result in enumerate(results):
             host, number = array_of(result), -1
-            if made:
+            if shadows:
                 recording = watchers.get().observer
                 assert isinstance(recording, Recording)
-                number = recording.number_of(parent_of(made[k]))
+                number = recording.number_of(parent_of(shadows[k]))
             self.perturbation(operation.rounds_as, host, number)
-            if made and not is_equal(host, made[k].array):
-                made[k] = overwrite(made[k], host)
+            if shadows and not is_equal(host, shadows[k].array):
+                shadows[k] = overwrite(shadows[k], host)
             if result.device.type != "cpu":
                 result.copy_(tensor_of(host))
 
-    def keep(self, run: Played, results: Sequence[Any], made: Sequence[Shadow]) -> None:
+    def keep(self, run: PlayedOperation, results: Sequence[Any], shadows: Sequence[Shadow]) -> None:
         """Keep the shadows of results, if any; arguments that are written into without being such a
         result lose theirs.
         """
         assert self.shadows is not None
-        followed = dict(zip(map(id, results), made, strict=False))
+        followed = dict(zip(map(id, results), shadows, strict=False))
         for tensor in run.written:
             if id(tensor) not in followed:
                 self.shadows.memory(tensor).writer = run.operation.name
-        for result, shadow in zip(results, made, strict=False):
+        for result, shadow in zip(results, shadows, strict=False):
             if run.operation.writes and is_floating_tensor(result):
                 self.shadows.memory(result).write(result, shadow)
             elif self.shadows.keeps(result, shadow):
                 self.shadows.put(result, shadow)
 
-    def left(self, tensor: Any, how: str) -> None:
+    def report_leak(self, tensor: Any, how: str) -> None:
         """Note that the values of a tensor went to unobserved code."""
         if not is_floating_tensor(tensor):
             return
@@ -496,41 +496,41 @@ def without_cast(tensor: Any, options: dict[str, Any]) -> dict[str, Any]:
     return {**options, "dtype": tensor.dtype}
 
 
-class InForce(threading.local):
+class CurrentRun(threading.local):
     """The mode of the run of this thread, if it is watched."""
 
     mode: AbstractContextManager[object] = nullcontext()
 
 
-in_force = InForce()
+current_run = CurrentRun()
 
 
 def users_code() -> AbstractContextManager[object]:
     """A block around the user's code: if the run is observed, its operations are reported."""
-    return in_force.mode
+    return current_run.mode
 
 
 @contextmanager
-def seen_by(mode: OperationMode) -> Iterator[None]:
+def observed_by(mode: OperationMode) -> Iterator[None]:
     """A block in which a mode observes the user's code of this thread."""
-    before, in_force.mode = in_force.mode, mode
+    before, current_run.mode = current_run.mode, mode
     try:
         with METHODS:
             yield
     finally:
-        in_force.mode = before
+        current_run.mode = before
 
 
 def noting_method(name: str, method: Any) -> Any:
     """A tensor method that also notes that it takes values out of this thread's run."""
 
     @functools.wraps(method)
-    def noted(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if isinstance(in_force.mode, OperationMode):
-            in_force.mode.left(self, f".{name}()")
+    def call_and_report(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(current_run.mode, OperationMode):
+            current_run.mode.report_leak(self, f".{name}()")
         return method(self, *args, **kwargs)
 
-    return noted
+    return call_and_report
 
 
 METHODS = Patch(
@@ -538,7 +538,7 @@ METHODS = Patch(
 )
 
 
-class ReachingMode(TorchDispatchMode):  # type: ignore[misc]
+class LeafMode(TorchDispatchMode):  # type: ignore[misc]
     """A run that notes the leaves with a gradient that it computes with."""
 
     _should_skip_dynamo = OperationMode._should_skip_dynamo
@@ -557,7 +557,7 @@ class ReachingMode(TorchDispatchMode):  # type: ignore[misc]
         return func(*args, **kwargs)
 
 
-class SeenFunction:
+class ObservedFunction:
     """A function of torch whose operations are reported to the engine's current observer.
 
     A run without an observer, and without casts to leave out, is plain.
@@ -570,29 +570,29 @@ class SeenFunction:
 
     def forward(self, arrays: Sequence[Array]) -> list[Array]:
         """The outputs."""
-        return self.seen("forward", self.function.forward, arrays)  # type: ignore[no-any-return]
+        return self.run_observed("forward", self.function.forward, arrays)  # type: ignore[no-any-return]
 
     def vjp(self, arrays: Sequence[Array], cotangents: Cotangents) -> InputGradients:
         """The gradients."""
-        return self.seen("vjp", self.function.vjp, arrays, cotangents)  # type: ignore[no-any-return]
+        return self.run_observed("vjp", self.function.vjp, arrays, cotangents)  # type: ignore[no-any-return]
 
-    def seen(
+    def run_observed(
         self,
         half: str,
         compute: Callable[..., Any],
-        *given: Any,
+        *arguments: Any,
         shadows: Shadows | None = None,
     ) -> Any:
         """Call a function, observing its operations if needed."""
         observer = watchers.get().observer
         leaves_casts_out = casts.left_out is not None and half not in self.makes_no_casts
         if observer is NOBODY.observer and not leaves_casts_out:
-            return compute(*given)
-        with seen_by(OperationMode(observer, shadows)):
-            found = compute(*given)
+            return compute(*arguments)
+        with observed_by(OperationMode(observer, shadows)):
+            result = compute(*arguments)
         if casts.left_out is not None and not casts.left_out:
             self.makes_no_casts.add(half)
-        return found
+        return result
 
     def recordable_call(self, arrays: Sequence[Array]) -> RecordableCall | None:
         """The shadows of the leaves of a call, and the call that gives those of its outputs."""
@@ -608,7 +608,7 @@ class SeenFunction:
                     if Memory.view(leaf) in book.memory(leaf).views:
                         leak("two inputs in the same memory")
                     book.put(leaf, shadow)
-            outputs = self.seen("forward", call, shadows=book)
+            outputs = self.run_observed("forward", call, shadows=book)
             return list(map(book.shadow, outputs))
 
         return shadows, shadows_of_outputs

@@ -62,7 +62,7 @@ def run_backward(
     torch's own function compares the shapes of outputs and cotangents, which are the same here, in
     a module that imports SymPy: half a second before the first gradient.
     """
-    found: tuple[Any, ...] = AUTOGRAD.run_backward(
+    gradients: tuple[Any, ...] = AUTOGRAD.run_backward(
         tuple(outputs),
         tuple(cotangents),
         retain_graph,
@@ -71,7 +71,7 @@ def run_backward(
         True,  # an input may be out of reach
         accumulate_grad=not inputs,
     )
-    return found
+    return gradients
 
 
 class Patch:

@@ -25,13 +25,13 @@ from gradcheck.case.foreign_frameworks import refuse_array, refuse_layer
 from gradcheck.case.function import Call, TensorFunction
 from gradcheck.case.layer_signature import signature_of
 from gradcheck.case.reachable import frameworks_of, reachable
-from gradcheck.case.world import Declared, without_marks
+from gradcheck.case.world import WorldDeclaration, without_marks
 from gradcheck.case.world_call import FunctionOfWorld, WorldCall
 from gradcheck.checking.precision import dtype_name
 from gradcheck.spec.containers import filled, flat_names
 from gradcheck.spec.literals import Placement
 
-WorldOf = Callable[[Mapping[str, Placement]], Declared]
+WorldOf = Callable[[Mapping[str, Placement]], WorldDeclaration]
 
 
 def backend_of(function: Any, inputs: Sequence[Any], *, is_named: bool = False) -> Backend:
@@ -50,11 +50,11 @@ def backend_of(function: Any, inputs: Sequence[Any], *, is_named: bool = False) 
     imported = sorted((FRAMEWORK_PACKAGES - {"pylayer"}) & sys.modules.keys())
     if imported:
         values = (function, *flat_names("", list(inputs)).values())
-        own = frameworks_of(values) or frameworks_of(reachable(function))
+        packages = frameworks_of(values) or frameworks_of(reachable(function))
         for name, row in BACKENDS.items():
-            if not own.isdisjoint({*row.packages}.intersection(imported)):
+            if not packages.isdisjoint({*row.packages}.intersection(imported)):
                 return load_backend(name)
-        if not (own or is_named or function is None or is_primitive(function)):
+        if not (packages or is_named or function is None or is_primitive(function)):
             require_engine_only(imported)
     if not is_primitive(function):
         refuse_layer(function)
@@ -102,15 +102,17 @@ def tensor_function(
     name = getattr(function, "__name__", repr(function))
     signature = signature_of(function, name, backend)
     names = signature.names_of(len(inputs))
-    stands, given = dict[str, Placement](), dict(zip(names, inputs, strict=True))
-    if twice := [name for name in keywords if name in given]:
+    placements, arguments = dict[str, Placement](), dict(zip(names, inputs, strict=True))
+    if twice := [name for name in keywords if name in arguments]:
         raise TypeError(f"kwargs: {twice[0]!r} is an argument as well")
-    given |= keywords
+    arguments |= keywords
     if world is not None:
-        given = {name: without_marks(name, value, stands) for name, value in given.items()}
-    for number, (name, value) in enumerate(given.items()):
+        arguments = {
+            name: without_marks(name, value, placements) for name, value in arguments.items()
+        }
+    for number, (name, value) in enumerate(arguments.items()):
         check_argument(backend, repr(name) if name in keywords else f"argument {number}", value)
-    arrays, stopped = argument_arrays(backend, given)
+    arrays, stopped = argument_arrays(backend, arguments)
     dtypes = {name: dtype_name(array.dtype) for name, array in arrays.items()}
 
     def call_of(function: Any) -> Call:
@@ -119,7 +121,7 @@ def tensor_function(
         def call(tensors: Mapping[str, Any]) -> Any:
             # A loop, as each evaluation comes here: up to Python 3.11 a comprehension is a call.
             values = dict[str, Any]()
-            for name, value in given.items():
+            for name, value in arguments.items():
                 if name in tensors:
                     values[name] = tensors[name]
                 else:
@@ -132,14 +134,14 @@ def tensor_function(
     call = call_of(function)
     if world is None:
         return TensorFunction(backend, call, arrays, dtypes, stopped, function)
-    of_world = WorldCall(backend, world(stands), lambda rank: call_of(anew()) if anew else call)
-    made = FunctionOfWorld(backend, of_world, arrays, dtypes, stopped, function)
-    made.sources = [call]
-    return made
+    of_world = WorldCall(backend, world(placements), lambda rank: call_of(anew()) if anew else call)
+    world_function = FunctionOfWorld(backend, of_world, arrays, dtypes, stopped, function)
+    world_function.sources = [call]
+    return world_function
 
 
 def argument_arrays(
-    backend: Backend, given: Mapping[str, Any]
+    backend: Backend, arguments: Mapping[str, Any]
 ) -> tuple[dict[str, Array], list[str]]:
     """The Tensors and arrays among arguments, as arrays, and which of them need no gradient.
 
@@ -147,8 +149,8 @@ def argument_arrays(
         TypeError: none needs one.
     """
     arrays, stopped = dict[str, Array](), list[str]()
-    for variable, whole in given.items():
-        for name, value in flat_names(variable, whole, backend.map_leaves).items():
+    for variable, argument in arguments.items():
+        for name, value in flat_names(variable, argument, backend.map_leaves).items():
             if isinstance(value, backend.tensor_type):
                 array, is_stopped = backend.array(value), not backend.needs_gradient(value)
             elif isinstance(value, np.ndarray) or (

@@ -70,8 +70,8 @@ class Case(BaseModel):
 
     def expecting(self, observed: Expect) -> Case:
         """Copy the case with `observed` as its documented expectation."""
-        kept = {"expect": observed, "backends": {}}
-        return self.model_copy(update={"scenario": self.scenario.model_copy(update=kept)})
+        changes = {"expect": observed, "backends": {}}
+        return self.model_copy(update={"scenario": self.scenario.model_copy(update=changes)})
 
     def result(self, status: Status, message: str, **fields: Any) -> Result:
         """Make a result of this case without running it; `fields` are further fields of Result."""

@@ -44,16 +44,16 @@ def twin_of(
     None if there is none."""
 
     def make(engine: Backend) -> TensorFunction:
-        translated = Translation(original.backend, engine).whole(
+        translated = Translation(original.backend, engine).translate(
             [dict(keywords), function, *inputs]
         )
         keywords_, function_, *inputs_ = translated
         return tensor_function(engine, function_, inputs_, world, keywords=keywords_)
 
-    return speaking_for(original, make)
+    return matching_twin(original, make)
 
 
-def speaking_for(
+def matching_twin(
     original: TensorFunction, make: Callable[[Backend], TensorFunction]
 ) -> TensorFunction | None:
     """The function that `make` gives for the engine.
@@ -70,7 +70,7 @@ def speaking_for(
             twin.knows_leaves |= original.knows_leaves
             ours = twin.problem()
             if not original.knows_leaves:  # the leaves that the reference run reads are known
-                leaves = original.leaves_named()
+                leaves = original.named_leaves()
                 original.close_over({name: leaves[name] for name in twin.closed_over})
             theirs = original.first_call
             assert ours.reruns is not None
@@ -78,7 +78,7 @@ def speaking_for(
             outputs = ours.reruns.outputs(ours.inputs)
             zeros = [y * 0 if is_differentiable(y) else None for y in outputs]
             ours.reruns.gradients(ours.inputs, zeros)
-            recording = ours.reruns.recording(ours.inputs, own=True)
+            recording = ours.reruns.recording(ours.inputs, keep_casts=True)
             assert recording is not None
         except Exception:  # the code raises on the engine only, so it has no copy there
             return None
@@ -88,10 +88,10 @@ def speaking_for(
     if twin.first_call.claimed != theirs.claimed:
         return None
     rows = zip(twin.first_call.outputs, theirs.outputs, theirs.claimed, strict=True)
-    return twin if all(alike(a, b, coarsest) for a, b, claims in rows if claims) else None
+    return twin if all(outputs_agree(a, b, coarsest) for a, b, claims in rows if claims) else None
 
 
-def alike(a: Array, b: Array, epsilon: float) -> bool:
+def outputs_agree(a: Array, b: Array, epsilon: float) -> bool:
     """Whether outputs agree up to rounding: to half of the digits, relative to the largest element;
     outputs without a derivative must be equal. `epsilon` is the spacing at 1 of the coarsest
     intermediate dtype.
@@ -111,19 +111,19 @@ class Translation:
     def __init__(self, original: Backend, other: Backend) -> None:
         self.original, self.other = original, other
         self.known = dict(counterparts(original.paddle, other.paddle))
-        """The counterparts, by the id of the original. `kept` keeps the originals alive, so that no
+        """The counterparts, by the id of the original. `originals` keeps those alive, so that no
         other object gets the id.
         """
-        self.kept: list[Any] = []
+        self.originals: list[Any] = []
         self.unfilled: list[tuple[FunctionType, FunctionType]] = []
 
-    def whole(self, value: Any) -> Any:
+    def translate(self, value: Any) -> Any:
         """The counterpart of a value; all functions made for it are filled.
 
         Raises:
             NoTwin: there is none.
         """
-        found = self.of(value)
+        translated = self.of(value)
         while self.unfilled:
             old, new = self.unfilled.pop()
             new.__globals__.update(self.items(globals_of(old)))
@@ -134,17 +134,17 @@ class Translation:
                 self.of(old.__defaults__),
                 self.of(old.__kwdefaults__),
             )
-        return found
+        return translated
 
     def of(self, value: Any) -> Any:
         """The counterpart of a value; the value itself if it does not involve the library.
         Functions are still empty, because they may refer to one another. Raises NoTwin."""
         if id(value) not in self.known:
-            self.known[id(value)] = self.made(value)
-            self.kept.append(value)
+            self.known[id(value)] = self.translate_new(value)
+            self.originals.append(value)
         return self.known[id(value)]
 
-    def made(self, value: Any) -> Any:
+    def translate_new(self, value: Any) -> Any:
         """The counterpart of a value that `of` has not seen before."""
         if isinstance(value, self.original.paddle.Tensor):
             array, is_stopped = self.original.array(value), value.stop_gradient
@@ -152,7 +152,7 @@ class Translation:
         if isinstance(value, self.original.paddle.nn.Layer):
             return self.module(value)
         if isinstance(value, (staticmethod, classmethod, functools.partial, MethodType)):
-            return self.bound(value)
+            return self.bound_function(value)
         if isinstance(value, BuiltinFunctionType) and inspect.isclass(value.__self__):
             return getattr(self.of(value.__self__), value.__name__)  # `apply` of a PyLayer
         if type(value) in (list, tuple, dict):
@@ -169,15 +169,15 @@ class Translation:
         """An object of a user's class. Raises NoTwin for a Paddle class."""
         if "paddle" in frameworks_of([value]) or not hasattr(value, "__dict__"):
             raise NoTwin(repr(value))
-        made = object.__new__(self.of(type(value)))
-        made.__dict__.update(self.items(vars(value)))
-        return made
+        translated = object.__new__(self.of(type(value)))
+        translated.__dict__.update(self.items(vars(value)))
+        return translated
 
     def items(self, values: Mapping[Any, Any]) -> dict[Any, Any]:
         """The counterparts of objects that have names."""
         return {name: self.of(item) for name, item in values.items()}
 
-    def bound(self, value: Any) -> Any:
+    def bound_function(self, value: Any) -> Any:
         """A bound or wrapped function, rebuilt from the counterparts of its parts."""
         if isinstance(value, functools.partial):
             arguments = map(self.of, value.args)
@@ -205,33 +205,33 @@ class Translation:
         cls = type(value)
         if value._forward_pre_hooks or value._forward_post_hooks:
             raise NoTwin("an nn.Layer with hooks")
-        made: Any
+        translated: Any
         if is_paddles_own(cls) and not value._sub_layers:
-            made = object.__new__(
+            translated = object.__new__(
                 type(cls.__name__, (ours,), {"forward": self.function(cls.forward)})
             )
         else:
-            made = object.__new__(self.of(cls))
-        ours.__init__(made)
-        self.known[id(value)] = made  # what it holds may refer back to it
+            translated = object.__new__(self.of(cls))
+        ours.__init__(translated)
+        self.known[id(value)] = translated  # what it holds may refer back to it
         for name in vars(value).keys() - vars(theirs()).keys():
-            setattr(made, name, self.of(vars(value)[name]))
+            setattr(translated, name, self.of(vars(value)[name]))
         for register in ("_parameters", "_buffers", "_sub_layers"):
-            vars(made)[register].update(self.items(vars(value)[register]))
-        made.training = value.training
-        return made
+            vars(translated)[register].update(self.items(vars(value)[register]))
+        translated.training = value.training
+        return translated
 
     def class_(self, value: type) -> type:
         """A class with the counterparts of its bases and attributes, except the attributes that
         Paddle's metaclass adds.
         """
-        own = {
+        attributes = {
             name: item
             for name, item in vars(value).items()
             if name not in ("__dict__", "__weakref__")
             and not (inspect.isclass(item) and is_paddles_own(item))
         }
-        return type(value.__name__, tuple(map(self.of, value.__bases__)), self.items(own))
+        return type(value.__name__, tuple(map(self.of, value.__bases__)), self.items(attributes))
 
     def function(self, value: FunctionType) -> FunctionType:
         """A function with the same code, its globals and closure still to be filled."""
@@ -241,24 +241,24 @@ class Translation:
         # The user's line is the one that calls it, as with the engine's own code.
         if is_paddles_own(value):
             code = code.replace(co_filename=str(self.other.paddle.nn.__file__))
-        made = FunctionType(code, beginning, value.__name__, None, cells)
-        made.__dict__.update(vars(value))
-        made.__qualname__, made.__module__ = value.__qualname__, value.__module__
-        self.unfilled.append((value, made))
-        return made
+        translated = FunctionType(code, beginning, value.__name__, None, cells)
+        translated.__dict__.update(vars(value))
+        translated.__qualname__, translated.__module__ = value.__qualname__, value.__module__
+        self.unfilled.append((value, translated))
+        return translated
 
 
 def builtins_of(other: Backend) -> dict[str, Any]:
     """Builtins with which ``import paddle`` gives another library."""
 
-    def imported(name: str, *args: Any, **kwargs: Any) -> ModuleType:
+    def import_counterpart(name: str, *args: Any, **kwargs: Any) -> ModuleType:
         if name.partition(".")[0] != "paddle":
             return __import__(name, *args, **kwargs)
-        whole = import_module(other.paddle.__name__ + name.removeprefix("paddle"))
+        module = import_module(other.paddle.__name__ + name.removeprefix("paddle"))
         named = args[2] if len(args) > 2 else kwargs.get("fromlist")
-        return whole if named else other.paddle
+        return module if named else other.paddle
 
-    return {**vars(builtins), "__import__": imported}
+    return {**vars(builtins), "__import__": import_counterpart}
 
 
 def is_paddles_own(value: Any) -> bool:
@@ -273,11 +273,11 @@ def is_paddles_own(value: Any) -> bool:
 def counterparts(original: ModuleType, other: ModuleType) -> dict[int, Any]:
     """The objects of `other`, by the id of the object that `original` has under the same dotted
     name."""
-    found = {id(original): other}
+    by_id = {id(original): other}
     for name, theirs in vars(other).items():
         ours = getattr(original, name, None) if not name.startswith("_") else None
         if isinstance(theirs, ModuleType) and isinstance(ours, ModuleType):
-            found = {**counterparts(ours, theirs), **found}
+            by_id = {**counterparts(ours, theirs), **by_id}
         elif is_paddles_own(ours) or "dtype" in type(ours).__name__:
-            found.setdefault(id(ours), theirs)
-    return found
+            by_id.setdefault(id(ours), theirs)
+    return by_id

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcheck.backends.base import Backend, kind_of, load_backend
-from gradcheck.case.broken_contracts import leave_out_own_place
-from gradcheck.case.engine_twin import Translation, builtins_of, speaking_for
+from gradcheck.case.broken_contracts import drop_library_place
+from gradcheck.case.engine_twin import Translation, builtins_of, matching_twin
 from gradcheck.case.foreign_frameworks import ForeignFrameworkError
 from gradcheck.case.function import output_names
 from gradcheck.case.gradient_check import (
@@ -25,8 +25,8 @@ from gradcheck.case.gradient_check import (
     refusal_of,
 )
 from gradcheck.case.input_arrays import NoInputError
-from gradcheck.case.instead import Instead
-from gradcheck.case.layer import ScenarioLayer, WrongCotangent, unchanged
+from gradcheck.case.instead import OutcomeReader
+from gradcheck.case.layer import ScenarioLayer, WrongCotangent, keep_layer
 from gradcheck.case.layer_calls import LayerCalls
 from gradcheck.case.layer_signature import CANNOT_CHECK
 from gradcheck.case.naming import is_file
@@ -46,7 +46,7 @@ from gradcheck.case.user_code import (
     run_source,
     with_place,
 )
-from gradcheck.case.values import has_drawn, left_by, message_matches, mismatch, value_of
+from gradcheck.case.values import has_drawn, message_matches, mismatch, value_of, values_of_program
 from gradcheck.case.world_call import WorldLayer
 from gradcheck.result import GREEN, GradientSummary, Result, Status, Value
 from gradcheck.spec.model import Message, Raises, Warns, is_static
@@ -85,26 +85,26 @@ def execute(case: Case) -> Result:
         try:
             findings, gradient = run.findings()
         except ForeignFrameworkError as error:
-            return case.result(Status.ERROR, error.what, details=(error.recipe,))
+            return case.result(Status.ERROR, error.message, details=(error.recipe,))
         except NoLayerError as error:
-            what = with_place(str(error), error, scenario.path, scenario.line_of("layer"))
-            return case.result(Status.ERROR, f"{CANNOT_CHECK}{what}")
+            message = with_place(str(error), error, scenario.path, scenario.line_of("layer"))
+            return case.result(Status.ERROR, f"{CANNOT_CHECK}{message}")
         except (NoInputError, WrongCotangent) as error:
-            what = with_place(str(error), error, scenario.path, scenario.line_of(error.key))
-            findings = [Finding(Status.ERROR, what)]
+            message = with_place(str(error), error, scenario.path, scenario.line_of(error.key))
+            findings = [Finding(Status.ERROR, message)]
         except (Exception, SystemExit) as error:
             if not raised_by_scenario(scenario.path, error):
                 raise
-            leave_out_own_place(error)
+            drop_library_place(error)
             if hint := hint_of_framework(error) or without_backward(text_of(error)):
                 error.add_note(hint)
             raised_at = innermost_place(frames_of(error), scenario.path)
             name = backend.lacks(error)
-            what = f"{name} is not part of the bundled engine" if name else described(error)
-            what = with_place(what, error, scenario.path, scenario.line)
+            message = f"{name} is not part of the bundled engine" if name else described(error)
+            message = with_place(message, error, scenario.path, scenario.line)
             if name:
-                return case.result(Status.UNSUPPORTED, what, missing_name=name)
-            findings = [Finding(Status.ERROR, what)]
+                return case.result(Status.UNSUPPORTED, message, missing_name=name)
+            findings = [Finding(Status.ERROR, message)]
         finally:
             backend.restore_settings(settings)  # a program may have changed them
     findings.sort(key=lambda finding: SEVERITY.index(finding.status))
@@ -162,7 +162,7 @@ class Run:
         self.namespace: Namespace = {**new_namespace(backend), **case.variables}
         self.defined_line = 0
         """The line of the layer in its module, once it is imported; 0 if it is not known."""
-        self.given = dict(self.namespace)
+        self.initial_names = dict(self.namespace)
         """Names that are defined for the code."""
         backend.seed(case.seed)
 
@@ -173,7 +173,7 @@ class Run:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             if self.scenario.script is not None:
-                found = self.run_script(self.scenario.script)
+                findings = self.run_script(self.scenario.script)
             else:
                 layer = self.make_layer(self.backend, self.namespace)
                 self.defined_line = layer.defined_line
@@ -181,14 +181,14 @@ class Run:
                 # otherwise as the documents do.
                 of_gradients = self.expect.gradient != "unchecked" or self.expect.grads
                 with as_releases() if of_gradients else nullcontext():
-                    found, gradient = self.run_and_check(layer)
-        return [*found, *self.check_warnings(caught)], gradient
+                    findings, gradient = self.run_and_check(layer)
+        return [*findings, *self.check_warnings(caught)], gradient
 
     def make_layer(
         self,
         backend: Backend,
         namespace: Namespace,
-        counterpart: Callable[[Any], Any] = unchanged,
+        counterpart: Callable[[Any], Any] = keep_layer,
         eager: bool = False,
     ) -> ScenarioLayer:
         """The scenario's layer on a backend.
@@ -205,17 +205,17 @@ class Run:
     def run_script(self, script: str) -> list[Finding]:
         """Run the program, then compare the values that it computed."""
         scenario, paddle = self.scenario, self.backend.paddle
-        with self.expected_exception() as found, self.backend.observing(self.calls):
+        with self.expected_exception() as findings, self.backend.observing(self.calls):
             if isinstance(scenario.layer, str):
                 run_source(scenario.layer, scenario.path, scenario.line_of("layer"), self.namespace)
             run_source(script, scenario.path, scenario.line_of("script"), self.namespace)
-        found = found or [*self.check_values(), *self.check_calls()]
-        if self.case.compared and not found and self.expect.raises is None:
-            left = [*left_by(self.namespace, self.given, self.backend)]
+        findings = findings or [*self.check_values(), *self.check_calls()]
+        if self.case.compared and not findings and self.expect.raises is None:
+            values = [*values_of_program(self.namespace, self.initial_names, self.backend)]
             paddle.disable_static()
             if not has_drawn(paddle, self.case.seed):  # random numbers are others on other backends
-                self.keep_values(left)
-        return found
+                self.keep_values(values)
+        return findings
 
     def run_and_check(self, layer: ScenarioLayer) -> tuple[list[Finding], GradientSummary | None]:
         """The documented run and, where the scenario asks for it, the gradient check.
@@ -224,11 +224,11 @@ class Run:
         contract.
         """
         is_checked = self.expect.gradient != "unchecked"
-        found: list[Finding] = []
+        findings: list[Finding] = []
         try:
-            found = self.run_layer(layer)
-            if not is_checked or any(f.status is Status.ERROR for f in found):
-                return found, None
+            findings = self.run_layer(layer)
+            if not is_checked or any(f.status is Status.ERROR for f in findings):
+                return findings, None
         except Exception as error:
             if not is_checked:
                 refuse_foreign_layers(layer)
@@ -236,26 +236,26 @@ class Run:
             gradient = refusal_of(layer, error)
         else:
             gradient = self.check(layer)
-        return [*found, *judge(gradient, self.expect)], gradient
+        return [*findings, *judge(gradient, self.expect)], gradient
 
     def run_layer(self, layer: ScenarioLayer) -> list[Finding]:
         """Call the layer once as its users do, take gradients, and check the results."""
-        with self.expected_exception() as found:
+        with self.expected_exception() as findings:
             cotangent = self.expect.cotangent
-            self.gradients = self.calls.run(layer.documented, cotangent)
+            self.gradients = self.calls.run(layer.run_documented, cotangent)
             if self.case.compared:
                 outputs = layer.documented_outputs
                 named = [*zip(output_names(len(outputs)), outputs, strict=True)]
                 for name, gradient in self.gradients.items():
                     named.append((f"gradient of {name}", gradient))
                 self.keep_values(named)
-        if found or self.expect.raises:
-            return found
+        if findings or self.expect.raises:
+            return findings
         for name, expected in self.expect.grads.items():
             text = mismatch(self.on_host(self.gradients[name]), expected, self.scenario.rtol)
             if text:
-                found.append(Finding(Status.FAIL, f"gradient of {name}: {text}"))
-        return [*found, *self.check_values(), *self.check_calls()]
+                findings.append(Finding(Status.FAIL, f"gradient of {name}: {text}"))
+        return [*findings, *self.check_values(), *self.check_calls()]
 
     def keep_values(self, named: Iterable[tuple[str, Any]]) -> None:
         """Keep values for the comparison with those of other backends."""
@@ -264,10 +264,10 @@ class Run:
     @contextmanager
     def expected_exception(self) -> Iterator[list[Finding]]:
         """Compare what the block raises with `raises`; findings are added to the yielded list."""
-        found: list[Finding] = []
+        findings: list[Finding] = []
         expected, text = self.expect.raises, ""
         try:
-            yield found
+            yield findings
         except Exception as error:
             self.raised = error
             if expected is None or self.backend.lacks(error):
@@ -285,12 +285,12 @@ class Run:
             if expected is not None:
                 text = f"expected {expected.type} in {expected.phase}, but nothing was raised"
         if text:
-            found.append(Finding(Status.FAIL, text))
+            findings.append(Finding(Status.FAIL, text))
 
-    def missing_words(self, asked: Raises | Warns, message: str) -> Message | None:
+    def missing_words(self, expected: Raises | Warns, message: str) -> Message | None:
         """The expected words that a message lacks, for all implementations or for this one."""
         of_backend = self.expect.wording.words_of(kind_of(self.case.backend))
-        for words in (asked.message, of_backend):
+        for words in (expected.message, of_backend):
             if words is not None and not message_matches(words, message):
                 return words
         return None
@@ -298,7 +298,7 @@ class Run:
     # ----------------------------------------------------------------- what it leaves
     def check_values(self) -> list[Finding]:
         """The expressions under `values`, evaluated in the namespace of the code that ran."""
-        found, scenario = [], self.scenario
+        findings, scenario = [], self.scenario
         for expression, expected in self.expect.values.items():
             value = getattr(expected, "value", expected)
             rtol = getattr(expected, "rtol", scenario.rtol)
@@ -308,11 +308,11 @@ class Run:
                 text = mismatch(self.on_host(got), value, rtol)
             except Exception as error:  # of the value's own code: its shape and elements are read
                 text = f"{expression} cannot be compared: {described(error)}"
-                found.append(Finding(Status.ERROR, text))
+                findings.append(Finding(Status.ERROR, text))
                 continue
             if text:
-                found.append(Finding(Status.FAIL, f"{expression}: {text}"))
-        return found
+                findings.append(Finding(Status.FAIL, f"{expression}: {text}"))
+        return findings
 
     def check_calls(self) -> list[Finding]:
         """The differences between expected and actual calls of forward and backward."""
@@ -340,26 +340,28 @@ class Run:
             is_type = wanted.type in class_names(warning.category)
             if is_type and not self.missing_words(wanted, text_of(warning.message)):
                 return []
-        given = "; ".join(f"{w.category.__name__}: {text_of(w.message)}" for w in caught) or "none"
-        return [Finding(Status.FAIL, f"expected a {wanted.type}, but the warnings were: {given}")]
+        warned = "; ".join(f"{w.category.__name__}: {text_of(w.message)}" for w in caught) or "none"
+        return [Finding(Status.FAIL, f"expected a {wanted.type}, but the warnings were: {warned}")]
 
     def instead(self, gradient: GradientSummary | None) -> dict[str, Any]:
         """The behaviour of the backend that differs from the expected, in the form of `observed` in
         release files.
         """
-        seen = Instead(self.namespace, self.on_host)
+        reader = OutcomeReader(self.namespace, self.on_host)
         if self.raised is not None:
-            return seen.exception(self.raised)
-        found: dict[str, Any] = {}
-        if values := seen.values(self.expect.values):
-            found["values"] = values
+            return reader.exception(self.raised)
+        observed: dict[str, Any] = {}
+        if values := reader.values(self.expect.values):
+            observed["values"] = values
         if self.expect.grads:
-            found["grads"] = {name: seen.plain(self.gradients[name]) for name in self.expect.grads}
+            observed["grads"] = {
+                name: reader.plain(self.gradients[name]) for name in self.expect.grads
+            }
         if gradient is not None:
-            found["gradient"] = "differs" if gradient.verdict is Status.FAIL else "matches"
+            observed["gradient"] = "differs" if gradient.verdict is Status.FAIL else "matches"
         if calls := self.counted_calls():
-            found["calls"] = {name: count for name, (count, _) in calls.items()}
-        return found or {"values": seen.gradients_left()}
+            observed["calls"] = {name: count for name, (count, _) in calls.items()}
+        return observed or {"values": reader.remaining_gradients()}
 
     def on_host(self, value: Any) -> Any:
         """A Tensor's values as a NumPy array; anything else as it is."""
@@ -374,7 +376,7 @@ class Run:
         if declared != "matches":  # claims about the inputs alone
             layer.close_over({})
         if self.backend.translates or isinstance(layer, StaticLayer):
-            layer.twin = speaking_for(layer, self.make_twin)
+            layer.twin = matching_twin(layer, self.make_twin)
         is_asked = wanted == "matches" and not self.in_world
         settings = Settings(
             seed=case.seed,
@@ -396,8 +398,8 @@ class Run:
     def make_twin(self, engine: Backend) -> ScenarioLayer:
         """The scenario's layer on the engine, in place of Paddle."""
         namespace = {**new_namespace(engine), **self.case.variables}
-        counterpart: Callable[[Any], Any] = unchanged
+        counterpart: Callable[[Any], Any] = keep_layer
         if engine is not self.backend:
             namespace["__builtins__"] = builtins_of(engine)
-            counterpart = Translation(self.backend, engine).whole
+            counterpart = Translation(self.backend, engine).translate
         return self.make_layer(engine, namespace, counterpart, eager=True)

@@ -59,8 +59,8 @@ def calls_on_engine(function: TensorFunction) -> Iterator[tuple[Any, AppliedCall
         yield from zip([layer for layer, _, _ in known], forward_calls(function.twin), strict=False)
     else:
         for layer, args, kwargs in known:
-            if (found := on_engine(function.backend, layer, args)) is not None:
-                yield layer, (*found, kwargs)
+            if (engine_call := on_engine(function.backend, layer, args)) is not None:
+                yield layer, (*engine_call, kwargs)
 
 
 def in_scope_of(original: Any, backward: Any) -> Any:
@@ -86,29 +86,29 @@ def call_and_backward(
     backward = written_backward(layer)
     if not hasattr(layer, "pair"):
         return LayerCall.of(layer, args, kwargs), backward
-    *given, keywords = mapped(args[0](), lambda v: v.numpy() if isinstance(v, Tensor) else v)
-    return LayerCall.of(layer.pair[0], given, keywords, takes_arrays=True), backward
+    *arguments, keywords = mapped(args[0](), lambda v: v.numpy() if isinstance(v, Tensor) else v)
+    return LayerCall.of(layer.pair[0], arguments, keywords, takes_arrays=True), backward
 
 
 def forward_calls(function: TensorFunction) -> list[AppliedCall]:
     """The layers that a call applies, each with the arguments of its first forward."""
-    found: dict[Any, AppliedCall] = {}
+    first_calls: dict[Any, AppliedCall] = {}
 
-    def watched(owner: type, forward: Callable[..., Any], position: int) -> Callable[..., Any]:
+    def note_calls(owner: type, forward: Callable[..., Any], position: int) -> Callable[..., Any]:
         @functools.wraps(forward)
         def call(*args: Any, **kwargs: Any) -> Any:
             layer = calls.latest[0]
             if layer is not None and package_of(layer) not in calls.libraries:
-                found.setdefault(layer, (layer, args[position + 1 :], kwargs))
+                first_calls.setdefault(layer, (layer, args[position + 1 :], kwargs))
             return forward(*args, **kwargs)
 
         return call
 
     calls = LayerCalls(function.backend)
-    wrapping = wrapped_methods(function.backend, {"forward": watched}, only_applied=True)
+    wrapping = wrapped_methods(function.backend, {"forward": note_calls}, only_applied=True)
     with suppress(Exception), wrapping as calls.wrap, function.backend.observing(calls):
         function.call(function.tensors())
-    return list(found.values())
+    return list(first_calls.values())
 
 
 class replaced_backward:  # noqa: N801 - reads as a block

@@ -60,9 +60,9 @@ REFUSAL = "gradcheck does not run the backwards of "
 class ForeignFrameworkError(TypeError):
     """A layer of another framework was given; `recipe` is a line of code that can check it."""
 
-    def __init__(self, what: str, recipe: str) -> None:
-        super().__init__(f"{what}:\n    {recipe}")
-        self.what, self.recipe = what, recipe
+    def __init__(self, message: str, recipe: str) -> None:
+        super().__init__(f"{message}:\n    {recipe}")
+        self.message, self.recipe = message, recipe
 
 
 def framework_of(value: Any) -> Framework | None:
@@ -97,18 +97,18 @@ def refuse_layer(value: Any, packages: Sequence[str] = ()) -> None:
     """
     framework = foreign_framework(value, packages)
     if framework is not None and framework.backend:
-        what = (
+        message = (
             f"{REFUSAL}{framework.name} on another backend, and {object_name(value)} is of "
             f"{framework.name}: use its own"
         )
         recipe = f"-b {framework.backend}; in a spec file, 'framework: {framework.backend}'"
-        raise ForeignFrameworkError(what, recipe)
+        raise ForeignFrameworkError(message, recipe)
     if framework is not None:
-        what = (
+        message = (
             f"{REFUSAL}{framework.name}, and {object_name(value)} is of {framework.name}: check it "
             "as functions of NumPy arrays, such as"
         )
-        raise ForeignFrameworkError(what, framework.recipe.format(call=call_of(value)))
+        raise ForeignFrameworkError(message, framework.recipe.format(call=call_of(value)))
 
 
 def refuse_array(name: str, value: Any, packages: Sequence[str] = ()) -> None:

@@ -39,7 +39,7 @@ from gradcheck.case.observe import (
     values_elsewhere,
 )
 from gradcheck.case.of_arrays import without_backward
-from gradcheck.case.reachable import leaves_of, unnamed, unused_name
+from gradcheck.case.reachable import leaves_of, name_by_shape, unused_name
 from gradcheck.checking.precision import identical
 from gradcheck.checking.problem import Observation, Problem
 from gradcheck.result import GradientSummary
@@ -78,18 +78,18 @@ def gradients_of(
     outputs: Sequence[Tensor | None],
     cotangents: Sequence[Tensor | None],
     inputs: list[Tensor],
-    held: Sequence[Tensor] = (),
+    existing_leaves: Sequence[Tensor] = (),
     create_graph: bool = False,
 ) -> list[Tensor | None]:
     """The gradients of leaves, from the outputs that have both a graph and a cotangent."""
     ends, starts = list[Tensor](), list[Tensor]()
-    for out, cotangent in zip(outputs, cotangents, strict=True):
-        if out is not None and cotangent is not None and backend.needs_gradient(out):
-            ends.append(out)
+    for output, cotangent in zip(outputs, cotangents, strict=True):
+        if output is not None and cotangent is not None and backend.needs_gradient(output):
+            ends.append(output)
             starts.append(cotangent)
     if not ends or not inputs:
         return [None] * len(inputs)
-    return backend.grad(ends, inputs, starts, held, create_graph)
+    return backend.grad(ends, inputs, starts, existing_leaves, create_graph)
 
 
 @dataclass(eq=False)
@@ -161,7 +161,7 @@ class TensorFunction:
         """Leaves that need a gradient and that the call reads, other than its inputs; once known,
         they are added to the inputs.
         """
-        self.held: Sequence[Tensor] = ()
+        self.existing_leaves: Sequence[Tensor] = ()
         """These leaves, and others whose ``grad`` Paddle may add to."""
         self.originals: dict[str, Tensor] = {}
         """The Tensors whose memory these leaves originally used, by the same names."""
@@ -194,7 +194,7 @@ class TensorFunction:
             for name, array in (arrays or self.arrays).items()
         }
 
-    def bound(self, arrays: Sequence[Array]) -> dict[str, Tensor]:
+    def bind_inputs(self, arrays: Sequence[Array]) -> dict[str, Tensor]:
         """The inputs as leaf Tensors of the arrays' own dtypes, as the first call had them."""
         rows = zip(self.arrays, arrays, self.first_call.needed, strict=True)
         return {name: self.tensor(name, array, None, not need) for name, array, need in rows}
@@ -207,7 +207,7 @@ class TensorFunction:
             return leaf
         return self.backend.tensor(array, dtype, stop_gradient=stop_gradient)
 
-    def wanted(self, inputs: dict[str, Tensor]) -> list[Tensor]:
+    def select_needed(self, inputs: dict[str, Tensor]) -> list[Tensor]:
         """The inputs that take a gradient."""
         return [*compress(inputs.values(), self.first_call.needed)]
 
@@ -216,7 +216,7 @@ class TensorFunction:
         tensor = functools.partial(self.backend.tensor, dtype=None, stop_gradient=stop_gradient)
         return map_present(tensor, cotangents)
 
-    def called(self, tensors: dict[str, Tensor]) -> Any:
+    def evaluate(self, tensors: dict[str, Tensor]) -> Any:
         """The values that the function returns.
 
         An error that the first evaluation does not raise is marked with the evaluation's number.
@@ -224,11 +224,11 @@ class TensorFunction:
         self.evaluations += 1
         for set_state, state in self.draws:
             set_state(state)
-        given = dict(tensors)
+        arguments = dict(tensors)
         for name in self.closed_over:
-            given.pop(name, None)
+            arguments.pop(name, None)
         try:
-            return self.backend.call(self.call, given)
+            return self.backend.call(self.call, arguments)
         except Exception as error:
             if self.evaluations > 1:
                 note = f"raised by evaluation {self.evaluations} of the check, not by those before"
@@ -247,7 +247,7 @@ class TensorFunction:
 
     def checked_outputs(self, tensors: dict[str, Tensor]) -> list[Tensor]:
         """The outputs that claim a gradient, with the inputs bound to `tensors`."""
-        outputs, claimed = self.outputs(self.called(tensors)), self.first_call.claimed
+        outputs, claimed = self.outputs(self.evaluate(tensors)), self.first_call.claimed
         if len(outputs) != len(claimed):
             raise ValueError(
                 f"the function returned {len(claimed)} Tensors the first time, "
@@ -263,7 +263,9 @@ class TensorFunction:
         create_graph: bool = False,
     ) -> list[Tensor | None]:
         """The gradients of outputs, by `gradients_of`."""
-        return gradients_of(self.backend, outputs, cotangents, inputs, self.held, create_graph)
+        return gradients_of(
+            self.backend, outputs, cotangents, inputs, self.existing_leaves, create_graph
+        )
 
     def pull_back(
         self,
@@ -273,11 +275,11 @@ class TensorFunction:
     ) -> list[Tensor | None]:
         """Call the function, and take the gradients of the inputs that need one."""
         outputs = self.checked_outputs(tensors)
-        return self.gradients(outputs, cotangents, self.wanted(tensors), create_graph)
+        return self.gradients(outputs, cotangents, self.select_needed(tensors), create_graph)
 
     # ----------------------------------------------------------------- the first call
     @property
-    def only_applies(self) -> bool:
+    def is_plain_apply(self) -> bool:
         """Whether the call is the base class's ``apply`` of a layer. The backend reports it before
         it looks up the forward, so no forward runs outside of it.
         """
@@ -293,15 +295,17 @@ class TensorFunction:
         leaves it closes over.
         """
         if not self.knows_leaves and not self.backend.records:
-            self.close_over(self.leaves_named())  # what it reads is not known: what it refers to
+            self.close_over(self.named_leaves())  # what it reads is not known: what it refers to
         array, tensors = self.backend.array, self.tensors()
         inputs = [array(t).copy() for t in tensors.values()]  # the call may write into them
-        with self.calls.watching_forwards(self.only_applies):
-            call = functools.partial(self.calls.run, self.called, tensors)
-            returned, reached = (call(), []) if self.knows_leaves else self.backend.reached(call)
-        own = set(map(id, tensors.values()))
-        others = [weakref.ref(leaf) for leaf in reached if id(leaf) not in own]
-        del reached
+        with self.calls.watching_forwards(self.is_plain_apply):
+            call = functools.partial(self.calls.run, self.evaluate, tensors)
+            returned, read_leaves = (
+                (call(), []) if self.knows_leaves else self.backend.collect_leaves(call)
+            )
+        input_ids = set(map(id, tensors.values()))
+        leaf_references = [weakref.ref(leaf) for leaf in read_leaves if id(leaf) not in input_ids]
+        del read_leaves
         outputs = self.outputs(returned)
         claimed = list(map(self.backend.claims, outputs))
         arrays = [array(t) for t in outputs]
@@ -311,7 +315,7 @@ class TensorFunction:
         unchecked = nothing_claimed(self.backend, returned, arrays, claimed)
         if not self.knows_leaves:
             del returned, outputs  # a leaf that each call makes goes with what it was made for
-            self.close_over(self.named(others))
+            self.close_over(self.name_leaves(leaf_references))
         leaves = [self.arrays[name].copy() for name in self.arrays if name not in tensors]
         needed += [True] * len(leaves)
         return FirstCall([*inputs, *leaves], arrays, claimed, needed, unchecked)
@@ -322,30 +326,30 @@ class TensorFunction:
         if not self.knows_leaves:
             _ = self.first_call
 
-    def leaves_named(self) -> dict[str, Tensor]:
+    def named_leaves(self) -> dict[str, Tensor]:
         """The leaves that the user's code refers to, by name."""
         call = self.subject
         if not isinstance(call, NamespaceCall):
             return leaves_of(self.backend, call)
-        found = leaves_of(self.backend, FunctionType(call.code, call.namespace))
-        return {name: leaf for name, leaf in found.items() if name not in self.arrays}
+        leaves = leaves_of(self.backend, FunctionType(call.code, call.namespace))
+        return {name: leaf for name, leaf in leaves.items() if name not in self.arrays}
 
-    def named(self, others: Sequence[weakref.ref[Tensor]]) -> dict[str, Tensor]:
-        """Those leaves among `others` that outlive the call, by their names in the user's code."""
-        if not others:
+    def name_leaves(self, references: Sequence[weakref.ref[Tensor]]) -> dict[str, Tensor]:
+        """Those leaves among `references` that outlive the call, by their names in the user's code."""
+        if not references:
             return {}
-        known = {id(leaf): name for name, leaf in self.leaves_named().items()}
-        if any(id(other()) not in known for other in others):
+        known = {id(leaf): name for name, leaf in self.named_leaves().items()}
+        if any(id(reference()) not in known for reference in references):
             gc.collect()  # a graph may be part of a cycle, and leaves of it that nobody else has
-        found: dict[str, Tensor] = {}
-        for leaf in (other() for other in others):
+        leaves: dict[str, Tensor] = {}
+        for leaf in (reference() for reference in references):
             if leaf is not None:
-                found[unused_name(known.get(id(leaf), unnamed(leaf)), found)] = leaf
-        return found
+                leaves[unused_name(known.get(id(leaf), name_by_shape(leaf)), leaves)] = leaf
+        return leaves
 
     def close_over(self, leaves: Mapping[str, Tensor]) -> None:
         """Add `leaves` to the inputs."""
-        self.held = [*(leaves if self.backend.records else self.leaves_named()).values()]
+        self.existing_leaves = [*(leaves if self.backend.records else self.named_leaves()).values()]
         self.knows_leaves = True
         for name, leaf in leaves.items():
             array = self.backend.array(leaf)
@@ -382,21 +386,21 @@ class TensorFunction:
         )
 
     def recomputation(
-        self, part: Callable[[TensorFunction], Recordable], takes_gradients: bool = False
+        self, recordable_of: Callable[[TensorFunction], Recordable], takes_gradients: bool = False
     ) -> Recomputation | None:
-        """A part of the function for recomputation, on the engine if the function has a copy
-        there.
+        """The function or its gradient for recomputation, on the engine if the function has a
+        copy there.
         """
         recorder = self.twin or self
-        original = None if recorder is self else part(self)
-        computed: Recomputation | None = recorder.backend.recomputation(
-            part(recorder), recorder.sources, original, takes_gradients
+        original = None if recorder is self else recordable_of(self)
+        recomputation: Recomputation | None = recorder.backend.recomputation(
+            recordable_of(recorder), recorder.sources, original, takes_gradients
         )
-        return computed
+        return recomputation
 
     def forward(self, arrays: Sequence[Array]) -> list[Array]:
         """The outputs, computed in the grad mode in which users take gradients."""
-        outputs = self.calls.run(self.checked_outputs, self.bound(arrays))
+        outputs = self.calls.run(self.checked_outputs, self.bind_inputs(arrays))
         return list(map(self.backend.array, outputs))
 
     def vjp(self, arrays: Sequence[Array], cotangents: Cotangents) -> InputGradients:
@@ -406,9 +410,9 @@ class TensorFunction:
             NoGradient: a gradient's shape differs from its input's, or its dtype cannot hold
                 derivatives.
         """
-        tensors, starts = self.bound(arrays), self.starts(cotangents, True)
-        found = self.calls.run(self.pull_back, tensors, starts)
-        gradients = self.in_places(found, self.first_call.needed)
+        tensors, starts = self.bind_inputs(arrays), self.starts(cotangents, True)
+        needed_gradients = self.calls.run(self.pull_back, tensors, starts)
+        gradients = self.in_places(needed_gradients, self.first_call.needed)
         for name, gradient, x in zip(self.arrays, gradients, arrays, strict=True):
             if gradient is None:
                 continue
@@ -429,7 +433,7 @@ class TensorFunction:
 
     def recordable_call(self, arrays: Sequence[Array]) -> RecordableCall:
         """The leaves of a call at `arrays` that may be recorded, and that call."""
-        tensors = self.bound(arrays)
+        tensors = self.bind_inputs(arrays)
         call = functools.partial(self.calls.run, self.checked_outputs, tensors)
         return [*tensors.values()], call
 
@@ -448,17 +452,19 @@ class TensorFunction:
         inputs, array = self.tensors(), self.backend.array
         values = {name: array(t).copy() for name, t in inputs.items()}
         versions = {name: self.backend.version(t) for name, t in inputs.items()}
-        given = [name for name in inputs if name not in self.closed_over]
+        argument_names = [name for name in inputs if name not in self.closed_over]
         layers = LayerContracts(self.backend, inputs)
 
-        def changed() -> list[str]:
-            return [name for name in given if not identical(array(inputs[name]), values[name])]
+        def find_changed() -> list[str]:
+            return [
+                name for name in argument_names if not identical(array(inputs[name]), values[name])
+            ]
 
         with layers.watching():
             outputs = self.calls.run(self.checked_outputs, inputs)
-            arrays = [array(out).copy() for out in outputs]
+            arrays = [array(output).copy() for output in outputs]
             starts = starts_for(self.backend, arrays, cotangents)
-            by_forward = changed()
+            by_forward = find_changed()
             # An operation in place says that the change is meant; where a gradient is taken that
             # makes no difference.
             in_place = [
@@ -475,7 +481,7 @@ class TensorFunction:
             raise NoGradient(f"a gradient of dtype {layers.dtype_without_derivatives}")
         self.marks = layers.marks()
         not_meant = [name for name in by_forward if name not in in_place]
-        late = [name for name in changed() if name not in by_forward]
+        late = [name for name in find_changed() if name not in by_forward]
         return Observation(
             changed_by_forward=tuple(dict.fromkeys([*not_meant, *layers.changed_by_forward])),
             changed_in_place=tuple(in_place),
@@ -497,7 +503,7 @@ class TensorFunction:
                 for name, array in self.arrays.items()
             }
             with suppress(Exception):
-                self.calls.run(self.called, self.tensors(arrays))
+                self.calls.run(self.evaluate, self.tensors(arrays))
                 return True
         return False
 
@@ -512,15 +518,15 @@ class TensorFunction:
         Its own vjp is by double backward; `first` is the result of `problem`.
         """
         outputs = self.forward(first.inputs) if first.outputs is None else first.outputs
-        active = [is_differentiable(out) for out in outputs]
+        active = [is_differentiable(output) for output in outputs]
         random = np.random.default_rng(1)
         inputs, names = list(first.inputs), list(first.names)
-        for name, out, is_active in zip(first.output_names, outputs, active, strict=True):
+        for name, output, is_active in zip(first.output_names, outputs, active, strict=True):
             if is_active:
-                inputs.append(np.asarray(random.standard_normal(out.shape), out.dtype))
+                inputs.append(np.asarray(random.standard_normal(output.shape), output.dtype))
                 names.append(f"cotangent of {name}")
-        part = functools.partial(GradientFunction, active=active)
-        gradient = part(self)
+        gradient_of = functools.partial(GradientFunction, active=active)
+        gradient = gradient_of(self)
         return Problem(
             names=names,
             inputs=inputs,
@@ -529,7 +535,7 @@ class TensorFunction:
             forward=gradient.forward,
             vjp=gradient.vjp,
             outputs=gradient.forward(inputs),
-            reruns=self.recomputation(part, takes_gradients=True),
+            reruns=self.recomputation(gradient_of, takes_gradients=True),
             order=2,
         )
 
@@ -542,12 +548,12 @@ class TensorFunction:
         """The gradients, with respect to inputs and cotangents, of the first gradients times
         `second`.
         """
-        tensors, starts = self.bound(arrays), self.starts(cotangents, False)
-        given = [s for s in starts if s is not None]
+        tensors, starts = self.bind_inputs(arrays), self.starts(cotangents, False)
+        active_starts = [s for s in starts if s is not None]
         firsts = self.calls.run(self.pull_back, tensors, starts, True)
-        inputs = [*self.wanted(tensors), *given]
-        found = self.calls.run(self.gradients, firsts, self.starts(second, True), inputs)
-        return self.in_places(found, [*self.first_call.needed, *(True for _ in given)])
+        inputs = [*self.select_needed(tensors), *active_starts]
+        gradients = self.calls.run(self.gradients, firsts, self.starts(second, True), inputs)
+        return self.in_places(gradients, [*self.first_call.needed, *(True for _ in active_starts)])
 
 
 @dataclass(frozen=True)
@@ -578,11 +584,11 @@ class GradientFunction:
         """The leaves of a call that takes the first gradients, and that call."""
         function = self.function
         inputs, cotangents = self.split(arrays)
-        tensors, starts = function.bound(inputs), function.starts(cotangents, False)
+        tensors, starts = function.bind_inputs(inputs), function.starts(cotangents, False)
 
         def call() -> list[Tensor]:
-            found = function.calls.run(function.pull_back, tensors, starts, True)
-            return with_zeros(found, function.wanted(tensors))
+            gradients = function.calls.run(function.pull_back, tensors, starts, True)
+            return with_zeros(gradients, function.select_needed(tensors))
 
         return [*tensors.values(), *(s for s in starts if s is not None)], call
 
@@ -600,12 +606,12 @@ def nothing_claimed(
         return f"{text}: {hint}" if hint else text
     if not any(claimed):
         return f"no output has a gradient: {backend.words.takes_none}"
-    kept = [*compress(outputs, claimed)]
-    real = [*filter(is_differentiable, kept)]
+    claimed_outputs = [*compress(outputs, claimed)]
+    real = [*filter(is_differentiable, claimed_outputs)]
     if not real:
-        dtypes = ", ".join(sorted({str(a.dtype) for a in kept}))
+        dtypes = ", ".join(sorted({str(a.dtype) for a in claimed_outputs}))
         return f"no output has a derivative: they are of dtype {dtypes}"
     if not any(a.size for a in real):
-        shapes = ", ".join(str(list(a.shape)) for a in kept)
+        shapes = ", ".join(str(list(a.shape)) for a in claimed_outputs)
         return f"no output has an element: they are of shape {shapes}"
     return ""

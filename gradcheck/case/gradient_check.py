@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from gradcheck.backends.base import is_differentiable
-from gradcheck.case.broken_contracts import refused
+from gradcheck.case.broken_contracts import refusal_summary
 from gradcheck.case.fixes import fix_of
 from gradcheck.case.function import TensorFunction
 from gradcheck.case.never_ran import CODE as NEVER_RAN
@@ -109,29 +109,30 @@ def check_gradient(
     # steps lead out of the domain, weights of what is not seen overflow
     with np.errstate(all="ignore"):
         problem = replace(problem, nondet=nondet)
-        check, found = checked(problem, seed, (rtol or 0.0) + nondet, mode != "probe", precision)
+        bound = (rtol or 0.0) + nondet
+        check, outcome = run_check(problem, seed, bound, mode != "probe", precision)
         if (
             mode == "full"
-            and found.verdict is Status.PASS
+            and outcome.verdict is Status.PASS
             and not any(bool(m.any()) for m in check.point.infinite)
         ):
             wrong = all_wrong_entries(check.prober)
             check.certified |= wrong == []
-            found = CheckOutcome(Status.FAIL, wrong=wrong) if wrong else found
-        if found.probe is None or found.verdict is not Status.FAIL:
+            outcome = CheckOutcome(Status.FAIL, wrong=wrong) if wrong else outcome
+        if outcome.probe is None or outcome.verdict is not Status.FAIL:
             return summary_of(
-                check, found, WrongEntries(found.wrong, exhaustive=found.exhaustive), listed
+                check, outcome, WrongEntries(outcome.wrong, exhaustive=outcome.exhaustive), listed
             )
-        prober = found.prober or check.prober
+        prober = outcome.prober or check.prober
         prober.point.spent.deadline = deadline
         # a guess, such as a complex value in place of a real one, may warn
         with warnings.catch_warnings(action="ignore"):
-            named, details = name_wrong(prober, found.probe, listed, effort == "full")
-        named.exhaustive &= found.prober is None
-        return summary_of(check, found, named, listed, **details)
+            named, details = name_wrong(prober, outcome.probe, listed, effort == "full")
+        named.exhaustive &= outcome.prober is None
+        return summary_of(check, outcome, named, listed, **details)
 
 
-def checked(problem: Problem, *options: Any) -> tuple[Check, CheckOutcome]:
+def run_check(problem: Problem, *options: Any) -> tuple[Check, CheckOutcome]:
     """Make a check and return it with its outcome; casts are kept if backward does not work without
     them.
     """
@@ -157,13 +158,16 @@ def name_wrong(
     with marked_as_unfinished(details):
         named = WrongEntries.of(probe) if probe.wrong is not None else by_columns(prober, budget)
         details["patterns"] = tuple(patterns(point, named))
-        found: Sequence[Diagnosis] = point.problem.causes() if point.problem.causes else ()
-        found = found or approximation(probe, EPS**0.5)  # no mistake of a formula is so small
-        if not found:
-            left = budget - (point.spent.runs - spent)
-            found, backward = likely_causes(prober, named.inputs, probe, named.jacobians, left)
-        found = found or approximation(probe, POWER)
-        details["diagnosis"] = tuple(found)
+        diagnoses: Sequence[Diagnosis] = point.problem.causes() if point.problem.causes else ()
+        # no mistake of a formula is so small
+        diagnoses = diagnoses or approximation(probe, EPS**0.5)
+        if not diagnoses:
+            remaining = budget - (point.spent.runs - spent)
+            diagnoses, backward = likely_causes(
+                prober, named.inputs, probe, named.jacobians, remaining
+            )
+        diagnoses = diagnoses or approximation(probe, POWER)
+        details["diagnosis"] = tuple(diagnoses)
     with marked_as_unfinished(details):
         if probe.wrong is not None:
             named.entries = by_tape(prober, probe, listed, backward)
@@ -178,20 +182,20 @@ def approximation(probe: Probe, most: float) -> list[Diagnosis]:
 
     It says how large the error is, and which option accepts it.
     """
-    found = probe.comparison
-    if found is None or found.wrong is None:
+    comparison = probe.comparison
+    if comparison is None or comparison.wrong is None:
         return []
-    off = 0.0
-    for claimed, taped in zip(found.claimed, found.taped, strict=True):
-        apart = float(distance(claimed, taped).max(initial=0.0))
-        if apart:
-            if not apart < most * largest(taped):
+    share = 0.0
+    for claimed, taped in zip(comparison.claimed, comparison.taped, strict=True):
+        difference = float(distance(claimed, taped).max(initial=0.0))
+        if difference:
+            if not difference < most * largest(taped):
                 return []
-            off = max(off, apart / largest(taped))
-    widened = 10.0 ** np.ceil(np.log10(4 * off))  # another cotangent may weigh the errors otherwise
+            share = max(share, difference / largest(taped))
+    rtol = 10.0 ** np.ceil(np.log10(4 * share))  # another cotangent may weigh the errors otherwise
     text = (
-        f"backward is right to {off:.1g} of the largest entry: an iteration that stops early, or a "
-        f"constant of few digits? rtol={widened:.0e} lets it pass"
+        f"backward is right to {share:.1g} of the largest entry: an iteration that stops early, or "
+        f"a constant of few digits? rtol={rtol:.0e} lets it pass"
     )
     return [Diagnosis.of("GC126", text)]
 
@@ -212,7 +216,7 @@ def marked_as_unfinished(details: dict[str, Any]) -> Iterator[None]:
 
 
 def summary_of(
-    check: Check, found: CheckOutcome, named: WrongEntries, listed: int, **details: Any
+    check: Check, outcome: CheckOutcome, named: WrongEntries, listed: int, **details: Any
 ) -> GradientSummary:
     """The result, with everything that was counted so far, and further `details`."""
     point, entries = check.point, list[Entry]()
@@ -223,19 +227,19 @@ def summary_of(
         count = len({entry.index for entry in of_input})
         if number in named.wrong:
             count = max(count, int(named.wrong[number].sum()))
-        if count or number in named.wrong or found.verdict is not Status.FAIL:
+        if count or number in named.wrong or outcome.verdict is not Status.FAIL:
             counts[check.problem.names[k]] = count, point.x[number].size
     worst = [abs(e.analytic - e.numeric) / e.bar if e.bar else np.inf for e in named.entries]
     return GradientSummary(
-        verdict=found.verdict,
-        why=found.why,
+        verdict=outcome.verdict,
+        why=outcome.why,
         wrong=tuple(map(point.named, entries)),
         wrong_counts=counts,
         exhaustive=named.exhaustive,
         worst_error=max(worst, default=check.worst),
-        diagnosis=(*found.diagnosis, *details.pop("diagnosis", ())),
-        certified=check.certified and found.verdict in GREEN,
-        marks=(*found.marks, *details.pop("marks", ())),
+        diagnosis=(*outcome.diagnosis, *details.pop("diagnosis", ())),
+        certified=check.certified and outcome.verdict in GREEN,
+        marks=(*outcome.marks, *details.pop("marks", ())),
         seed=check.seed,
         evaluations=point.spent.evaluations,
         **details,
@@ -302,7 +306,7 @@ def gradient_summary(
 
 def differs_by_call(summary: GradientSummary) -> bool:
     """Whether two calls of forward at the same inputs gave different values."""
-    return any(found.code == "GC131" for found in summary.diagnosis)
+    return any(diagnosis.code == "GC131" for diagnosis in summary.diagnosis)
 
 
 def refusal_of(function: TensorFunction, error: Exception) -> GradientSummary:
@@ -313,11 +317,11 @@ def refusal_of(function: TensorFunction, error: Exception) -> GradientSummary:
         Exception: it is any other error; if the function's code names a layer of another framework
             and no backward ran, ForeignFrameworkError.
     """
-    found = refused(function.backend, error)
-    if found is None:
+    summary = refusal_summary(function.backend, error)
+    if summary is None:
         refuse_foreign_layers(function)
         raise error
-    return found
+    return summary
 
 
 def with_marks(summary: GradientSummary, *marks: str) -> GradientSummary:
@@ -348,19 +352,19 @@ def judge_difference(gradient: GradientSummary, expect: Expect) -> list[Finding]
     if gradient.verdict is not Status.FAIL:
         text = "expected a backward that is not the derivative, but it is (gradient: differs)"
         return [Finding(Status.FAIL, text)]
-    wanted, found = expect.differs, list[Finding]()
+    wanted, findings = expect.differs, list[Finding]()
     codes = [d.code for d in gradient.diagnosis]
     if wanted.code is not None and wanted.code not in codes:
-        given = ", ".join(codes) or "no known cause"
-        text = f"expected {wanted.code} ({CODES[wanted.code].title}), but the check names {given}"
-        found.append(Finding(Status.FAIL, text))
+        named = ", ".join(codes) or "no known cause"
+        text = f"expected {wanted.code} ({CODES[wanted.code].title}), but the check names {named}"
+        findings.append(Finding(Status.FAIL, text))
     wrong = {name for name, (count, _) in gradient.wrong_counts.items() if count}
     wrong |= {name for d in gradient.diagnosis for name in d.inputs}
     if wanted.inputs and wrong != set(wanted.inputs):
-        others = ", ".join(sorted(wrong)) or "none"
-        text = f"expected wrong gradients of {', '.join(wanted.inputs)}, but those of {others} are"
-        found.append(Finding(Status.FAIL, text))
-    return found
+        names = ", ".join(sorted(wrong)) or "none"
+        text = f"expected wrong gradients of {', '.join(wanted.inputs)}, but those of {names} are"
+        findings.append(Finding(Status.FAIL, text))
+    return findings
 
 
 # ------------------------------ what backward is declared to be
@@ -401,11 +405,11 @@ def as_expected(
         except Exception as error:
             return refusal_of(function, error)
     # How backward was held against the derivative is not reported; that it was cut short is.
-    kept = (GAVE_LESS, GAVE_OTHER_SHAPES, UNFINISHED)
+    reported_marks = (GAVE_LESS, GAVE_OTHER_SHAPES, UNFINISHED)
     changed: dict[str, Any] = {
         "verdict": Status.FAIL if why else Status.PASS,
         "why": why,
-        "marks": tuple(mark for mark in summary.marks if mark.startswith(kept)),
+        "marks": tuple(mark for mark in summary.marks if mark.startswith(reported_marks)),
     }
     if why:
         return GradientSummary(seed=summary.seed, evaluations=summary.evaluations, **changed)
@@ -461,31 +465,31 @@ def evaluation_points(
     random = functools.cache(lambda: np.random.default_rng(seed))  # most checks draw no point
     function.know_leaves()
     for number in range(points):
-        at = function if number == 0 else nearby(function, random())
+        evaluated = function if number == 0 else nearby(function, random())
         where = f"point {number + 1} of {points}" if points > 1 else ""
         for dtype in dtypes:
-            yield f"{where}, {dtype}".removeprefix(", "), in_dtype(at, dtype)
+            yield f"{where}, {dtype}".removeprefix(", "), in_dtype(evaluated, dtype)
         if not dtypes:
-            yield where, at
+            yield where, evaluated
 
 
 def nearby(function: TensorFunction, random: np.random.Generator) -> TensorFunction:
     """The function at another point."""
     floating = {name: x for name, x in function.arrays.items() if is_differentiable(x)}
     signs = {name: random.uniform(-1, 1, x.shape) for name, x in function.arrays.items()}
-    at = function
+    shifted = function
     for spread in SPREADS:
         moved = {
             name: np.asarray((x * 2 ** (spread * signs[name])).astype(x.dtype))
             for name, x in floating.items()
         }
-        at = function.at({**function.arrays, **moved})
+        shifted = function.at({**function.arrays, **moved})
         with suppress(Exception):  # it may not be defined there
-            returned = at.backend.call(at.call, at.tensors())
-            outputs = [at.backend.array(t) for t in at.outputs(returned)]
+            returned = shifted.backend.call(shifted.call, shifted.tensors())
+            outputs = [shifted.backend.array(t) for t in shifted.outputs(returned)]
             if finite(wide(a) for a in outputs if is_differentiable(a)):
                 break
-    return at
+    return shifted
 
 
 def in_dtype(function: TensorFunction, dtype: str) -> TensorFunction:
@@ -523,19 +527,22 @@ def worst(
     A backward that is declared to differ fails only if it agrees with the derivative at every
     point.
     """
-    found, places = list[GradientSummary](), list[str]()
+    summaries, places = list[GradientSummary](), list[str]()
     for where, function in points:
         places.append(where)
-        found.append(check(function))
-        if found[-1].verdict is Status.FAIL and not agrees(found[-1]):
+        summaries.append(check(function))
+        if summaries[-1].verdict is Status.FAIL and not agrees(summaries[-1]):
             break
-    differing = [summary for summary in found if not agrees(summary)] or found
+    differing = [summary for summary in summaries if not agrees(summary)] or summaries
     chosen = min(differing, key=lambda summary: SEVERITY.index(summary.verdict))
-    together: dict[str, Any] = {
-        "evaluations": sum(summary.evaluations for summary in found),
-        "where": places[found.index(chosen)],
+    changed: dict[str, Any] = {
+        "evaluations": sum(summary.evaluations for summary in summaries),
+        "where": places[summaries.index(chosen)],
     }
     if chosen.verdict is Status.PASS:
-        together["certified"] = all(summary.certified for summary in found)
-        together |= {"where": "", "marks": tuple(dict.fromkeys(m for s in found for m in s.marks))}
-    return chosen.model_copy(update=together)
+        changed["certified"] = all(summary.certified for summary in summaries)
+        changed |= {
+            "where": "",
+            "marks": tuple(dict.fromkeys(m for s in summaries for m in s.marks)),
+        }
+    return chosen.model_copy(update=changed)

@@ -42,7 +42,7 @@ def make_input(
     kind = np.dtype("float32" if dtype == "bfloat16" else dtype).kind
     is_drawn = spec.from_ is None and spec.values is None
     if spec.from_ is not None:
-        values = loaded(folder, spec.from_, spec.key)
+        values = load_array(folder, spec.from_, spec.key)
         if values.dtype.kind == "c" and kind != "c":
             raise NoInputError(
                 f"{spec.from_} holds complex numbers: give the input 'dtype: complex128'"
@@ -113,7 +113,7 @@ def draw_rows(kind: str, shape: tuple[int, ...], random: np.random.Generator) ->
     return values
 
 
-def loaded(folder: Path, name: str, key: str | None) -> NumpyArray:
+def load_array(folder: Path, name: str, key: str | None) -> NumpyArray:
     """The array in a file below the folder of a spec.
 
     Raises:
@@ -126,22 +126,22 @@ def loaded(folder: Path, name: str, key: str | None) -> NumpyArray:
         raise NoInputError(
             f"{name} is not a regular file: 'from' reads files written by np.save or np.savez"
         )
-    found: Any = None
+    array: Any = None
     try:
         size = file.stat().st_size
         if size <= MOST_INPUT_BYTES:
-            found = np.load(file, allow_pickle=False)
-            found = found if key is None else found[key]
+            array = np.load(file, allow_pickle=False)
+            array = array if key is None else array[key]
     except OSError as error:
         raise NoInputError(f"{file}: {error.strerror or error}") from None
     except KeyError:
-        has = ", ".join(found.files) or "nothing"
+        has = ", ".join(array.files) or "nothing"
         raise NoInputError(f"{name} has no {key!r}: it has {has}") from None
     except (ValueError, EOFError, zipfile.BadZipFile, TypeError, IndexError) as error:
         text = f"{name} is not a file written by np.save or np.savez: {error}"
         raise NoInputError(text) from None
     if size > MOST_INPUT_BYTES:
         raise NoInputError(f"{name} has {size / 2**30:.1f} GiB, at most 1 GiB is allowed")
-    if not isinstance(found, np.ndarray) or found.dtype.kind not in "fciub":
+    if not isinstance(array, np.ndarray) or array.dtype.kind not in "fciub":
         raise NoInputError(f"{name} holds no array of numbers")
-    return found
+    return array

@@ -22,7 +22,7 @@ _VARYING = re.compile(r"0x[0-9a-fA-F]+|/\S+|\n+|-{5,}|\d{6,}")
 """Parts of a message that may differ from run to run."""
 
 
-class Instead:
+class OutcomeReader:
     """Reads values from the namespace of a program that ran; `on_host` gives a Tensor's array."""
 
     def __init__(self, namespace: Mapping[str, Any], on_host: Callable[[Any], Any]) -> None:
@@ -33,20 +33,20 @@ class Instead:
         not vary."""
         raises = {"type": type_name(error).rpartition(".")[2], "phase": phase_of(error)}
         text = text_of(error).rpartition(_SUMMARY)[2]
-        parts = [part.strip() for part in _VARYING.split(text)]
+        parts = [segment.strip() for segment in _VARYING.split(text)]
         message = max(parts, key=len)[:LONGEST_RECORDED].strip()
         return {"raises": {**raises, "message": message} if message else raises}
 
     def values(self, expressions: Iterable[str]) -> dict[str, Any]:
         """The values of expressions, without those that cannot be evaluated or written."""
-        found = {}
+        values = {}
         for expression in expressions:
             with suppress(Exception):  # of the scenario's code: anything
                 code = compile_expression(expression, "", 1)
-                found[expression] = self.plain(eval(code, dict(self.namespace)))
-        return found
+                values[expression] = self.plain(eval(code, dict(self.namespace)))
+        return values
 
-    def gradients_left(self) -> dict[str, Any]:
+    def remaining_gradients(self) -> dict[str, Any]:
         """The gradients of the Tensors in the program's namespace, by ``NAME.grad``."""
         names = [name for name, value in self.namespace.items() if hasattr(value, "stop_gradient")]
         leaves = [name for name in names if not self.namespace[name].stop_gradient]

@@ -21,14 +21,14 @@ from gradcheck.case.function import Call, NamespaceCall, TensorFunction
 from gradcheck.case.input_arrays import make_input
 from gradcheck.case.layer_signature import first_line, instance_of, signature_of
 from gradcheck.case.naming import is_file
-from gradcheck.case.of_arrays import adapted, function_of_arrays
+from gradcheck.case.of_arrays import adapt_primitive, function_of_arrays
 from gradcheck.case.reachable import names_in
 from gradcheck.case.user_code import (
     Namespace,
     NoLayerError,
     compile_expression,
+    find_in_module,
     module_of_reference,
-    named_in,
     run_source,
 )
 from gradcheck.checking.precision import NumpyArray
@@ -51,12 +51,12 @@ class WrongCotangent(Exception):  # noqa: N818 - a mistake in the scenario
 
 def fitting_cotangent(cotangent: Any, shape: Sequence[int]) -> NumpyArray:
     """The scenario's cotangent for an output of a shape. Raises WrongCotangent."""
-    given = np.array(cotangent)
-    if given.shape != tuple(shape):
+    array = np.array(cotangent)
+    if array.shape != tuple(shape):
         raise WrongCotangent(
-            f"the cotangent has shape {list(given.shape)}, the output {list(shape)}"
+            f"the cotangent has shape {list(array.shape)}, the output {list(shape)}"
         )
-    return given
+    return array
 
 
 def require_functions(layer: LayerRef, function: Any, gradient: Any) -> None:
@@ -69,7 +69,7 @@ def require_functions(layer: LayerRef, function: Any, gradient: Any) -> None:
             )
 
 
-def unchanged(value: Any) -> Any:
+def keep_layer(value: Any) -> Any:
     """Return an imported layer unchanged, for the backend that it was written for."""
     return value
 
@@ -89,7 +89,7 @@ class ScenarioLayer(TensorFunction):
         case: Case,
         backend: Backend,
         namespace: Namespace,
-        counterpart: Callable[[Any], Any] = unchanged,
+        counterpart: Callable[[Any], Any] = keep_layer,
     ) -> None:
         self.backend, self.namespace, self.counterpart = backend, namespace, counterpart
         self.scenario = scenario = case.scenario
@@ -144,7 +144,7 @@ class ScenarioLayer(TensorFunction):
         code = self.compile_call(scenario.call or default)
         for name in code.co_names:
             if callable(value := namespace.get(name)):
-                namespace[name] = target = adapted(self.backend, value)
+                namespace[name] = target = adapt_primitive(self.backend, value)
                 refuse_layer(target, self.backend.packages)
         return NamespaceCall(namespace, code)
 
@@ -153,7 +153,7 @@ class ScenarioLayer(TensorFunction):
         if layer.op in OPERATIONS:
             return f"paddle.{layer.op}({arguments})"
         place = installed_operations()[layer.op]  # the model knows no others
-        namespace[layer.name] = named_in(self.import_module(place), place)
+        namespace[layer.name] = find_in_module(self.import_module(place), place)
         return f"{layer.name}({arguments})"
 
     import_module = staticmethod(module_of_reference)
@@ -166,10 +166,10 @@ class ScenarioLayer(TensorFunction):
         """
         scenario = self.scenario
         module = self.import_module(layer.ref, self.folder)
-        target, wanted = named_in(module, layer.ref), dict[str, Any]()
+        target, wanted = find_in_module(module, layer.ref), dict[str, Any]()
         if scenario.call:
-            own = {*namespace, *variables(self.inputs), layer.name}
-            wanted = self.names_from_module(scenario.call, module, own)
+            known = {*namespace, *variables(self.inputs), layer.name}
+            wanted = self.names_from_module(scenario.call, module, known)
             self.require_apply(scenario.call, layer.name, target)
         else:
             target = instance_of(target, self.backend)
@@ -178,12 +178,12 @@ class ScenarioLayer(TensorFunction):
             namespace[name] = self.counterpart(value)
         if layer.backward is not None:  # a function of NumPy arrays is the same on every backend
             gradient = self.import_module(layer.backward, self.folder)
-            pull = named_in(gradient, layer.backward)
+            pull = find_in_module(gradient, layer.backward)
             require_functions(layer, target, pull)
             namespace[layer.name] = function_of_arrays(self.backend, target, pull)
         if scenario.call:
             return scenario.call
-        refuse_layer(adapted(self.backend, target), self.backend.packages)
+        refuse_layer(adapt_primitive(self.backend, target), self.backend.packages)
         signature = signature_of(target, layer.name, self.backend)
         if not is_file(scenario.path):  # named on the command line, with inputs by name
             signature.require_call(self.inputs, scenario.kwargs)
@@ -203,14 +203,14 @@ class ScenarioLayer(TensorFunction):
 
         Raises NoLayerError: there is no such name.
         """
-        found = {}
+        values = {}
         for name in sorted(names_in(self.compile_call(call)).variables - known):
             if hasattr(module, name):
-                found[name] = getattr(module, name)
+                values[name] = getattr(module, name)
             elif not hasattr(builtins, name):
                 near = hint(name, [*known, *vars(module)], f"{module.__name__} has none")
                 raise NoLayerError(f"call: there is no {name!r}; {near}")
-        return found
+        return values
 
     def compile_call(self, call: str) -> CodeType:
         """Compile the call, at its line in the spec."""
@@ -219,13 +219,13 @@ class ScenarioLayer(TensorFunction):
 
     def tensor(self, name: str, array: Array, dtype: str | None, stop_gradient: bool) -> Tensor:
         """One input as a leaf Tensor, in memory of the requested layout."""
-        leaf = self.laid_out(name, array, dtype, stop_gradient)
+        leaf = self.input_in_layout(name, array, dtype, stop_gradient)
         if leaf is None:
             leaf = super().tensor(name, array, dtype, stop_gradient)
         self.latest_leaves[name] = array, leaf
         return leaf
 
-    def laid_out(
+    def input_in_layout(
         self, name: str, array: Array, dtype: str | None, stop_gradient: bool
     ) -> Tensor | None:
         """An input as a leaf in the memory of its layout or alias; None for contiguous memory of
@@ -250,18 +250,18 @@ class ScenarioLayer(TensorFunction):
         if spec.layout == "contiguous" or not array.ndim:
             return None
         if spec.layout == "transposed":
-            whole = self.backend.tensor(array.T.copy(), dtype, stop_gradient=True)
-            return self.backend.reverse_axes(whole)
+            base = self.backend.tensor(array.T.copy(), dtype, stop_gradient=True)
+            return self.backend.reverse_axes(base)
         if spec.layout == "strided":
-            whole = self.backend.tensor(array.repeat(2, axis=-1), dtype, stop_gradient=True)
-            return whole[..., ::2]
+            base = self.backend.tensor(array.repeat(2, axis=-1), dtype, stop_gradient=True)
+            return base[..., ::2]
         if not len(array) or not bool((array == array[:1]).all()):
             return None
         row, shape = self.backend.tensor(array[:1], dtype, stop_gradient=True), list(array.shape)
         strides = [0, *(prod(shape[k + 1 :]) for k in range(1, len(shape)))]
-        return self.backend.strided(row, shape, strides)
+        return self.backend.strided_view(row, shape, strides)
 
-    def documented(self, cotangent: Any) -> dict[str, Tensor | None]:
+    def run_documented(self, cotangent: Any) -> dict[str, Tensor | None]:
         """Call the layer like user code and take gradients, if there are any.
 
         They start from ones or from `cotangent`. `out` in the namespace becomes the result of the
@@ -279,7 +279,7 @@ class ScenarioLayer(TensorFunction):
             starts: list[Tensor | None] = [None] * len(ends)
             if cotangent is not None:
                 array = self.backend.array(ends[0])
-                given = fitting_cotangent(cotangent, array.shape)
-                starts[0] = self.backend.tensor(given, array.dtype.name, stop_gradient=True)
+                start = fitting_cotangent(cotangent, array.shape)
+                starts[0] = self.backend.tensor(start, array.dtype.name, stop_gradient=True)
             self.backend.backward(ends, starts)
         return {name: tensor.grad for name, tensor in inputs.items()}

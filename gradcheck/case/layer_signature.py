@@ -97,8 +97,8 @@ class LayerSignature(NamedTuple):
 
     def missing(self, inputs: Collection[str], keywords: Collection[str]) -> list[str]:
         """Return the required arguments that are not given."""
-        given = {*variables(inputs), *keywords}
-        return [name for name in self.needed if name not in given]
+        passed = {*variables(inputs), *keywords}
+        return [name for name in self.needed if name not in passed]
 
     @property
     def place(self) -> str:
@@ -114,13 +114,13 @@ class LayerSignature(NamedTuple):
         """
         missing = self.missing(inputs, keywords)
         arguments = [*self.arguments_of(inputs), *(f"{name}=…" for name in missing)]
-        others = {**keywords}
+        options = {**keywords}
         for parameter in self.parameters:
             is_given = parameter.name in {*variables(inputs), *missing}
             if parameter.default is not parameter.empty and not is_given:
-                others.setdefault(parameter.name, parameter.default)
+                options.setdefault(parameter.name, parameter.default)
         note = f"  # needed: specify what {' and '.join(missing)} shall be" if missing else ""
-        return f"{self.callee}({written_arguments(arguments, others)}){note}"
+        return f"{self.callee}({written_arguments(arguments, options)}){note}"
 
     @property
     def known(self) -> list[str]:
@@ -141,25 +141,25 @@ class LayerSignature(NamedTuple):
 
     def arguments_of(self, inputs: Collection[str]) -> Iterator[str]:
         """Yield the inputs as arguments of a call."""
-        left = dict.fromkeys(variables(inputs))
-        if left.keys().isdisjoint(self.known):
-            yield from left
+        remaining = dict.fromkeys(variables(inputs))
+        if remaining.keys().isdisjoint(self.known):
+            yield from remaining
             return
         lists, in_order = {variable(name) for name in inputs if "[" in name}, True
         for parameter in self.parameters:
             name, sign = parameter.name, STARS.get(parameter.kind, "")
-            if name in left:
-                del left[name]
+            if name in remaining:
+                del remaining[name]
                 is_placed = in_order and parameter.kind in PLACED
                 starred = sign if name in lists and (is_placed or sign == "**") else ""
                 yield f"{starred}{name}" if is_placed or starred else f"{name}={name}"
             elif sign != "*":
                 in_order = False
             elif in_order:  # these take the inputs that no argument is named after
-                others = [other for other in left if other not in self.known]
-                yield from others
-                left = {other: None for other in left if other not in others}
-        yield from (f"{name}={name}" for name in left)
+                unnamed = [other for other in remaining if other not in self.known]
+                yield from unnamed
+                remaining = {other: None for other in remaining if other not in unnamed}
+        yield from (f"{name}={name}" for name in remaining)
 
 
 def instance_of(target: Any, backend: Backend) -> Any:

@@ -45,7 +45,7 @@ def with_backwards_that_ran(function: TensorFunction, summary: GradientSummary) 
         return never_ran(missing, summary)
     if not is_green:
         return summary
-    silent = subject.named.keys() - subject.ran
+    silent = subject.layers.keys() - subject.ran
     if silent:
         names = " and ".join(sorted(map(subject.name_of, silent)))
         is_eval = silent.isdisjoint(subject.in_training)
@@ -92,11 +92,11 @@ class Subject:
         """The keys of the layers whose backward ran."""
         self.backend, subject = function.backend, function.subject
         self.home = package_of(subject)
-        self.named: dict[Any, Any] = {}
+        self.layers: dict[Any, Any] = {}
         """The layers that code reads or modules hold, by key, as the classes that are named: a
         class may inherit its backward.
         """
-        self.read = set[Any]()
+        self.read_keys = set[Any]()
         """The keys of the layers that code reads."""
         self.of_forwards: list[Any] = []
         """The keys of layers whose forward has another name, by which it runs outside of apply."""
@@ -106,7 +106,7 @@ class Subject:
         """The keys of the layers that are named by code outside of modules in eval mode."""
         self.foreign: list[Any] = []
         """Layers of other frameworks."""
-        self.checked: Any = None
+        self.subject_key: Any = None
         """The key of the layer, if the checked object is itself a layer."""
         is_function = isinstance(subject, FunctionType)
         self.is_of_library = is_function and self.home in self.calls.libraries
@@ -128,12 +128,12 @@ class Subject:
         namespace = getattr(subject, "namespace", {})
         if "forward_fn" in namespace and callable(namespace.get("backward_fn")):
             layers = [namespace["backward_fn"]]
-            self.read.add(self.add(layers[0]))
+            self.read_keys.add(self.add(layers[0]))
         if len(layers) == 1:
-            self.checked = self.calls.key(layers[0])
-            self.is_of_library |= self.checked is None
+            self.subject_key = self.calls.key(layers[0])
+            self.is_of_library |= self.subject_key is None
         traverse(start, self.follow_training)
-        self.in_training = [*self.named]
+        self.in_training = [*self.layers]
         traverse(self.in_eval_mode, self.follow_value)
 
     def refuse_foreign(self) -> None:
@@ -150,7 +150,7 @@ class Subject:
         """
         ways = self.calls.ways
         direct = [key for key, way in ways.items() if way is Way.DIRECT]
-        keys = [self.checked, *self.of_forwards, *direct]
+        keys = [self.subject_key, *self.of_forwards, *direct]
         if not self.ran:
             keys += [*ways, *self.in_training]
         for key in dict.fromkeys(keys):
@@ -159,7 +159,7 @@ class Subject:
 
     def reason(self, key: Any) -> str:
         """The reason why the backward of a layer did not run."""
-        way, layer = self.calls.ways.get(key), self.named.get(key, key)
+        way, layer = self.calls.ways.get(key), self.layers.get(key, key)
         is_class = inspect.isclass(layer)
         if way in (Way.IDLE, Way.APPLIED):
             return NO_GRADIENT_NEEDED if way is Way.IDLE else NOT_REACHED
@@ -167,7 +167,7 @@ class Subject:
             return APPLY_OVERRIDDEN
         if way or key in self.of_forwards or (is_class and self.inherits_direct(layer)):
             return FORWARD_DIRECT
-        if key in self.named and key not in self.read:
+        if key in self.layers and key not in self.read_keys:
             return NOT_CALLED
         return NOT_GIVEN if callable(layer) and not is_class else NOT_TAKEN
 
@@ -186,7 +186,7 @@ class Subject:
 
     def name_of(self, key: Any) -> str:
         """The name of a layer in messages."""
-        layer = self.named.get(key, key)
+        layer = self.layers.get(key, key)
         return layer.rpartition(".")[2] if isinstance(layer, str) else str(layer.__name__)
 
     # ----------------------------------------------------------------- following the code
@@ -200,7 +200,7 @@ class Subject:
         """
         key = self.calls.key(layer)
         if key is not None:
-            self.named.setdefault(key, layer)
+            self.layers.setdefault(key, layer)
         return key
 
     def follow_training(self, value: Any) -> Iterable[Any]:
@@ -216,14 +216,14 @@ class Subject:
         """
         layer = self.layer_of(value)
         if layer is not None:
-            self.read.add(self.add(layer))
+            self.read_keys.add(self.add(layer))
             return ()
         if callable(value) and foreign_framework(value, self.backend.packages) is not None:
             self.foreign.append(value)
             return ()
         if isinstance(value, self.backend.module_type):
-            for held in filter(None, map(self.layer_of, vars(value).values())):
-                self.add(held)
+            for member in filter(None, map(self.layer_of, vars(value).values())):
+                self.add(member)
         elif isinstance(value, (FunctionType, MethodType)) and value.__name__ == "forward":
             self.note_forward(code_of_call(value, self.backend)[0])
         return reads(value, self.backend, self.home)

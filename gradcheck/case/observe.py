@@ -53,8 +53,8 @@ def starts_for(
 ) -> list[Tensor | None]:
     """Cotangents as Tensors of the dtypes of the outputs."""
     return [
-        None if c is None else backend.tensor(c.astype(out.dtype), None, stop_gradient=True)
-        for out, c in zip(outputs, cotangents, strict=True)
+        None if c is None else backend.tensor(c.astype(output.dtype), None, stop_gradient=True)
+        for output, c in zip(outputs, cotangents, strict=True)
     ]
 
 
@@ -138,8 +138,8 @@ class LayerContracts:
         """The marks for contracts that were broken and that Paddle's releases ignore."""
         if not self.backend.documents:
             return []
-        seen = {GAVE_LESS: self.gave_less, GAVE_OTHER_SHAPES: self.gave_other_shapes}
-        return [*compress(seen, seen.values())]
+        flags = {GAVE_LESS: self.gave_less, GAVE_OTHER_SHAPES: self.gave_other_shapes}
+        return [*compress(flags, flags.values())]
 
     def watch_forward(
         self, owner: type, forward: Callable[..., Any], position: int
@@ -147,7 +147,7 @@ class LayerContracts:
         """Wrap the forward of a layer to watch it; its context is the argument at `position`."""
 
         @functools.wraps(forward)
-        def watched(*args: Any, **kwargs: Any) -> Any:
+        def call_forward(*args: Any, **kwargs: Any) -> Any:
             if len(args) <= position:
                 return forward(*args, **kwargs)
             values = [*args[position + 1 :], *kwargs.values()]
@@ -171,7 +171,7 @@ class LayerContracts:
                 ]
             return returned
 
-        return watched
+        return call_forward
 
     def watch_backward(
         self, owner: type, backward: Callable[..., Any], position: int
@@ -179,7 +179,7 @@ class LayerContracts:
         """Wrap the backward of a layer to watch it; its context is the argument at `position`."""
 
         @functools.wraps(backward)
-        def watched(*args: Any) -> Any:
+        def call_backward(*args: Any) -> Any:
             cotangents = self.tensors_in(args[position + 1 :])
             before = [(t, self.array(t).copy()) for t in cotangents]
             returned = backward(*args)
@@ -188,7 +188,7 @@ class LayerContracts:
             self.note_gradients(returned, self.forward_calls.get(id(args[position])))
             return returned
 
-        return watched
+        return call_backward
 
     def note_gradients(self, returned: Any, call: ForwardCall | None) -> None:
         """Record mistakes in the gradients that a backward returned."""

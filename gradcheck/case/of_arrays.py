@@ -52,17 +52,17 @@ def function_of_arrays(backend: Backend, forward: Any, backward: Any) -> Callabl
         gradients: Sequence[Any],
         keywords: Mapping[str, Any],
     ) -> Any:
-        _, written = made.layer_of_arrays.pair  # type: ignore[attr-defined]
+        _, written = of_tensors.layer_of_arrays.pair  # type: ignore[attr-defined]
         check_signature(written, len(arguments), len(gradients), keywords)
         return written(*arguments, *gradients, **keywords)
 
-    made = function_with_pull(backend, forward, pull)
+    of_tensors = function_with_pull(backend, forward, pull)
     # the search for a fix reads the pair, and puts another backward in
-    made.layer_of_arrays.pair = forward, backward  # type: ignore[attr-defined]
-    return made
+    of_tensors.layer_of_arrays.pair = forward, backward  # type: ignore[attr-defined]
+    return of_tensors
 
 
-def adapted(backend: Backend, value: Any) -> Any:
+def adapt_primitive(backend: Backend, value: Any) -> Any:
     """Wrap a primitive of HIPS autograd as a function of the backend's Tensors; other functions are
     unchanged.
 
@@ -94,31 +94,31 @@ def function_with_pull(backend: Backend, forward: Any, pull: ArrayPull) -> Calla
 
     class OfArrays(backend.paddle.autograd.PyLayer):  # type: ignore[misc, name-defined]
         @staticmethod
-        def forward(ctx: Any, inputs: Callable[[], list[Any]], *given: Any) -> Any:
-            """`given` are the values in `inputs`; passed directly, the engine would treat them as
+        def forward(ctx: Any, inputs: Callable[[], list[Any]], *leaves: Any) -> Any:
+            """`leaves` are the values in `inputs`; passed directly, the engine would treat them as
             Tensors.
             """
-            ctx.given, ctx.names = given, [*flat_names("", inputs())]
-            ctx.arrays = list(map(arrays.array, given))
+            ctx.leaves, ctx.names = leaves, [*flat_names("", inputs())]
+            ctx.arrays = list(map(arrays.array, leaves))
             values = dict(zip(ctx.names, ctx.arrays, strict=True))
             *ctx.arguments, ctx.keywords = filled("", inputs(), values)
             ctx.returned = forward(*ctx.arguments, **ctx.keywords)
-            arrays.keep_up(given, ctx.arrays)
+            arrays.keep_up(leaves, ctx.arrays)
             return arrays.result(ctx.returned, called)
 
         @staticmethod
         def backward(ctx: Any, *cotangents: Any) -> Any:
             gradients = list(map(arrays.array, cotangents))
             returned = pull(ctx.arguments, ctx.returned, gradients, ctx.keywords)
-            arrays.keep_up([*ctx.given, *cotangents], [*ctx.arrays, *gradients])
-            are_tensors = dict(zip(ctx.names, map(arrays.is_tensor, ctx.given), strict=True))
-            found = per_array(flat_names("", returned), are_tensors)
-            needed = [not t.stop_gradient for t in filter(arrays.is_tensor, ctx.given)]
-            return tuple(map(arrays.gradient, found, needed))
+            arrays.keep_up([*ctx.leaves, *cotangents], [*ctx.arrays, *gradients])
+            are_tensors = dict(zip(ctx.names, map(arrays.is_tensor, ctx.leaves), strict=True))
+            array_gradients = per_array(flat_names("", returned), are_tensors)
+            needed = [not t.stop_gradient for t in filter(arrays.is_tensor, ctx.leaves)]
+            return tuple(map(arrays.gradient, array_gradients, needed))
 
     def of_arrays(*inputs: Any, **keywords: Any) -> Any:
-        given = [*inputs, keywords]
-        return OfArrays.apply(lambda: given, *flat_names("", given).values())
+        arguments = [*inputs, keywords]
+        return OfArrays.apply(lambda: arguments, *flat_names("", arguments).values())
 
     of_arrays.layer_of_arrays = OfArrays  # type: ignore[attr-defined]
     OfArrays.__name__ = OfArrays.__qualname__ = called
@@ -126,13 +126,13 @@ def function_with_pull(backend: Backend, forward: Any, pull: ArrayPull) -> Calla
     OfArrays.__module__ = of_arrays.__module__ = str(getattr(forward, "__module__", None))
     with suppress(TypeError, ValueError):  # of a builtin nothing is known
         signature = of_arrays.__signature__ = inspect.signature(forward)  # type: ignore[attr-defined]
-        only = inspect.Parameter.POSITIONAL_ONLY
+        positional_only = inspect.Parameter.POSITIONAL_ONLY
         places = [
-            p.replace(kind=only, default=p.empty)
+            p.replace(kind=positional_only, default=p.empty)
             for p in signature.parameters.values()
             if p.kind in PLACES
         ]
-        first = [inspect.Parameter(name, only) for name in ("ctx", "inputs")]
+        first = [inspect.Parameter(name, positional_only) for name in ("ctx", "inputs")]
         OfArrays.forward.__signature__ = inspect.Signature([*first, *places])  # type: ignore[attr-defined]
     return of_arrays
 
@@ -198,20 +198,20 @@ class TensorArrays:
                 if type(array) is type(memory) and not identical(array, memory):
                     memory[...] = array
 
-    def result(self, found: Any, name: str) -> Any:
+    def result(self, returned: Any, name: str) -> Any:
         """A function's result as Tensors.
 
         Raises:
             TypeError: it is neither an array nor arrays.
         """
-        if isinstance(found, (tuple, list)):
-            return tuple(self.result(item, name) for item in found)
-        if found is None or isinstance(found, (str, bytes, dict, set)):
-            kind = "None" if found is None else f"a {type(found).__name__}"
+        if isinstance(returned, (tuple, list)):
+            return tuple(self.result(item, name) for item in returned)
+        if returned is None or isinstance(returned, (str, bytes, dict, set)):
+            kind = "None" if returned is None else f"a {type(returned).__name__}"
             raise TypeError(
                 f"{name} returned {kind}: return an array, or a tuple or list of arrays"
             )
-        return self.tensor(found)
+        return self.tensor(returned)
 
 
 def check_signature(

@@ -57,11 +57,11 @@ def modules_of(value: Any) -> Iterator[str]:
 
 def frameworks_of(values: Iterable[Any]) -> set[str]:
     """The framework packages that objects, modules included, belong to."""
-    found = set[str]()
+    packages = set[str]()
     for value in values:
         modules = [value.__name__] if isinstance(value, ModuleType) else modules_of(value)
-        found.update(module.partition(".")[0] for module in modules)
-    return found & FRAMEWORK_PACKAGES
+        packages.update(module.partition(".")[0] for module in modules)
+    return packages & FRAMEWORK_PACKAGES
 
 
 @functools.cache
@@ -99,9 +99,9 @@ def names_in(code: CodeType) -> NamesInCode:
     }
     waiting = [code]
     while waiting:
-        part = waiting.pop()
-        waiting += (constant for constant in part.co_consts if isinstance(constant, CodeType))
-        for step in dis.get_instructions(part):
+        block = waiting.pop()
+        waiting += (constant for constant in block.co_consts if isinstance(constant, CodeType))
+        for step in dis.get_instructions(block):
             if step.opname in kinds:
                 kinds[step.opname].add(step.argval)
     return names
@@ -109,11 +109,11 @@ def names_in(code: CodeType) -> NamesInCode:
 
 def closure_of(function: FunctionType) -> dict[str, Any]:
     """The variables of enclosing functions that a function reads and that already have a value."""
-    found = {}
+    variables = {}
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         with suppress(ValueError):  # of a variable without a value
-            found[name] = cell.cell_contents
-    return found
+            variables[name] = cell.cell_contents
+    return variables
 
 
 def globals_of(function: FunctionType) -> dict[str, Any]:
@@ -149,16 +149,16 @@ def read_of_modules(function: FunctionType) -> Iterator[tuple[str, str, Any]]:
 # ------------------------------ objects
 def traverse(start: Iterable[Any], follow: Callable[[Any], Iterable[Any]]) -> list[Any]:
     """Objects and everything that `follow` yields from them, each once, in depth-first order."""
-    seen, waiting = dict[Any, Any](), [*start][::-1]
+    visited, waiting = dict[Any, Any](), [*start][::-1]
     while waiting:
         value = waiting.pop()
         key: Any = id(value)
         if isinstance(value, MethodType):  # each reading of a method makes another object
             key = id(value.__func__), id(value.__self__)
-        if key not in seen:
-            seen[key] = value  # kept, so that no other object gets its id
+        if key not in visited:
+            visited[key] = value  # kept, so that no other object gets its id
             waiting += [*follow(value)][::-1]
-    return [*seen.values()]
+    return [*visited.values()]
 
 
 def reachable(function: Any) -> list[Any]:
@@ -186,8 +186,8 @@ def references(value: Any) -> Iterable[Reference]:
         return value.items()
     if isinstance(value, (list, tuple)):
         return enumerate(value)
-    if parts := next(filter(None, map(PARTS_OF_WRAPPERS.get, type(value).__mro__)), None):
-        return enumerate(getattr(value, part) for part in parts)
+    if attributes := next(filter(None, map(PARTS_OF_WRAPPERS.get, type(value).__mro__)), None):
+        return enumerate(getattr(value, attribute) for attribute in attributes)
     return members_of(value)
 
 
@@ -242,7 +242,7 @@ def method_of(member: Any, owner: Any) -> Any:
 
 
 # ------------------------------ leaves
-def unnamed(leaf: Tensor) -> str:
+def name_by_shape(leaf: Tensor) -> str:
     """The name for a leaf that no variable refers to."""
     return f"a leaf of shape {list(leaf.shape)}"
 
@@ -266,7 +266,7 @@ def leaves_of(backend: Backend, function: Any) -> dict[str, Tensor]:
             if isinstance(item, backend.tensor_type) and backend.is_parameter(item):
                 leaves[id(item)] = item
                 names[id(item)] = names.get(id(item)) or (name if isinstance(name, str) else "")
-    found: dict[str, Tensor] = {}
+    named_leaves: dict[str, Tensor] = {}
     for key, leaf in leaves.items():
-        found[unused_name(names[key] or unnamed(leaf), found)] = leaf
-    return found
+        named_leaves[unused_name(names[key] or name_by_shape(leaf), named_leaves)] = leaf
+    return named_leaves

@@ -62,13 +62,13 @@ class StaticLayer(ScenarioLayer):
     default_call = "paddle.static.nn.static_pylayer(forward_fn, [{inputs}], backward_fn)"
 
     def load_call(self, case: Case) -> tuple[Call, list[NamespaceCall]]:
-        found = super().load_call(case)
+        call_and_sources = super().load_call(case)
         self.namespace.setdefault("backward_fn", None)
         self.programs: dict[Any, Program] = {}
         """Programs built so far, by signature, order and active outputs."""
         self.executor = self.backend.paddle.static.Executor()
         """One executor for all runs, because it caches compiled programs."""
-        return found
+        return call_and_sources
 
     def program(self, order: int, active: Sequence[bool], arrays: Sequence[Array]) -> Program:
         """The program of a derivative at inputs of these shapes and dtypes; see `run`."""
@@ -79,7 +79,7 @@ class StaticLayer(ScenarioLayer):
             main = paddle.static.Program()
             building = paddle.static.program_guard(main, paddle.static.Program())
             with mode(paddle, static=True), building, self.backend.observing(self.calls):
-                self.programs[key] = Program(main, *self.built(*key))
+                self.programs[key] = Program(main, *self.build(*key))
         return self.programs[key]
 
     def run(
@@ -101,19 +101,19 @@ class StaticLayer(ScenarioLayer):
         values |= {f"cotangent_{k}": value for k, value in enumerate(cotangents)}
         values |= {f"second_{k}": value for k, value in enumerate(seconds)}
         feed = {name: values[name] for name in feeds}
-        is_present, wanted = present(fetches)
+        is_present, wanted = select_present(fetches)
         with mode(self.backend.paddle, static=True):
-            found = self.executor.run(program, feed=feed, fetch_list=wanted)
+            results = self.executor.run(program, feed=feed, fetch_list=wanted)
         tensor = self.backend.tensor
-        tensors = [tensor(value, value.dtype.name, stop_gradient=True) for value in found]
+        tensors = [tensor(value, value.dtype.name, stop_gradient=True) for value in results]
         return self.in_places(tensors, is_present)
 
-    def built(
+    def build(
         self, signature: InputTypes, order: int, active: Sequence[bool]
     ) -> tuple[list[str], list[Any], list[bool]]:
         """The feeds and fetches of the program under construction; see `Program`."""
 
-        def fed(name: str, shape: Sequence[int], dtype: Any, stop_gradient: bool) -> Any:
+        def feed_variable(name: str, shape: Sequence[int], dtype: Any, stop_gradient: bool) -> Any:
             variable = self.backend.paddle.static.data(name, list(shape), dtype)
             variable.stop_gradient = stop_gradient
             return variable
@@ -121,14 +121,15 @@ class StaticLayer(ScenarioLayer):
         inputs = {}
         for (name, spec), (shape, dtype) in zip(self.inputs.items(), signature, strict=True):
             is_real = dtype.startswith(("float", "bfloat", "complex"))
-            inputs[name] = fed(name, shape, dtype, spec.stop_gradient or not is_real)
+            inputs[name] = feed_variable(name, shape, dtype, spec.stop_gradient or not is_real)
         outputs = self.outputs(self.call(inputs))
         claimed = [not output.stop_gradient for output in outputs]
         if order == 0:
             return list(inputs), outputs, claimed
         ends = [*compress(compress(outputs, claimed), active)]
         starts = [
-            fed(f"cotangent_{k}", out.shape, out.dtype, order == 1) for k, out in enumerate(ends)
+            feed_variable(f"cotangent_{k}", output.shape, output.dtype, order == 1)
+            for k, output in enumerate(ends)
         ]
         wanted = [v for v in inputs.values() if not v.stop_gradient]
         first = static_gradients(self.backend, ends, wanted, starts)
@@ -139,9 +140,9 @@ class StaticLayer(ScenarioLayer):
         for k, gradient in enumerate(first):
             if gradient is not None and not gradient.stop_gradient:
                 firsts.append(gradient)
-                seconds.append(fed(f"second_{k}", gradient.shape, gradient.dtype, True))
-        found = static_gradients(self.backend, firsts, [*wanted, *starts], seconds)
-        return [*feeds, *(second.name for second in seconds)], found, claimed
+                seconds.append(feed_variable(f"second_{k}", gradient.shape, gradient.dtype, True))
+        second_gradients = static_gradients(self.backend, firsts, [*wanted, *starts], seconds)
+        return [*feeds, *(second.name for second in seconds)], second_gradients, claimed
 
     def outputs(self, returned: Any) -> list[Any]:
         """The Variables in the result of the call."""
@@ -158,12 +159,12 @@ class StaticLayer(ScenarioLayer):
         unchecked = nothing_claimed(self.backend, outputs, outputs, claimed)
         return FirstCall(arrays, outputs, claimed, needed, unchecked)
 
-    def documented(self, cotangent: Any) -> dict[str, Any]:
+    def run_documented(self, cotangent: Any) -> dict[str, Any]:
         """Run forward and gradients once; `out` in the namespace becomes the outputs' values."""
         first = self.first_call
         outs = self.documented_outputs = first.outputs
         self.namespace["out"] = outs[0] if len(outs) == 1 else outs
-        starts = [np.ones_like(out) for out in compress(outs, first.claimed)]
+        starts = [np.ones_like(output) for output in compress(outs, first.claimed)]
         if not starts or not any(first.needed):
             return dict.fromkeys(self.inputs)
         if cotangent is not None:
@@ -175,20 +176,20 @@ class StaticLayer(ScenarioLayer):
         return replace(super().problem(), observe=lambda cotangents: Observation())
 
     def recomputation(
-        self, part: Callable[[TensorFunction], Recordable], takes_gradients: bool = False
+        self, recordable_of: Callable[[TensorFunction], Recordable], takes_gradients: bool = False
     ) -> Recomputation | None:
         """Recorded only in the reference run: an Executor's run cannot be recorded."""
-        return super().recomputation(part, takes_gradients) if self.twin else None
+        return super().recomputation(recordable_of, takes_gradients) if self.twin else None
 
     def forward(self, arrays: Sequence[Array]) -> list[Array]:
         claimed = self.program(0, (), arrays).claimed
         return [*compress(self.run(0, (), arrays), claimed)]
 
     def vjp(self, arrays: Sequence[Array], cotangents: Cotangents) -> InputGradients:
-        active, given = present(cotangents)
-        if not given:
+        active, active_cotangents = select_present(cotangents)
+        if not active_cotangents:
             return [None] * len(arrays)
-        return with_gaps(self.run(1, active, arrays, given), self.first_call.needed)
+        return with_gaps(self.run(1, active, arrays, active_cotangents), self.first_call.needed)
 
     def double_vjp(
         self,
@@ -196,10 +197,10 @@ class StaticLayer(ScenarioLayer):
         cotangents: Cotangents,
         second: Cotangents,
     ) -> InputGradients:
-        active, given = present(cotangents)
+        active, active_cotangents = select_present(cotangents)
         seconds = with_zeros(second, compress(arrays, self.first_call.needed))
-        found = self.run(2, active, arrays, given, seconds)
-        return with_gaps(found, [*self.first_call.needed, *(True for _ in given)])
+        gradients = self.run(2, active, arrays, active_cotangents, seconds)
+        return with_gaps(gradients, [*self.first_call.needed, *(True for _ in active_cotangents)])
 
 
 class EagerStaticLayer(ScenarioLayer):
@@ -210,12 +211,12 @@ class EagerStaticLayer(ScenarioLayer):
     knows_leaves = True
     default_call = StaticLayer.default_call
 
-    def called(self, tensors: dict[str, Tensor]) -> Any:
+    def evaluate(self, tensors: dict[str, Tensor]) -> Any:
         with mode(self.backend.paddle, static=False), running_eagerly():
-            return super().called(tensors)
+            return super().evaluate(tensors)
 
 
-def present(values: Sequence[Any]) -> tuple[list[bool], list[Any]]:
+def select_present(values: Sequence[Any]) -> tuple[list[bool], list[Any]]:
     """For each value, whether it is not None; and the values that are not."""
     flags = [value is not None for value in values]
     return flags, [*compress(values, flags)]
@@ -232,7 +233,7 @@ def static_gradients(
     gradients: Callable[..., list[Any]] = backend.paddle.static.gradients
     if backend.name == "paddle" and int(backend.paddle.__version__.partition(".")[0]) < 3:
         pairs = zip(outputs, cotangents, strict=True)
-        return gradients([(out * cotangent).sum() for out, cotangent in pairs], inputs)
+        return gradients([(output * cotangent).sum() for output, cotangent in pairs], inputs)
     return gradients(outputs, inputs, cotangents)
 
 

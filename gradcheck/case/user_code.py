@@ -38,7 +38,7 @@ def import_reference(reference: str, folder: Path | None = None) -> Any:
     Raises:
         NoLayerError: there is no such module or name, or the reference does not have this form.
     """
-    return named_in(module_of_reference(reference, folder), reference)
+    return find_in_module(module_of_reference(reference, folder), reference)
 
 
 def module_of_reference(reference: str, folder: Path | None = None) -> ModuleType:
@@ -65,7 +65,7 @@ def module_of_reference(reference: str, folder: Path | None = None) -> ModuleTyp
         raise NoLayerError(f"{place}: {error.msg}: this is not Python") from error
 
 
-def named_in(module: ModuleType, reference: str) -> Any:
+def find_in_module(module: ModuleType, reference: str) -> Any:
     """The object that a reference names in its module. Raises NoLayerError: the module lacks the
     name."""
     name = reference.partition(":")[2]
@@ -73,8 +73,10 @@ def named_in(module: ModuleType, reference: str) -> Any:
         return attrgetter(name)(module)
     except AttributeError as error:
         names = [known for known in dir(error.obj) if not known.startswith("_")]
-        own = [known for known in names if is_defined_in(module, getattr(error.obj, known, None))]
-        near = hint(error.name or name, names, f"there is {', '.join(own)}" if own else "")
+        defined = [
+            known for known in names if is_defined_in(module, getattr(error.obj, known, None))
+        ]
+        near = hint(error.name or name, names, f"there is {', '.join(defined)}" if defined else "")
         raise NoLayerError(
             f"module {module.__name__!r} has no {name!r}" + (near and f"; {near}")
         ) from error
@@ -91,7 +93,7 @@ under_way: set[str] = set()
 
 def import_anew(reference: str, folder: Path | None = None) -> Any:
     """The object of `import_reference` from freshly loaded modules, see `module_anew`."""
-    return named_in(module_anew(reference, folder), reference)
+    return find_in_module(module_anew(reference, folder), reference)
 
 
 def module_anew(reference: str, folder: Path | None = None) -> ModuleType:
@@ -109,19 +111,19 @@ def module_anew(reference: str, folder: Path | None = None) -> ModuleType:
             f"{reference} waits for other ranks during its import: wait in a function instead"
         )
     package, places = reference.partition(":")[0].partition(".")[0], roots(folder)
-    own = {
+    project_modules = {
         name: module
         for name, module in sys.modules.items()
         if is_projects(name, module, package, places)
     }
-    for name in own:
+    for name in project_modules:
         del sys.modules[name]
     under_way.add(reference)
     try:
         return module_of_reference(reference, folder)
     finally:
         under_way.clear()
-        sys.modules.update(own)
+        sys.modules.update(project_modules)
 
 
 def is_projects(name: str, module: Any, package: str, places: Sequence[Path]) -> bool:
@@ -131,7 +133,7 @@ def is_projects(name: str, module: Any, package: str, places: Sequence[Path]) ->
     file = getattr(module, "__file__", None) or next(iter(getattr(module, "__path__", ())), "")
     if name == "__main__" or not file or file.endswith((".so", ".pyd")) or not is_users(file):
         return False
-    below = "-packages" not in file and any(Path(file).is_relative_to(one) for one in places)
+    below = "-packages" not in file and any(Path(file).is_relative_to(place) for place in places)
     return below or name.partition(".")[0] == package
 
 
@@ -165,7 +167,7 @@ called.
 
 
 @functools.lru_cache(maxsize=8)
-def compiled(source: str, path: str, line: int, mode: str) -> CodeType:
+def compile_text(source: str, path: str, line: int, mode: str) -> CodeType:
     """The compiled code of a text that is in the file `path` from `line` on; all ranks of a world
     run the same object."""
     return compile("\n" * (line - 1) + source, path, mode)
@@ -173,12 +175,12 @@ def compiled(source: str, path: str, line: int, mode: str) -> CodeType:
 
 def run_source(source: str, path: str, first_line: int, namespace: Namespace) -> None:
     """Run `source`, which is in the file `path` from `first_line` on, in `namespace`."""
-    exec(compiled(source, path, first_line, "exec"), namespace)
+    exec(compile_text(source, path, first_line, "exec"), namespace)
 
 
 def compile_expression(expression: str, path: str, line: int) -> CodeType:
     """An expression that is in the file `path` at `line`, compiled for ``eval``."""
-    return compiled(expression.strip(), path, line, "eval")
+    return compile_text(expression.strip(), path, line, "eval")
 
 
 def new_namespace(backend: Backend) -> Namespace:
@@ -218,9 +220,9 @@ MOST_CALLS = 5
 ROOTS = (
     *(
         Path(folder)
-        for one in map(find_spec, ("gradcheck", "pylayer"))
-        if one
-        for folder in one.submodule_search_locations or ()
+        for spec in map(find_spec, ("gradcheck", "pylayer"))
+        if spec
+        for folder in spec.submodule_search_locations or ()
     ),
     *(Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib")),
 )
@@ -246,10 +248,10 @@ def frames_of(error: BaseException) -> list[Frame]:
     """The frames that an error passed through, the outermost first; with those in a rank's process
     last.
     """
-    here = [
+    frames = [
         (frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)
     ]
-    return [*here, *getattr(error, "frames_of_rank", ())]
+    return [*frames, *getattr(error, "frames_of_rank", ())]
 
 
 def users_frames(frames: Iterable[Frame], spec: str) -> list[Frame]:
@@ -261,8 +263,8 @@ def users_frames(frames: Iterable[Frame], spec: str) -> list[Frame]:
 
 def innermost_place(frames: Iterable[Frame], spec: str) -> str:
     """``file:line`` of the innermost of the user's frames; empty if there is none."""
-    own = users_frames(frames, spec)
-    return f"{own[-1][0]}:{own[-1][1]}" if own else ""
+    own_frames = users_frames(frames, spec)
+    return f"{own_frames[-1][0]}:{own_frames[-1][1]}" if own_frames else ""
 
 
 def place_of_frames(frames: Iterable[Frame], spec: str) -> str:
@@ -272,23 +274,23 @@ def place_of_frames(frames: Iterable[Frame], spec: str) -> str:
     Only the innermost of the frames in the file `spec` is reported, if that file exists. Empty if
     no frame is the user's.
     """
-    own = users_frames(frames, spec)
-    last = max((at for at, (file, _) in enumerate(own) if file == spec), default=0)
-    here = f"{Path.cwd()}{os.sep}"
-    told = [
-        f"line {line} of {'the spec' if file == spec else file.removeprefix(here)}"
-        for file, line in own[last:][::-1]
+    own_frames = users_frames(frames, spec)
+    last = max((index for index, (file, _) in enumerate(own_frames) if file == spec), default=0)
+    working_folder = f"{Path.cwd()}{os.sep}"
+    lines = [
+        f"line {line} of {'the spec' if file == spec else file.removeprefix(working_folder)}"
+        for file, line in own_frames[last:][::-1]
     ]
-    return ", called from ".join(told[:MOST_CALLS])
+    return ", called from ".join(lines[:MOST_CALLS])
 
 
-def with_place(what: str, error: BaseException, spec: str, otherwise: int = 0) -> str:
-    """Return `what`, an error's message, followed by its source position in parentheses; line
+def with_place(message: str, error: BaseException, spec: str, otherwise: int = 0) -> str:
+    """Return an error's `message`, followed by its source position in parentheses; line
     `otherwise` of the spec if the position is unknown.
     """
     unknown = f"line {otherwise} of the spec" if otherwise and is_file(spec) else ""
     where = place_of_frames(frames_of(error), spec) or unknown
-    return f"{what} ({where})" if where else what
+    return f"{message} ({where})" if where else message
 
 
 def raised_by_scenario(path: str, error: BaseException) -> bool:

@@ -45,27 +45,29 @@ def differences(
     ours: Sequence[Value], theirs: Sequence[Value], backends: tuple[str, str]
 ) -> list[str]:
     """The differences between the values of two backends, one line each."""
-    left, right = ({value.name: value for value in values} for values in (ours, theirs))
-    found = []
-    for name in dict.fromkeys([*left, *right]):
-        if name not in left or name not in right:
-            found.append(f"{name}: missing on {backends[name in left]}")
-        elif text := difference(left[name], right[name], backends):
-            found.append(f"{name}: {text}")
-    return found
+    our_values, their_values = (
+        {value.name: value for value in values} for values in (ours, theirs)
+    )
+    lines = []
+    for name in dict.fromkeys([*our_values, *their_values]):
+        if name not in our_values or name not in their_values:
+            lines.append(f"{name}: missing on {backends[name in our_values]}")
+        elif text := difference(our_values[name], their_values[name], backends):
+            lines.append(f"{name}: {text}")
+    return lines
 
 
-def difference(left: Value, right: Value, backends: tuple[str, str]) -> str:
+def difference(ours: Value, theirs: Value, backends: tuple[str, str]) -> str:
     """The difference between two values; empty if their dtype's rounding explains it."""
-    if (left.dtype, left.shape) != (right.dtype, right.shape):
+    if (ours.dtype, ours.shape) != (theirs.dtype, theirs.shape):
         kinds = (
-            f"{v.dtype} of shape {list(v.shape)}" if v.dtype else "none" for v in (left, right)
+            f"{v.dtype} of shape {list(v.shape)}" if v.dtype else "none" for v in (ours, theirs)
         )
         return ", ".join(f"{kind} on {name}" for kind, name in zip(kinds, backends, strict=True))
-    if left.data == right.data:
+    if ours.data == theirs.data:
         return ""
-    rtol = BACKENDS_RTOL.get(left.dtype, 0.0)
-    x, y = (wide(elements(value)) * 1.0 for value in (left, right))  # of integers and booleans too
+    rtol = BACKENDS_RTOL.get(ours.dtype, 0.0)
+    x, y = (wide(elements(value)) * 1.0 for value in (ours, theirs))  # of integers and booleans too
     with np.errstate(all="ignore"):
         error = np.where(np.isnan(x) & np.isnan(y), 0.0, distance(x, y))
     scale = max(largest(x), largest(y))
@@ -83,7 +85,7 @@ SAMPLE = 4
 """Random numbers, of 24 bits each, that identify a generator's state."""
 
 
-def left_by(
+def values_of_program(
     namespace: Mapping[str, Any], before: Mapping[str, Any], backend: Backend
 ) -> Iterator[tuple[str, Any]]:
     """The Tensors and arrays in a program's namespace, by names such as ``y``, ``x.grad``,
@@ -111,9 +113,9 @@ def left_by(
 
 def has_drawn(paddle: Any, seed: int) -> bool:
     """Whether the generator was used since `seed` was set: its numbers differ between backends."""
-    now = paddle.rand([SAMPLE]).numpy()
+    numbers = paddle.rand([SAMPLE]).numpy()
     paddle.seed(seed)
-    return bool((now != paddle.rand([SAMPLE]).numpy()).any())
+    return bool((numbers != paddle.rand([SAMPLE]).numpy()).any())
 
 
 def mismatch(got: Any, expected: Any, rtol: float | None) -> str:

@@ -30,7 +30,7 @@ class WorldArgument:
     """An argument and its placement in a world."""
 
     value: Any
-    stands: Placement
+    placement: Placement
 
 
 def replicated(value: Any) -> WorldArgument:
@@ -49,25 +49,25 @@ def partial(value: Any) -> WorldArgument:
 
 
 def without_marks(
-    name: str, value: Any, stands: dict[str, Placement], mark: Placement = "split"
+    name: str, value: Any, placements: dict[str, Placement], mark: Placement = "split"
 ) -> Any:
     """An argument as the layer gets it, lists and dicts included.
 
-    The placements of marked arrays are added to `stands`, by name.
+    The placements of marked arrays are added to `placements`, by name.
     """
 
     def leaf(name: str, item: Any) -> Any:
         if isinstance(item, WorldArgument):
-            return without_marks(name, item.value, stands, item.stands)
+            return without_marks(name, item.value, placements, item.placement)
         if mark != "split":
-            stands[name] = mark
+            placements[name] = mark
         return item
 
     return map_leaves(name, value, leaf)
 
 
 @dataclass(frozen=True)
-class Declared:
+class WorldDeclaration:
     """A world, and the placement of a layer's Tensors in it.
 
     Args:
@@ -85,11 +85,11 @@ class Declared:
     degrees: Mapping[str, int] = field(default_factory=dict)
     same_random: bool = False
 
-    def of_input(self, name: str) -> Placement:
+    def input_placement(self, name: str) -> Placement:
         """The placement of an input."""
         return self.inputs.get(name, "split")
 
-    def of_outputs(self, count: int) -> list[Placement]:
+    def output_placements(self, count: int) -> list[Placement]:
         """The placement of each output.
 
         Raises:
@@ -130,7 +130,7 @@ class OnRank:
         """
         self.outputs: list[Tensor] = []
 
-    def recorded(self, tensors: dict[str, Tensor]) -> list[Tensor]:
+    def record(self, tensors: dict[str, Tensor]) -> list[Tensor]:
         """The outputs, as part of the graph that contains the inputs."""
         for set_state, state in self.draws:
             set_state(state)
@@ -145,13 +145,13 @@ class OnRank:
     ) -> list[Any]:
         """The outputs, and for each whether it claims a gradient. `spared`: see `Rank.spared`."""
         leaves = {name: self.leaf(name, array, not needed[name]) for name, array in arrays.items()}
-        unwaited()  # those of calls whose backward never ran
+        take_unwaited()  # those of calls whose backward never ran
         current().begun.clear()
         current().spared = spared
         is_apart = self.backend.ranks_are_processes
         watching = self.calls.watching_forwards() if is_apart else nullcontext()
         with self.backend.paddle.enable_grad(), watching:
-            self.outputs = self.recorded(leaves)
+            self.outputs = self.record(leaves)
         self.leaves = list(leaves.values())
         claimed = [self.backend.claims(t) for t in self.outputs]
         return [list(map(self.backend.array, self.outputs)), claimed]
@@ -163,8 +163,8 @@ class OnRank:
         backend = self.backend
         starts = starts_for(backend, list(map(backend.array, self.outputs)), cotangents)
         needed = [not t.stop_gradient for t in self.leaves]
-        found = gradients_of(backend, self.outputs, starts, [*compress(self.leaves, needed)])
-        return [map_present(backend.array, with_gaps(found, needed)), unwaited()]
+        gradients = gradients_of(backend, self.outputs, starts, [*compress(self.leaves, needed)])
+        return [map_present(backend.array, with_gaps(gradients, needed)), take_unwaited()]
 
     def begun(self) -> list[str]:
         """The calls since the latest forward began that were not waited for at once, in words."""
@@ -175,19 +175,22 @@ class OnRank:
         return self.calls.rows()
 
 
-def unwaited() -> list[str]:
+def take_unwaited() -> list[str]:
     """Run on a rank: its calls that were never waited for, or too late, in words.
 
     They are forgotten.
     """
-    here = current()
+    this_rank = current()
     until = {True: "its result may be anything", False: "its input must not be changed"}
-    tasks = {task.call.describe(False): until[bool(task.targets)] for task in here.unwaited}
-    changed = {call.describe(False) for call in here.overwritten}
-    here.unwaited.clear()
-    here.overwritten.clear()
+    tasks = {task.call.describe(False): until[bool(task.targets)] for task in this_rank.unwaited}
+    changed = {call.describe(False) for call in this_rank.overwritten}
+    this_rank.unwaited.clear()
+    this_rank.overwritten.clear()
     return [
-        *(f"{call} is never waited for: until then {what}" for call, what in tasks.items()),
+        *(
+            f"{call} is never waited for: until then {consequence}"
+            for call, consequence in tasks.items()
+        ),
         *(f"what {call} takes is changed before it is waited for" for call in changed),
     ]
 
@@ -201,36 +204,36 @@ def rank_ends(shapes: Sequence[tuple[int, ...]]) -> np.ndarray[Any, Any]:
 class WorldOutput:
     """An output of a world, made of the ranks' outputs."""
 
-    stands: Placement
+    placement: Placement
     shapes: list[tuple[int, ...]]
     """Per rank."""
 
     @property
     def is_ranked(self) -> bool:
         """Whether the first axis of the output is that of the ranks."""
-        return self.stands == "split" and len(set(self.shapes)) == 1
+        return self.placement == "split" and len(set(self.shapes)) == 1
 
     @property
     def is_flat(self) -> bool:
         """Whether the ranks' elements are concatenated, because their shapes differ."""
-        return self.stands == "split" and len(set(self.shapes)) > 1
+        return self.placement == "split" and len(set(self.shapes)) > 1
 
-    def whole(self, ranks: Sequence[Any], stack: Any, concatenate: Any) -> Any:
+    def join(self, ranks: Sequence[Any], stack: Any, concatenate: Any) -> Any:
         """The outputs of all ranks joined into one, by functions of their library."""
         if self.is_ranked:
             return stack(list(ranks))
         if self.is_flat:
-            return concatenate([part.reshape([-1]) for part in ranks])
+            return concatenate([array.reshape([-1]) for array in ranks])
         return ranks[0]
 
-    def parts(self, whole: Array) -> Sequence[Array]:
+    def split(self, array: Array) -> Sequence[Array]:
         """Each rank's part of an array of the output's shape."""
-        if self.stands != "split":
-            return [whole.copy() for _ in self.shapes]
+        if self.placement != "split":
+            return [array.copy() for _ in self.shapes]
         if self.is_ranked:
-            return whole  # type: ignore[no-any-return]
-        pairs = zip(np.split(whole, rank_ends(self.shapes)[:-1]), self.shapes, strict=True)
-        return [part.reshape(shape) for part, shape in pairs]
+            return array  # type: ignore[no-any-return]
+        pairs = zip(np.split(array, rank_ends(self.shapes)[:-1]), self.shapes, strict=True)
+        return [piece.reshape(shape) for piece, shape in pairs]
 
     def place(self, index: int) -> tuple[int, tuple[int, ...]]:
         """The rank that has an element of a flat output, and the index in its Tensor."""

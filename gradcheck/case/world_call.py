@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcheck.backends.base import Array, Backend, Cotangents, Tensor, is_differentiable
-from gradcheck.case.broken_contracts import Broken
+from gradcheck.case.broken_contracts import BrokenContract
 from gradcheck.case.function import (
     Call,
     NamespaceCall,
@@ -28,7 +28,7 @@ from gradcheck.case.function import (
 from gradcheck.case.layer import ScenarioLayer
 from gradcheck.case.layer_calls import LayerCalls
 from gradcheck.case.user_code import module_anew, module_of_reference
-from gradcheck.case.world import Declared, OnRank, WorldOutput
+from gradcheck.case.world import OnRank, WorldDeclaration, WorldOutput
 from gradcheck.causes.between_ranks import WorldGradient, backward_of, between_ranks
 from gradcheck.checking.contracts import same
 from gradcheck.checking.problem import Problem
@@ -52,7 +52,7 @@ def communicating() -> Iterator[None]:
         yield
     except (MismatchError, DeadlockError) as error:
         code = "GC163" if isinstance(error, MismatchError) else "GC164"
-        raise Broken(Diagnosis.of(code, str(error))) from error
+        raise BrokenContract(Diagnosis.of(code, str(error))) from error
 
 
 class WorldCall:
@@ -68,7 +68,7 @@ class WorldCall:
     def __init__(
         self,
         backend: Backend,
-        declared: Declared,
+        declared: WorldDeclaration,
         call: Callable[[int], Call],
         leaf: Callable[[str, Array, bool], Tensor] | None = None,
     ) -> None:
@@ -97,57 +97,59 @@ class WorldCall:
         """The outputs of the world: its one output, or a list."""
         if not recording_all():
             return self.layer.apply(list(tensors), *tensors.values())
-        found = self.recorded(tensors)
-        return found[0] if len(found) == 1 else found
+        outputs = self.record(tensors)
+        return outputs[0] if len(outputs) == 1 else outputs
 
     def per_rank(self, parts: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
         """The arguments of each rank, by name."""
-        return [{name: part[rank] for name, part in parts.items()} for rank in range(self.size)]
+        return [{name: values[rank] for name, values in parts.items()} for rank in range(self.size)]
 
     def each(self, method: str, arguments: Sequence[tuple[Any, ...]] = ()) -> list[Any]:
         """The results of a method of `OnRank` on each rank."""
         with communicating():
             return self.ranks.each(method, arguments or [()] * self.size)
 
-    def output_words(self, found: Sequence[Sequence[Any]]) -> list[Any]:
+    def output_placements(self, outputs_by_rank: Sequence[Sequence[Any]]) -> list[Any]:
         """The placement of each output.
 
         Raises:
             ValueError: ranks return different numbers of Tensors.
         """
-        counts = list(map(len, found))
+        counts = list(map(len, outputs_by_rank))
         for rank, count in enumerate(counts):
             if count != counts[0]:
                 raise ValueError(
                     f"rank 0 returned {counts[0]} Tensors, rank {rank} returned {count}"
                 )
-        return self.declared.of_outputs(counts[0])
+        return self.declared.output_placements(counts[0])
 
     # ----------------------------------------------------------------- on the tape
-    def recorded(self, tensors: dict[str, Tensor]) -> list[Tensor]:
+    def record(self, tensors: dict[str, Tensor]) -> list[Tensor]:
         """The outputs, computed in a single graph: operations select the ranks' inputs from those
         of the world.
         """
-        parts = self.ranks.apart(
+        parts = self.ranks.call_outside(
             lambda: {name: self.parts_of(name, t) for name, t in tensors.items()}
         )
-        found = self.each("recorded", [(row,) for row in self.per_rank(parts)])
-        return self.ranks.apart(lambda: self.joined(found))  # type: ignore[no-any-return]
+        outputs_by_rank = self.each("record", [(row,) for row in self.per_rank(parts)])
+        return self.ranks.call_outside(lambda: self.join_outputs(outputs_by_rank))  # type: ignore[no-any-return]
 
     def parts_of(self, name: str, tensor: Tensor) -> list[Tensor]:
         """Each rank's part of an input."""
-        if self.declared.of_input(name) == "split":
+        if self.declared.input_placement(name) == "split":
             return list(tensor.unbind(0))
         if tensor.stop_gradient:
             return [type(tensor)(tensor.array.copy()) for _ in range(self.size)]
         return list(broadcast_ranks(tensor, self.size))
 
-    def joined(self, found: Sequence[Sequence[Tensor]]) -> list[Tensor]:
+    def join_outputs(self, outputs_by_rank: Sequence[Sequence[Tensor]]) -> list[Tensor]:
         """The outputs of the world, made of the ranks' outputs."""
         paddle, outputs = self.backend.paddle, []
-        for word, ranks in zip(self.output_words(found), zip(*found, strict=True), strict=True):
-            output = WorldOutput(word, [tuple(t.shape) for t in ranks])
-            outputs.append(output.whole(ranks, paddle.stack, paddle.concat))
+        for placement, ranks in zip(
+            self.output_placements(outputs_by_rank), zip(*outputs_by_rank, strict=True), strict=True
+        ):
+            output = WorldOutput(placement, [tuple(t.shape) for t in ranks])
+            outputs.append(output.join(ranks, paddle.stack, paddle.concat))
         return outputs
 
     # ----------------------------------------------------------------- as it is
@@ -175,7 +177,7 @@ class WorldCall:
         return World
 
     @contextmanager
-    def own_errors(self) -> Iterator[None]:
+    def original_errors(self) -> Iterator[None]:
         """A block that raises the original error of a backward of the world; Paddle keeps only its
         text."""
         self.raised = None
@@ -189,29 +191,28 @@ class WorldCall:
     def forward(self, inputs: dict[str, Tensor]) -> tuple[list[Tensor], list[Tensor]]:
         """The outputs of the world, and which of them have no gradient on any rank."""
         needed = {name: not t.stop_gradient for name, t in inputs.items()}
-        values = {name: self.spread(name, self.backend.array(t)) for name, t in inputs.items()}
+        values = {name: self.distribute(name, self.backend.array(t)) for name, t in inputs.items()}
         self.forward_rows = [(row, needed) for row in self.per_rank(values)]
         arrays, claims = zip(*self.each("forward", self.forward_rows), strict=True)
         self.note_read_early(chain(*arrays), self.forward_again)
-        words = self.output_words(arrays)
+        placements = self.output_placements(arrays)
         outputs, unclaimed = list[Tensor](), list[Tensor]()
         self.outputs = {}
-        for name, word, ranks, claimed in zip(
-            output_names(len(words)), words, zip(*arrays, strict=True), zip(*claims, strict=True),
-            strict=True,
-        ):  # fmt: skip
-            whole = self.gathered(name, word, ranks)
-            outputs.append(self.backend.tensor(whole, None, stop_gradient=True))
+        columns = zip(*arrays, strict=True), zip(*claims, strict=True)
+        names = output_names(len(placements))
+        for name, placement, ranks, claimed in zip(names, placements, *columns, strict=True):
+            array = self.gather(name, placement, ranks)
+            outputs.append(self.backend.tensor(array, None, stop_gradient=True))
             if not any(claimed):
                 unclaimed.append(outputs[-1])
         return outputs, unclaimed
 
     def forward_again(self, spared: Collection[str]) -> Iterable[Array]:
         """Outputs of the ranks' forwards, with some calls `spared`."""
-        found = self.each("forward", [(*row, spared) for row in self.forward_rows])
-        return chain(*next(zip(*found, strict=True)))
+        results = self.each("forward", [(*row, spared) for row in self.forward_rows])
+        return chain(*next(zip(*results, strict=True)))
 
-    def spread(self, name: str, values: Array) -> list[Array]:
+    def distribute(self, name: str, values: Array) -> list[Array]:
         """An input's values on each rank.
 
         The first rank with a replicated input has it in the input's own memory.
@@ -219,7 +220,7 @@ class WorldCall:
         Raises:
             ValueError: the input is split, but its first axis is not that of the ranks.
         """
-        if self.declared.of_input(name) != "split":
+        if self.declared.input_placement(name) != "split":
             return [values, *(values.copy() for _ in range(self.size - 1))]
         if not values.ndim or values.shape[0] != self.size:
             raise ValueError(
@@ -229,20 +230,22 @@ class WorldCall:
             )
         return [values[r : r + 1].reshape(values.shape[1:]) for r in range(self.size)]
 
-    def gathered(self, name: str, word: Any, ranks: Sequence[Array]) -> Array:
+    def gather(self, name: str, placement: Any, ranks: Sequence[Array]) -> Array:
         """An output of the world, made of the ranks' outputs."""
-        output = self.outputs[name] = WorldOutput(word, [a.shape for a in ranks])
-        if word == "replicated" and (where := self.disagreement(name, ranks)):
+        output = self.outputs[name] = WorldOutput(placement, [a.shape for a in ranks])
+        if placement == "replicated" and (where := self.disagreement(name, ranks)):
             text = f"ranks disagree on {name}, which is replicated: {where}"
-            raise Broken(Diagnosis.of("GC161", text))  # it is not one thing: without derivative
-        return output.whole(ranks, np.stack, np.concatenate)
+            raise BrokenContract(
+                Diagnosis.of("GC161", text)
+            )  # it is not one thing: without derivative
+        return output.join(ranks, np.stack, np.concatenate)
 
     def backward(
         self, names: list[str], cotangents: Sequence[Tensor | None]
     ) -> list[Tensor | None]:
         """The gradients of the inputs of the world at its latest call."""
         parts = [
-            [None] * self.size if c is None else output.parts(self.backend.array(c))
+            [None] * self.size if c is None else output.split(self.backend.array(c))
             for output, c in zip(self.outputs.values(), cotangents, strict=True)
         ]
         rows = [(list(row),) for row in zip(*parts, strict=True)]
@@ -264,15 +267,15 @@ class WorldCall:
         if known is None:
             return None
         filled = self.by_rank[name] = with_zeros(ranks, [known] * self.size)
-        word = self.declared.of_input(name)
-        if word == "partial":
+        placement = self.declared.input_placement(name)
+        if placement == "partial":
             return sum(filled[1:], filled[0])
-        if word == "split":
+        if placement == "split":
             for rank, gradient in enumerate(filled):
                 if gradient.shape != filled[0].shape:
-                    where = where_apart(name, filled[0], gradient, rank)
+                    where = describe_difference(name, filled[0], gradient, rank)
                     text = f"ranks return gradients of {name} that do not fit: {where}"
-                    raise Broken(Diagnosis.of("GC137", text))
+                    raise BrokenContract(Diagnosis.of("GC137", text))
             return np.stack(filled)
         if where := self.disagreement(name, filled):
             text = f"ranks disagree on the gradient of {name}, which is replicated: {where}"
@@ -288,13 +291,15 @@ class WorldCall:
         """
         for rank, array in enumerate(ranks if watchers.get() is NOBODY else ()):
             if not same(ranks[0], array):
-                return where_apart(name, ranks[0], array, rank)
+                return describe_difference(name, ranks[0], array, rank)
         return ""
 
-    def note_unwaited(self, found: Sequence[list[str]]) -> None:
+    def note_unwaited(self, texts_by_rank: Sequence[list[str]]) -> None:
         """Record the calls that were not waited for, per rank, in words."""
-        for text in sorted(set(chain(*found))):
-            who = ranks_text([rank for rank, texts in enumerate(found) if text in texts], self.size)
+        for text in sorted(set(chain(*texts_by_rank))):
+            who = ranks_text(
+                [rank for rank, texts in enumerate(texts_by_rank) if text in texts], self.size
+            )
             self.broken.setdefault(("GC165", text), Diagnosis.of("GC165", f"on {who}, {text}"))
 
     def note_read_early(
@@ -327,9 +332,9 @@ class WorldCall:
         """Whether the first axis of an input or output of the world is that of the ranks."""
         if name in self.outputs:
             return self.outputs[name].is_ranked
-        return self.declared.of_input(name) == "split"
+        return self.declared.input_placement(name) == "split"
 
-    def named(self, name: str, index: tuple[int, ...]) -> tuple[str, tuple[int, ...]]:
+    def locate_on_rank(self, name: str, index: tuple[int, ...]) -> tuple[str, tuple[int, ...]]:
         """The name of a rank's Tensor, and the index in it, of an element of the world's."""
         if not index:
             return name, index
@@ -344,14 +349,14 @@ class WorldCall:
         """A summary with the ranks named, and the contracts that they broke."""
         changed: dict[str, Any] = {"patterns": tuple(map(self.pattern, summary.patterns))}
         if self.broken:
-            broken = (*self.broken.values(), *summary.diagnosis)
-            changed |= {"diagnosis": broken, "verdict": Status.FAIL, "certified": False}
+            diagnoses = (*self.broken.values(), *summary.diagnosis)
+            changed |= {"diagnosis": diagnoses, "verdict": Status.FAIL, "certified": False}
         return summary.model_copy(update=changed)
 
     def pattern(self, text: str) -> str:
         """A slice of an input in words, ``all of x[2, :]``, with its rank named."""
         match = re.fullmatch(r"all of (\w+)\[(\d+), (.*)\]", text)
-        if match is None or self.declared.of_input(match[1]) != "split":
+        if match is None or self.declared.input_placement(match[1]) != "split":
             return text
         rest = f"[{match[3]}]" if set(match[3]) - set(": ,") else ""
         return f"all of {match[1]}[rank {match[2]}]{rest}"
@@ -364,12 +369,12 @@ def count_missing(arrays: Iterable[Array | None]) -> int:
     )
 
 
-def where_apart(name: str, first: Array, other: Array, rank: int) -> str:
+def describe_difference(name: str, first: Array, other: Array, rank: int) -> str:
     """The index at which two ranks differ most, in words."""
     if first.shape != other.shape:
         return f"its shape is {list(first.shape)} on rank 0 and {list(other.shape)} on rank {rank}"
-    apart = np.abs(np.asarray(first, np.complex128) - np.asarray(other, np.complex128))
-    index = tuple(int(i) for i in np.unravel_index(int(np.argmax(apart)), first.shape))
+    differences = np.abs(np.asarray(first, np.complex128) - np.asarray(other, np.complex128))
+    index = tuple(int(i) for i in np.unravel_index(int(np.argmax(differences)), first.shape))
     return (
         f"at {element(name, index)} rank 0 has {first[index]:.6g}, rank {rank} {other[index]:.6g}"
     )
@@ -380,7 +385,7 @@ class FunctionOfWorld(TensorFunction):
 
     knows_leaves = True
     layers_by_name = True
-    between: Sequence[Diagnosis] = ()
+    collective_causes: Sequence[Diagnosis] = ()
     """A mistake at a collective that explains every wrong gradient, once it was found."""
 
     @property
@@ -396,13 +401,15 @@ class FunctionOfWorld(TensorFunction):
         problem = super().problem()
         names = [*problem.names, *problem.output_names]
         ranked = frozenset(name for name in names if self.world.is_ranked(name))
-        return replace(problem, causes=self.at_collectives, located=self.world.named, ranked=ranked)
+        return replace(
+            problem, causes=self.at_collectives, located=self.world.locate_on_rank, ranked=ranked
+        )
 
     def at_collectives(self) -> Sequence[Diagnosis]:
         """Search for mistakes between ranks, before the search within one layer."""
         if self.world.size > 1:
-            self.between, _ = self.causes_between_ranks(None)
-        return self.between
+            self.collective_causes, _ = self.causes_between_ranks(None)
+        return self.collective_causes
 
     @cached_property
     def evidence(
@@ -414,7 +421,7 @@ class FunctionOfWorld(TensorFunction):
         """
         problem, world = self.problem(), self.world
         reruns = problem.reruns
-        recording = reruns and reruns.recording(problem.inputs, own=True, lines=True)
+        recording = reruns and reruns.recording(problem.inputs, keep_casts=True, lines=True)
         if not recording or recording.leaks or recording.error:
             return None
         random = np.random.default_rng(0)
@@ -422,12 +429,12 @@ class FunctionOfWorld(TensorFunction):
             random.standard_normal(a.shape).astype(a.dtype) if is_differentiable(a) else None
             for a in recording.outputs
         ]
-        found = problem.vjp(list(problem.inputs), cotangents)
+        gradients = problem.vjp(list(problem.inputs), cotangents)
         claims = [
             None
             if g is None
-            else WorldGradient(name, world.declared.of_input(name), g, world.by_rank[name])
-            for name, g in zip(problem.names, found, strict=True)
+            else WorldGradient(name, world.declared.input_placement(name), g, world.by_rank[name])
+            for name, g in zip(problem.names, gradients, strict=True)
         ]
         return Tape(recording), cotangents, claims
 
@@ -441,13 +448,13 @@ class FunctionOfWorld(TensorFunction):
         """
         with suppress(Exception):  # the verdict stands; a layer may raise at any of its calls
             if self.evidence is not None:
-                found = between_ranks(*self.evidence, self.world.size, named)
-                return found, backward_of(self.evidence[0])
+                diagnoses = between_ranks(*self.evidence, self.world.size, named)
+                return diagnoses, backward_of(self.evidence[0])
         return [], {}
 
-    def gradients(self, *given: Any, **options: Any) -> list[Tensor | None]:
-        with self.world.own_errors():
-            return super().gradients(*given, **options)
+    def gradients(self, *arguments: Any, **options: Any) -> list[Tensor | None]:
+        with self.world.original_errors():
+            return super().gradients(*arguments, **options)
 
     def layer_calls(self) -> LayerCalls:
         """The layers of all ranks."""
@@ -468,20 +475,20 @@ class FunctionOfWorld(TensorFunction):
 
         Such causes are more specific than those of a single layer.
         """
-        whole = self.world.in_words(summary)
-        if whole.verdict is not Status.FAIL or self.world.size == 1:
-            return whole
-        between, where = self.between, dict[str, Any]()
+        world_summary = self.world.in_words(summary)
+        if world_summary.verdict is not Status.FAIL or self.world.size == 1:
+            return world_summary
+        between, where = self.collective_causes, dict[str, Any]()
         if not between:
-            named = any(is_cause(d.code) for d in whole.diagnosis)
+            named = any(is_cause(d.code) for d in world_summary.diagnosis)
             between, where = self.causes_between_ranks(named)
-        kept = []
-        for diagnosis in whole.diagnosis:
+        diagnoses = []
+        for diagnosis in world_summary.diagnosis:
             if is_cause(diagnosis.code) and not diagnosis.line:
                 diagnosis = diagnosis.model_copy(update=where)
             if is_contract(diagnosis.code) or not between:
-                kept.append(diagnosis)
-        return whole.model_copy(update={"diagnosis": (*kept, *between)})
+                diagnoses.append(diagnosis)
+        return world_summary.model_copy(update={"diagnosis": (*diagnoses, *between)})
 
 
 class WorldLayer(FunctionOfWorld, ScenarioLayer):
@@ -503,7 +510,7 @@ class WorldLayer(FunctionOfWorld, ScenarioLayer):
         if isinstance(scenario.layer, LayerRef):  # outside of the world, as any program's imports
             for reference in scenario.layer.references:
                 module_of_reference(reference, self.folder)
-        declared = Declared(
+        declared = WorldDeclaration(
             size_of(world),
             {name: input.ranks for name, input in scenario.inputs.items()},
             scenario.output_placements,
@@ -524,9 +531,9 @@ class WorldLayer(FunctionOfWorld, ScenarioLayer):
 
     def leaf(self, name: str, array: Array, stop_gradient: bool) -> Tensor:
         """An input of a rank."""
-        leaf = self.laid_out(name, array, None, stop_gradient)
+        leaf = self.input_in_layout(name, array, None, stop_gradient)
         return self.backend.leaf(array, stop_gradient) if leaf is None else leaf
 
-    def documented(self, cotangent: Any) -> dict[str, Tensor | None]:
-        with self.world.own_errors():
-            return super().documented(cotangent)
+    def run_documented(self, cotangent: Any) -> dict[str, Tensor | None]:
+        with self.world.original_errors():
+            return super().run_documented(cotangent)

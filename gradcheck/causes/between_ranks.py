@@ -139,7 +139,7 @@ def with_wrong_vjps(graph: Tape, cotangents: Sequence[Array | None], trial: Tria
     pending = graph.starts(cotangents)
     for step, given, pulled in graph.walk(pending):
         if step in trial.steps:
-            filled, right = step.given(given), {k: flow for k, _, flow in pulled}
+            filled, right = step.pack_cotangents(given), {k: flow for k, _, flow in pulled}
             for i, (k, number, _) in enumerate(pulled):
                 pulled[i] = k, number, trial.pull(Flow(k, filled, right))
     return graph.filled(pending)
@@ -223,7 +223,9 @@ def over_other_groups(graph: Tape, cotangents: Sequence[Array | None]) -> Iterat
     """In place of sums over groups: sums over all ranks, and over the crossing groups, which have
     the ranks at the same position of each group.
     """
-    given = {step: step.given(cots) for step, cots, _ in graph.walk(graph.starts(cotangents))}
+    given = {
+        step: step.pack_cotangents(cots) for step, cots, _ in graph.walk(graph.starts(cotangents))
+    }
     for steps in graph.runs:
         groups = [given[step] for step in steps if step.name == "all_reduce" and step in given]
         shapes = {tuple(g.shape for g in group) for group in groups}

@@ -171,7 +171,7 @@ class Edge:
     def ruled(self, given: Sequence[Array] | None = None, **values: Any) -> Array:
         """The result of the operation's rule for other cotangents, or other values by name."""
         given = self.given if given is None else given
-        return self.step.replaced(self.position, given, values)
+        return self.step.pull_with_values(self.position, given, values)
 
     @property
     def monomial(self) -> tuple[int, int, int]:
@@ -839,7 +839,7 @@ ROWS: Sequence[tuple[Sequence[str], Candidate]] = (
             "GC104",
             2,
             "applies {op} itself, not its inverse, to the gradient",
-            lambda e: e.step.again(e.g),
+            lambda e: e.step.apply_to(e.g),
         ),
     ),
     (
@@ -866,7 +866,7 @@ ROWS: Sequence[tuple[Sequence[str], Candidate]] = (
             "GC104",
             2,
             "applies {op} itself, not a sum from the other end, to the gradient",
-            lambda e: e.step.again(e.g),
+            lambda e: e.step.apply_to(e.g),
         ),
     ),
     (

@@ -400,7 +400,7 @@ class CauseSearch:
         """The call at other inputs, with dead values fixed; None if there is no such call."""
         recording = self.graph.recording
         return (
-            recording.replayed(inputs, hold)
+            recording.replay(inputs, hold)
             if recording.replays
             else self.reruns.recording(inputs, hold)
         )
@@ -526,7 +526,7 @@ def gradient_at_other_value(
         else:
             graph.hold_dead(name, out, number)
 
-    other = recording.replayed(recording.arrays[: recording.inputs], change)
+    other = recording.replay(recording.arrays[: recording.inputs], change)
     graph.walks += 2  # a replay costs as much as a walk
     return Tape(other, dead=graph.dead).gradient(cotangents)
 

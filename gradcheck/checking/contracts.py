@@ -376,7 +376,7 @@ def opaque_bound(x: Array, terms: Array, gradient: Array, epsilon: float) -> flo
 def lost_digits(point: Point, entries: Sequence[Entry], name: str) -> str:
     """The decimal digits lost in the worst entry, out of the digits of the dtype."""
     errors = [abs(e.analytic - e.numeric) / abs(e.numeric) for e in entries if e.numeric]
-    casts = sorted(cast for cast in point.runs.left_out if EPSILON[cast] > EPSILON[name])
+    casts = sorted(cast for cast in point.runs.omitted_casts if EPSILON[cast] > EPSILON[name])
     text = digits(max([e for e in errors if e == e], default=1.0), name)
     return f"{text}, with casts to {', '.join(casts)}" if casts else text
 

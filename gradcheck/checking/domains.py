@@ -27,7 +27,7 @@ def advice(problem: Problem) -> str:
     """Advice for outputs that are not finite: the range to declare, if the operation has one."""
     otherwise = "choose another point"
     try:
-        recording = problem.runs.recording(list(problem.inputs), own=True)
+        recording = problem.runs.recording(list(problem.inputs), keep_casts=True)
     except Exception:  # what a layer raises where it is recorded
         return otherwise
     for step in recording.steps if recording else ():

@@ -969,7 +969,9 @@ def kinks(graph: Tape) -> list[Kink]:
         steps = [step for step in steps if step.first not in dead]
     keyed: list[tuple[int, int, Any]] = [(step.first, 1, step) for step in steps]
     keyed += [
-        (decision.at, 0, decision) for decision in recording.decisions if decision.name in KINKED
+        (decision.values_before, 0, decision)
+        for decision in recording.decisions
+        if decision.name in KINKED
     ]
     for _, _, step in sorted(keyed, key=lambda entry: entry[:2]):
         starts, again = dict[int, Array](), dict[int, Array]()

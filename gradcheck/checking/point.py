@@ -292,7 +292,7 @@ class Point:
         )
         self.by_rows = self.outputs.size <= MOST_ROWS
         """Whether every output may have a separate derivative."""
-        self.casts = frozenset(self.runs.left_out_last)
+        self.casts = frozenset(self.runs.last_omitted_casts)
         """The dtypes of the casts that forward makes."""
         self.x = self.those_moved(self.inputs)
         """The inputs that are moved."""
@@ -316,7 +316,7 @@ class Point:
             )
             if self.as_given and self.problem.outputs is not None:
                 self.recording = self.recorded(inputs)  # which reports casts
-                if runs is unseen or (self.recording is not None and not runs.left_out):
+                if runs is unseen or (self.recording is not None and not runs.omitted_casts):
                     return list(self.problem.outputs)
             try:
                 outputs = self.compute(inputs)
@@ -332,7 +332,7 @@ class Point:
     @property
     def casts_left_out(self) -> bool:
         """Whether the runs so far had casts to fewer digits, which were left out."""
-        return bool(self.runs.left_out)
+        return bool(self.runs.omitted_casts)
 
     @property
     def nothing_to_check(self) -> str:
@@ -595,7 +595,7 @@ class Point:
         if self.tape is None or not self.tape.replays:
             return self.forward(inputs, change)
         recording = self.tape.recording
-        outputs = recording.outputs_among(recording.recomputed(self.at(inputs), change))
+        outputs = recording.outputs_among(recording.recompute(self.at(inputs), change))
         return [outputs[k] for k in self.outputs.active]
 
     def measured_claim(
@@ -632,7 +632,7 @@ class Point:
             ]
             if tape.replays:
                 self.spent.on()
-                again = tape.recording.replayed(inputs, change)
+                again = tape.recording.replay(inputs, change)
             else:
                 again = self.recorded_again(inputs, change, own)
             return self.of_moved(perturbed_gradient(Tape(again), cotangents, change))

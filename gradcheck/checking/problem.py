@@ -33,15 +33,15 @@ class Observation:
 
 class Recomputation(Protocol):
     """Runs the function again, without casts to narrower dtypes, and with a `change` of every
-    intermediate result; with `own`, in the user's precision, casts included.
+    intermediate result; with `keep_casts`, in the user's precision, casts included.
     """
 
     @property
-    def left_out(self) -> AbstractSet[str]:
+    def omitted_casts(self) -> AbstractSet[str]:
         """The names of the dtypes of casts that were left out so far."""
 
     @property
-    def left_out_last(self) -> AbstractSet[str]:
+    def last_omitted_casts(self) -> AbstractSet[str]:
         """Casts that the last run left out."""
 
     @property
@@ -58,7 +58,7 @@ class Recomputation(Protocol):
         inputs: Sequence[Array],
         cotangents: Sequence[Array | None],
         change: Change | None = None,
-        own: bool = False,
+        keep_casts: bool = False,
     ) -> list[Array | None]:
         """Implements `Problem.vjp`."""
 
@@ -66,7 +66,7 @@ class Recomputation(Protocol):
         self,
         inputs: Sequence[Array],
         change: Change | None = None,
-        own: bool = False,
+        keep_casts: bool = False,
         lines: bool = False,
     ) -> Recording | None:
         """The call, operation by operation, with the lines of the user's code if requested; None if
@@ -148,7 +148,7 @@ class UnseenRuns:
     """The `Recomputation` of a function whose operations are not observed: it runs unperturbed."""
 
     problem: Problem
-    left_out = left_out_last = frozenset[str]()
+    omitted_casts = last_omitted_casts = frozenset[str]()
     leaks = ("the function itself",)
 
     def outputs(self, inputs: Sequence[Array], change: Change | None = None) -> list[Array]:
@@ -160,7 +160,7 @@ class UnseenRuns:
         inputs: Sequence[Array],
         cotangents: Sequence[Array | None],
         change: Change | None = None,
-        own: bool = False,
+        keep_casts: bool = False,
     ) -> list[Array | None]:
         """`Problem.vjp`; no intermediate result is changed."""
         return self.problem.vjp(inputs, cotangents)
@@ -169,7 +169,7 @@ class UnseenRuns:
         self,
         inputs: Sequence[Array],
         change: Change | None = None,
-        own: bool = False,
+        keep_casts: bool = False,
         lines: bool = False,
     ) -> None:
         """None, as nothing records."""

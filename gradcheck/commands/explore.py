@@ -260,4 +260,5 @@ def progress(search: Search) -> str:
     failing = "no failure so far"
     if search.smallest is not None:
         failing = f"a failure with {count(search.smallest.numbers, 'number')}"
-    return f"explore: {count(search.tried, 'example')}, {failing}, {max(search.left, 0):.0f} s left"
+    seconds = max(search.seconds_left, 0)
+    return f"explore: {count(search.tried, 'example')}, {failing}, {seconds:.0f} s left"

@@ -183,8 +183,10 @@ def python_of(case: Case) -> str:
     """The version of the interpreter that ran a case."""
     from platform import python_version
 
-    from gradcheck.backends.environments import looked_at
+    from gradcheck.backends.environments import inspect_interpreter
 
     return (
-        looked_at(case.backend, case.interpreter).python if case.interpreter else python_version()
+        inspect_interpreter(case.backend, case.interpreter).python
+        if case.interpreter
+        else python_version()
     )

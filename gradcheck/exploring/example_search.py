@@ -19,7 +19,7 @@ from gradcheck.exploring.examples import (
     SIZES,
     Example,
     Inputs,
-    drawn,
+    example_strategy,
     is_drawn,
     is_floating,
     letters_of,
@@ -80,7 +80,7 @@ class Search:
     """
 
     @property
-    def left(self) -> float:
+    def seconds_left(self) -> float:
         """Seconds."""
         return self.seconds - (time.monotonic() - self.started)
 
@@ -100,7 +100,7 @@ class Search:
 
     def fails(self, example: Example) -> bool:
         """Whether an example fails; always False once the time is up."""
-        if self.left <= 0:
+        if self.seconds_left <= 0:
             return False
         status, message = self.check(example)
         self.counts[status] += 1
@@ -118,7 +118,7 @@ def weight(example: Example) -> tuple[Any, ...]:
     few digits.
     """
     recipe, kinds = example.recipe, list(KINDS_OF_VALUES)
-    values = [np.asarray(one, np.complex128) for one in example.values.values()]
+    values = [np.asarray(array, np.complex128) for array in example.values.values()]
     return (
         sum(a.size for a in values),
         sum(recipe.sizes.values()),
@@ -137,7 +137,7 @@ def search(check: CheckExample, inputs: Inputs, settings: SearchSettings) -> Sea
     """
     import hypothesis
 
-    found = Search(check, inputs, settings.seconds, settings.on_example)
+    state = Search(check, inputs, settings.seconds, settings.on_example)
     shrinking = SHRINKING * settings.seconds
 
     @hypothesis.seed(settings.seed)
@@ -150,23 +150,25 @@ def search(check: CheckExample, inputs: Inputs, settings: SearchSettings) -> Sea
         phases=(hypothesis.Phase.generate, hypothesis.Phase.shrink),
         report_multiple_bugs=False,
     )
-    @hypothesis.given(drawn(inputs, settings.dtypes, settings.layouts))
-    def look(example: Example) -> None:
-        if found.fails(example):
-            found.seconds += max(0.0, shrinking - found.left)  # the time that shrinking needs
+    @hypothesis.given(example_strategy(inputs, settings.dtypes, settings.layouts))
+    def try_example(example: Example) -> None:
+        if state.fails(example):
+            state.seconds += max(
+                0.0, shrinking - state.seconds_left
+            )  # the time that shrinking needs
             raise FoundError
 
     try:
-        look()
+        try_example()
     except FoundError:
         pass
     except hypothesis.errors.HypothesisException:
         # Time was up while it was shrinking: then nothing fails again.
-        if not found.failures:
+        if not state.failures:
             raise
-    if found.failures:
-        simplify_numbers(found)
-    return found
+    if state.failures:
+        simplify_numbers(state)
+    return state
 
 
 def nothing_checked(search: Search) -> str:
@@ -194,7 +196,10 @@ def outcome_lines(search: Search) -> list[str]:
     for status, number in search.counts.items():
         counts[NAMES.get(status, "raised")] += number
     order = ["beside a kink", "undecided", "unsupported", "raised", "wrong"]
-    parts = [f"{counts['right']} right", *(f"{counts[one]} {one}" for one in order if counts[one])]
+    parts = [
+        f"{counts['right']} right",
+        *(f"{counts[outcome]} {outcome}" for outcome in order if counts[outcome]),
+    ]
     letters = ", ".join(sorted(letters_of(search.inputs)))
     sizes = f" (sizes {letters} from {min(SIZES)} to {max(SIZES)})" if letters else ""
     lines = [f"explore: {count(search.tried, 'example')}{sizes}: {', '.join(parts)}"]

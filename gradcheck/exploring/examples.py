@@ -93,9 +93,9 @@ KINDS_OF_VALUES: Mapping[str, Callable[[tuple[int, ...], RandomGenerator], Numpy
     "negative": lambda shape, random: -random.uniform(0.1, 3.0, shape),
     "whole": lambda shape, random: random.integers(-3, 4, shape).astype(np.float64),
     "with ties": lambda shape, random: random.choice([-1.5, -0.5, 0.5, 1.5], shape),
-    "with equal rows": with_rows(lambda rows, at: np.copyto(rows, rows[:1])),
-    "with a row of zeros": with_rows(lambda rows, at: rows[at].fill(0.0)),
-    "with an extreme row": with_rows(lambda rows, at: np.multiply(rows[at], 1e3, out=rows[at])),
+    "with equal rows": with_rows(lambda rows, row: np.copyto(rows, rows[:1])),
+    "with a row of zeros": with_rows(lambda rows, row: rows[row].fill(0.0)),
+    "with an extreme row": with_rows(lambda rows, row: np.multiply(rows[row], 1e3, out=rows[row])),
     "with a large element": lambda shape, random: (
         normal(shape, random) * np.where(random.random(shape) < 0.2, 30.0, 1.0)
     ),
@@ -180,7 +180,9 @@ at which blocks end.
 """
 
 
-def drawn(inputs: Inputs, dtypes: Sequence[str], layouts: Sequence[str] = get_args(Layout)) -> Any:
+def example_strategy(
+    inputs: Inputs, dtypes: Sequence[str], layouts: Sequence[str] = get_args(Layout)
+) -> Any:
     """Return the Hypothesis strategy of `Example` for some inputs.
 
     Args:
@@ -234,7 +236,7 @@ def case_of_example(case: Case, example: Example) -> Case:
     inputs = dict(case.scenario.inputs)
     for name, spec in example.inputs.items():
         if is_drawn(spec):
-            inputs[name] = given_input(spec, example.values[name])
+            inputs[name] = input_with_elements(spec, example.values[name])
     sizes = {**case.scenario.sizes, **example.recipe.sizes}
     scenario = case.scenario.model_copy(update={"sizes": sizes, "inputs": inputs})
     return case.model_copy(update={"scenario": scenario})
@@ -248,13 +250,13 @@ def is_drawn(spec: Input) -> bool:
     return is_free(spec) and not spec.dtype.startswith("complex")
 
 
-def given_input(spec: Input, values: NumpyArray) -> Input:
+def input_with_elements(spec: Input, values: NumpyArray) -> Input:
     """Return an input with its elements."""
-    given = {"shape": None, "values": nested_tuples(values.tolist())}
+    elements = {"shape": None, "values": nested_tuples(values.tolist())}
     if not values.size:
-        given = {"shape": values.shape}
+        elements = {"shape": values.shape}
     fixed = {"range": None, "below": None, "dtype_written": True, "layout_written": True}
-    return spec.model_copy(update={**given, **fixed})
+    return spec.model_copy(update={**elements, **fixed})
 
 
 def nested_tuples(value: Any) -> Any:

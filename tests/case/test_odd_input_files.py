@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gradcheck.case.execute import execute
-from gradcheck.case.input_arrays import NoInputError, loaded
+from gradcheck.case.input_arrays import NoInputError, load_array
 from gradcheck.result import Status
 from gradcheck.run.plan import plan
 from gradcheck.spec.read import read_bytes
@@ -78,4 +78,4 @@ def test_a_file_of_another_kind_is_refused_at_once(tmp_path, make, what, name, k
 
 def test_a_device_is_none_either():
     with pytest.raises(NoInputError, match=r"^null is not a regular file: 'from' reads"):
-        loaded(Path("/dev"), "null", None)
+        load_array(Path("/dev"), "null", None)

@@ -224,9 +224,9 @@ def test_a_long_loop_is_searched_within_the_budget(
     draws = drawn(point, 3)
     claims, rounding = [(u, point.vjp(u)) for u in draws], rounding_of(point, draws[0])
     assert point.tape is not None
-    work, pull, replaced = [], Step.pull, Step.replaced
+    work, pull, pull_with_values = [], Step.pull, Step.pull_with_values
     monkeypatch.setattr(Step, "pull", lambda *given: work.append(1) or pull(*given))
-    monkeypatch.setattr(Step, "replaced", lambda *given: work.append(1) or replaced(*given))
+    monkeypatch.setattr(Step, "pull_with_values", lambda *given: work.append(1) or pull_with_values(*given))
     found, _ = explained_by_tape(point, claims, rounding, WALKS)
     assert len(work) < 2 * WALKS * len(point.tape.recording.steps)
     assert [(d.code, words in d.text, "h = paddle.tanh" in d.source_line) for d in found] == (

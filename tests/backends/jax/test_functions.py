@@ -46,9 +46,9 @@ def test_a_check_has_one_program_compiled_and_no_operation_by_itself(
 ) -> None:
     """Compiling takes most of the time of a check, and an operation that JAX computes is compiled as well."""
     by_jax: list[str] = []
-    compute = Equation.computed_by_jax
+    compute = Equation.compute_by_jax
     monkeypatch.setattr(
-        Equation, "computed_by_jax", lambda self, given: by_jax.append(self.name) or compute(self, given)
+        Equation, "compute_by_jax", lambda self, given: by_jax.append(self.name) or compute(self, given)
     )
     backends: list[JaxBackend] = []
     start = JaxBackend.__init__

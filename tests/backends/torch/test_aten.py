@@ -173,7 +173,7 @@ def tape_of(function: Callable[..., Any], arrays: Sequence[Any]) -> Tape:
     call = TensorFunction(TorchBackend(), lambda tensors: function(*tensors.values()), named, dtypes)
     reruns = call.problem().reruns
     assert reruns is not None
-    recording = reruns.recording(list(arrays), own=True)
+    recording = reruns.recording(list(arrays), keep_casts=True)
     assert recording is not None
     return Tape(recording)
 

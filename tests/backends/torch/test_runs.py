@@ -64,7 +64,7 @@ def test_plain_runs_are_not_watched(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def leaves_read_by(call: Any) -> list[Any]:
-    _, leaves = TorchBackend().reached(call)
+    _, leaves = TorchBackend().collect_leaves(call)
     return leaves
 
 
