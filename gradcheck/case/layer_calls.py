@@ -58,6 +58,7 @@ class LayerCalls:
         self.latest: tuple[Any, Any] = (None, None)
         """The layer that was applied last, and its context, until its forward begins."""
 
+    @np.errstate()
     def run(self, function: Callable[..., Any], *given: Any) -> Any:
         """Call the user's code, with the layers that it runs noted.
 
@@ -68,7 +69,7 @@ class LayerCalls:
         settings = self.backend.settings()
         filters = list(warnings.filters)
         try:
-            with np.errstate(), self.backend.observing(self):
+            with self.backend.observing(self):
                 return function(*given)
         finally:
             self.backend.restore_settings(settings)
