@@ -322,6 +322,7 @@ class Recording(Observer):
         last = max(self.ends) if self.ends and min(self.ends) >= 0 else len(self.arrays)
         self.leaks = [text for count, text in self.taken_out if last >= count]
 
+    @np.errstate(all="ignore")
     def recompute(
         self, inputs: Sequence[Array], perturbation: Perturbation | None = None
     ) -> list[Array]:
@@ -333,15 +334,14 @@ class Recording(Observer):
         values: dict[int, Any] = {-1: None, **dict(enumerate(inputs))}
         before, casts.left_out = casts.left_out, set() if self.leaves_casts_out else None
         try:
-            with np.errstate(all="ignore"):
-                for step in self.steps:
-                    read = list(map(values.__getitem__, step.edges))
-                    for number, value in enumerate(step.outputs_for(read), step.first):
-                        values[number] = self.chosen.get(number, value)
-                        if perturbation is None or number in self.chosen:
-                            continue
-                        if is_fresh(step.name, value, read):
-                            perturbation(step.name, value, number)
+            for step in self.steps:
+                read = list(map(values.__getitem__, step.edges))
+                for number, value in enumerate(step.outputs_for(read), step.first):
+                    values[number] = self.chosen.get(number, value)
+                    if perturbation is None or number in self.chosen:
+                        continue
+                    if is_fresh(step.name, value, read):
+                        perturbation(step.name, value, number)
         finally:
             casts.left_out = before
         return list(values.values())[1:]

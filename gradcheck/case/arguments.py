@@ -120,14 +120,14 @@ def tensor_function(
 
         def call(tensors: Mapping[str, Any]) -> Any:
             # A loop, as each evaluation comes here: up to Python 3.11 a comprehension is a call.
-            values = dict[str, Any]()
+            values = list[Any]()
             for name, value in arguments.items():
                 if name in tensors:
-                    values[name] = tensors[name]
+                    values.append(tensors[name])
                 else:
-                    values[name] = filled(name, value, tensors, backend.map_leaves)
-            by_name = dict(zip(keywords, map(values.pop, keywords), strict=True))
-            return apply(*values.values(), **by_name)
+                    values.append(filled(name, value, tensors, backend.map_leaves))
+            by_name = dict(zip(keywords, values[len(names) :], strict=True))
+            return apply(*values[: len(names)], **by_name)
 
         return call
 

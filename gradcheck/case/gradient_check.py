@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from itertools import islice
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -326,6 +327,8 @@ def refusal_of(function: TensorFunction, error: Exception) -> GradientSummary:
 
 def with_marks(summary: GradientSummary, *marks: str) -> GradientSummary:
     """A summary with further marks."""
+    if not marks:
+        return summary
     return summary.model_copy(update={"marks": (*summary.marks, *marks)})
 
 
@@ -462,15 +465,21 @@ def evaluation_points(
     by a random factor between 1/2 and 2: it keeps its sign and its magnitude; integers and booleans
     stay. Points nearer to the given one are taken if the function raises there or is not finite.
     """
-    random = functools.cache(lambda: np.random.default_rng(seed))  # most checks draw no point
     function.know_leaves()
-    for number in range(points):
-        evaluated = function if number == 0 else nearby(function, random())
-        where = f"point {number + 1} of {points}" if points > 1 else ""
+    for number, evaluated in enumerate(islice(points_around(function, seed), points), 1):
+        where = f"point {number} of {points}" if points > 1 else ""
         for dtype in dtypes:
             yield f"{where}, {dtype}".removeprefix(", "), in_dtype(evaluated, dtype)
         if not dtypes:
             yield where, evaluated
+
+
+def points_around(function: TensorFunction, seed: int) -> Iterator[TensorFunction]:
+    """The function at its own point, then at others without end."""
+    yield function
+    random = np.random.default_rng(seed)
+    while True:
+        yield nearby(function, random)
 
 
 def nearby(function: TensorFunction, random: np.random.Generator) -> TensorFunction:

@@ -57,6 +57,7 @@ class LayerCalls:
         self.latest: tuple[Any, Any] = (None, None)
         """The layer that was applied last, and its context, until the layer's forward begins."""
 
+    @np.errstate()
     def run(self, function: Callable[..., Any], *given: Any) -> Any:
         """Call the user's code, and record the layers that it runs.
 
@@ -67,7 +68,7 @@ class LayerCalls:
         settings = self.backend.settings()
         filters = list(warnings.filters)
         try:
-            with np.errstate(), self.backend.observing(self):
+            with self.backend.observing(self):
                 return function(*given)
         finally:
             self.backend.restore_settings(settings)

@@ -126,7 +126,9 @@ class Line:
         if self.weights is None:
             return Sample(change, abs(change))
         change *= self.weights
-        return Sample(change.sum(keepdims=True), abs(change).sum(keepdims=True))
+        # the ufunc's own method: an array's takes another call
+        total = np.add.reduce
+        return Sample(total(change, keepdims=True), total(abs(change), keepdims=True))
 
     def take(self, step: int, ahead: Array) -> None:
         """Take the samples at a step, given the outputs ahead."""
@@ -191,29 +193,37 @@ def derivative_of(line: Line, noise: Array) -> Derivative:
     noises = noise + FEW * EPS * np.array([np.fmax(a.size, b.size) for a, b in pairs])
     sides = abs(samples)
     jumps = sides[:, 0] > FAR_BARS * (noises[0] + noises[1]) + abs(sides[:, 1] - sides[:, 0])
-    changes, apart = sides.max(axis=0), (ahead + behind) / h
+    changes, even = sides.max(axis=0), (ahead + behind) / h
     is_missing = np.isnan(samples).all(axis=1)
     if np.logical_or.reduce(is_missing, axis=None):  # at the edge of the domain there is one side
         ahead, behind = np.where(is_missing[:, None], -samples[::-1], samples)
-    both, chosen = balanced(*extrapolated((ahead - behind) / (2 * h), RATIO * RATIO, noises / h))
+    # the central difference and the distance of the slopes, next to each other
+    values = np.array([(ahead - behind) / (2 * h), even]).swapaxes(0, 1)
+    bars = np.array([noises / h, 2 * noises / h]).swapaxes(0, 1)
+    found, chosen = balanced(*extrapolated(values, GROWTH, bars))
+    (value, kink), (bar, kink_bar) = found.value, found.bar
     # A derivative compatible with 0 is known no better than the outputs over the scale of the
     # inputs: a right backward computes with numbers as large, and where they cancel (the sum of a
     # softmax) their rounding is left.
-    bar = np.where(abs(both.value) <= both.bar, np.maximum(both.bar, FEW * noise), both.bar)
-    kink, _ = balanced(*extrapolated(apart, RATIO, 2 * noises / h))
+    bar = np.where(abs(value) <= bar, np.maximum(bar, FEW * noise), bar)
     nearby = ((changes - FAR_BARS * noises) / h)[[BRIEF[0] <= k <= BRIEF[-1] for k in steps]]
     return Derivative(
-        Interval(both.value, bar),
-        gap=abs(kink.value) + kink.bar,
-        kinked=(abs(kink.value) > FAR_BARS * kink.bar) | jumps.any(axis=0),
+        Interval(value, bar),
+        gap=abs(kink) + kink_bar,
+        kinked=(abs(kink) > FAR_BARS * kink_bar) | jumps.any(axis=0),
         nearby=np.where(nearby > 0, nearby, 0.0).max(axis=0),
         largest=changes.max(axis=0),
-        noise=noise + np.zeros(both.value.shape),
-        step=np.array(steps)[chosen],
+        noise=noise + np.zeros(value.shape),
+        step=np.array(steps)[chosen[0]],
     )
 
 
-def extrapolated(values: Array, ratio: float, bars: Array) -> tuple[Array, Array]:
+GROWTH = np.array([[RATIO * RATIO], [RATIO]])
+"""From each step to the next, the growth of the bias of a central difference, and of a distance of
+slopes."""
+
+
+def extrapolated(values: Array, ratio: Array, bars: Array) -> tuple[Array, Array]:
     """Extrapolated values: without the part of the error that grows by `ratio` from each step to
     the next; and their error bounds.
     """

@@ -149,10 +149,10 @@ def finite(arrays: Iterable[Array | None]) -> bool:
     return all(a is None or bool((abs(a) < np.inf).all()) for a in arrays)
 
 
+@np.errstate(invalid="ignore")
 def distance(a: Array, b: Array) -> Array:
     """|a − b|; 0 if both are equal, infinities included; inf if only one is finite."""
-    with np.errstate(invalid="ignore"):
-        apart = abs(a - b) if a.dtype.kind != "b" else 1.0 * (a != b)
+    apart = abs(a - b) if a.dtype.kind != "b" else 1.0 * (a != b)
     if are_usual(apart):
         return apart
     return np.where(a == b, 0.0, np.where(np.isnan(apart), np.inf, apart))
@@ -351,9 +351,8 @@ def median_response(response: Array, size: Array) -> Array:
     """The median of the relative responses per row, without those of lost entries; 0 if all are
     lost.
     """
-    rows = np.full_like(response, np.inf)
-    np.divide(response, size + (size == 0), out=rows, where=response <= UNKNOWN * size)
-    rows = rows.reshape(-1, size.shape[-1])
+    relative = np.where(response <= UNKNOWN * size, response / (size + (size == 0)), np.inf)
+    rows = relative.reshape(-1, size.shape[-1])
     rows.sort(axis=-1)
     known = (rows < np.inf).sum(axis=-1)
     middle = rows[np.arange(len(rows)), np.maximum((known - 1) // 2, 0)]

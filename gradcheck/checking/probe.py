@@ -207,12 +207,12 @@ def random_sum(bounds: Array) -> float:
 def root_of_squares(terms: Array) -> float:
     """The root of the sum of squares, even if the squares would leave the range of float64."""
     sizes = abs(terms)
-    unit = float(sizes.max()) if sizes.size else 0.0
+    unit = float(np.maximum.reduce(sizes, axis=None, initial=0.0))
     if not 0 < unit < np.inf:
         return unit
     sizes /= unit
     sizes *= sizes
-    return unit * math.sqrt(float(sizes.sum()))
+    return unit * math.sqrt(float(np.add.reduce(sizes, axis=None)))
 
 
 # ------------------------------------------ the claim beside the tape

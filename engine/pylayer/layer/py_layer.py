@@ -15,10 +15,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from itertools import count, repeat
+from itertools import repeat
 from operator import attrgetter
-from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
 from pylayer.tape.grad_mode import grad_mode, grad_mode_set
 from pylayer.tape.graph import Cotangent, Gradients, Node, Output, Target
@@ -62,25 +61,18 @@ class Slot:
 
     __slots__ = ("is_list", "name", "tensors")
 
-    def __init__(self, name: str, value: Any) -> None:
+    def __init__(self, name: int | str, value: Any) -> None:
         self.name, self.is_list = name, isinstance(value, (list, tuple))
+        """The name of an argument, or its position."""
         self.tensors: list[Any] = []
         for item in value if self.is_list else [value]:
             if isinstance(item, Tensor):
                 self.tensors.append(item)
 
-    def forget(self, have_targets: bool) -> None:
-        """Keep a `Like` in place of each Tensor; gradients flow on from them if they
-        `have_targets`."""
-        for k, tensor in enumerate(self.tensors):
-            array, name = tensor.array, f"{self.name}[{k}]" if self.is_list else self.name
-            target = parent_of(tensor) if have_targets else None
-            self.tensors[k] = Like(name, array.shape, array.dtype, XP[type(array)], target)
-
 
 def input_slots(
     layer: str, args: Sequence[Any], kwargs: dict[str, Any]
-) -> tuple[list[Slot], list[Tensor], list[str]]:
+) -> tuple[list[Slot], list[Tensor], list[int | str]]:
     """The arguments that own a gradient slot, in call order, their Tensors, and the names of the
     others (observed rules 9 and 10).
 
@@ -89,8 +81,8 @@ def input_slots(
     """
     slots: list[Slot] = []
     tensors: list[Tensor] = []
-    slotless: list[str] = []
-    for name, value in [*zip(map("#{}".format, count()), args, strict=False), *kwargs.items()]:
+    slotless: list[int | str] = []
+    for name, value in [*enumerate(args), *kwargs.items()]:
         slot = Slot(name, value)
         tensors += slot.tensors
         if slot.tensors:
@@ -102,8 +94,9 @@ def input_slots(
         held = sum([isinstance(v, Tensor) for v in leaves_in(value)])
         if held > len(slot.tensors):
             kind = "a dict" if isinstance(value, dict) else "a list inside a list"
+            argument = name if isinstance(name, str) else f"#{name}"
             warnings.warn(
-                f"{layer}: Tensors in {kind} (argument {name}) are not tracked and get no "
+                f"{layer}: Tensors in {kind} (argument {argument}) are not tracked and get no "
                 "gradient. Pass them as arguments of their own, or in one flat list.",
                 UserWarning,
                 stacklevel=3,
@@ -121,7 +114,7 @@ def output_slots(layer: str, returned: Any) -> tuple[list[Slot], list[Tensor]]:
     values = returned if isinstance(returned, (list, tuple)) else [returned]
     slots, tensors = [], []
     for k, value in enumerate(values):
-        slot = Slot(f"output {k}", value)
+        slot = Slot(k, value)
         if slot.tensors:
             slots.append(slot)
             tensors += slot.tensors
@@ -137,18 +130,19 @@ def output_slots(layer: str, returned: Any) -> tuple[list[Slot], list[Tensor]]:
 
 
 array_of, stops_gradient = attrgetter("array"), attrgetter("_stop_gradient")
-target_of = attrgetter("target")
 
 
-class Like(NamedTuple):
+class Like:
     """Properties of a slot's Tensor, and the target of its gradient, without holding the
     Tensor."""
 
-    name: str
-    shape: tuple[int, ...]
-    dtype: Any
-    xp: ModuleType
-    target: Target | None
+    __slots__ = ("array_type", "dtype", "place", "shape", "target")
+
+    def __init__(self, tensor: Tensor, place: int, target: Target | None) -> None:
+        array = tensor.array
+        self.shape, self.dtype, self.array_type = array.shape, array.dtype, type(array)
+        self.place, self.target = place, target
+        """Its position in its slot, and the target."""
 
     @property
     def is_needed(self) -> bool:
@@ -263,7 +257,7 @@ def _bool(method: str, value: Any) -> bool:
     return value
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen, whose constructor takes three times as long
 class _SavedOutput:
     """An output of forward kept for backward: not the Tensor itself, whose node holds what is
     saved."""
@@ -302,12 +296,11 @@ def release_outputs(ctx: PyLayerContext, outputs: Sequence[Tensor], node: Node) 
     node."""
     if not ctx._saved:
         return
-    positions = dict(zip(map(id, outputs), count(), strict=False))
     saved = list(ctx._saved)
-    for k, value in enumerate(saved):
-        slot = positions.get(id(value))
-        if slot is not None:
-            saved[k] = _SavedOutput(weakref.ref(value), value.array, weakref.ref(node), slot)
+    for slot, output in enumerate(outputs):
+        for k, value in enumerate(saved):
+            if value is output:
+                saved[k] = _SavedOutput(weakref.ref(value), value.array, weakref.ref(node), slot)
     ctx._saved = tuple(saved)
 
 
@@ -324,18 +317,21 @@ class PyLayerNode(Node):
         ctx: PyLayerContext,
         inputs: Sequence[Slot],
         outputs: Sequence[Slot],
-        slotless: Sequence[str],
+        slotless: Sequence[int | str],
         where: str,
     ) -> None:
         parents: list[Target | None] = []
         for slot in inputs:
-            slot.forget(have_targets=True)
-            parents += map(target_of, slot.tensors)
+            for k, tensor in enumerate(slot.tensors):
+                target = parent_of(tensor)
+                slot.tensors[k] = Like(tensor, k, target)
+                parents.append(target)
         super().__init__(parents, saved=ctx)
         self.layer, self.inputs, self.output_slots, self.outputs = layer, inputs, outputs, 0
         for slot in outputs:
-            # The target of an output could be the output, if forward made it a leaf: a cycle.
-            slot.forget(have_targets=False)
+            for k, tensor in enumerate(slot.tensors):
+                # The target of an output could be the output, if forward made it a leaf: a cycle.
+                slot.tensors[k] = Like(tensor, k, None)
             self.outputs += len(slot.tensors)
         self.slotless = slotless
         """The arguments without a slot, for the error of a layer that returns None for them."""
@@ -402,11 +398,10 @@ class PyLayerNode(Node):
         for k, (slot, value) in enumerate(zip(self.inputs, gradients, strict=True)):
             values = self.per_tensor(k, value, slot) if slot.is_list else [value]
             for like, item in zip(slot.tensors, values, strict=True):
-                if like.target in no_grad_targets:
-                    like = like._replace(target=None)
-                gradient = self.checked_gradient(k, item, like)
+                target = None if like.target in no_grad_targets else like.target
+                gradient = self.checked_gradient(k, item, like, target)
                 if gradient is not None:
-                    pairs.append((like.target, gradient if as_tensors else gradient.array))
+                    pairs.append((target, gradient if as_tensors else gradient.array))
         return pairs
 
     def per_slot(self, returned: Any, no_grad_targets: Collection[Target]) -> list[Any]:
@@ -441,41 +436,42 @@ class PyLayerNode(Node):
         if value is None:
             return [None] * len(slot.tensors)
         if not isinstance(value, (list, tuple)):
-            raise self.error(
-                k, slot.name, f"argument must be list or tuple, but got {type(value).__name__}"
-            )
+            text = f"argument must be list or tuple, but got {type(value).__name__}"
+            raise self.error(k, text)
         if len(value) != len(slot.tensors):
             text = (
                 f"the list has {len(slot.tensors)} Tensors, but backward returned {len(value)} "
                 f"gradients"
             )
-            raise self.error(k, slot.name, text)
+            raise self.error(k, text)
         return value
 
-    def checked_gradient(self, k: int, value: Any, like: Like) -> Tensor | None:
+    def checked_gradient(
+        self, k: int, value: Any, like: Like, target: Target | None
+    ) -> Tensor | None:
         """One gradient, cast to its input's dtype unless the PyLayer that it goes to takes any
         (observed rule 34).
 
         A gradient for a PyLayer may have another shape, as in Paddle (observed rule 33), if the two
         layers agree on it.
         """
-        if like.target is None:
+        if target is None:
             if value is None:
                 return None
             raise self.error(
                 k,
-                like.name,
                 f"should return None at {k} position, because it's forward Tensor's stopgradient "
                 "is true, or paddle.grad is asked for no gradient of it (backward() asks for all)",
+                like,
             )
         if value is None:
             if reads_as_releases.get() or not like.is_needed:
                 return None
             raise self.error(
                 k,
-                like.name,
                 f"should not return empty at {k} position: the input needs a gradient, so return "
                 "a Tensor (zeros if the gradient is zero)",
+                like,
             )
         # a subclass that left out Tensor.__init__ has no array
         if not isinstance(value, Tensor) or not hasattr(value, "array"):
@@ -484,14 +480,14 @@ class PyLayerNode(Node):
                 f"We can only support Tensor or None for backward output, , but got "
                 f"{type(value).__name__}"
             )
-            raise self.error(k, like.name, text)
-        layer = layer_behind(like.target)
+            raise self.error(k, text, like)
+        layer = layer_behind(target)
         if value.array.shape != like.shape:
             text = (
                 f"the gradient has shape {list(value.array.shape)}, but the input has shape "
                 f"{list(like.shape)}"
             )
-            misfit = self.error(k, like.name, text)
+            misfit = self.error(k, text, like)
             if layer is None:
                 raise misfit
             layer.misfits.append(misfit)
@@ -516,35 +512,38 @@ class PyLayerNode(Node):
             text += f"; non-Tensor arguments take no slot; drop the None for {names}"
         return ValueError(f"{text}. (applied at {self.where})")
 
-    def error(self, k: int, name: str, text: str) -> ValueError:
-        """The error for one slot: layer, slot, input, and where the layer was applied."""
+    def error(self, k: int, text: str, like: Like | None = None) -> ValueError:
+        """The error for one slot, or a Tensor in it: layer, slot, input, and where the layer was
+        applied."""
+        name = self.argument(self.inputs[k].name)
+        if like is not None and self.inputs[k].is_list:
+            name = f"{name}[{like.place}]"
         return ValueError(
-            f"{self.label}'s backward function, gradient {k} (input `{self.argument(name)}`): "
-            f"{text}. (applied at {self.where})"
+            f"{self.label}'s backward function, gradient {k} (input `{name}`): {text}. "
+            f"(applied at {self.where})"
         )
 
-    def argument(self, name: str) -> str:
+    def argument(self, name: int | str) -> str:
         """The name of an argument: for a positional one, forward's own name, as slots only have its
         number."""
-        if not name.startswith("#"):
+        if isinstance(name, str):
             return name
-        position, bracket, index = name[1:].partition("[")
         try:
             parameters = list(inspect.signature(self.layer.forward).parameters.values())[1:]
         except (TypeError, ValueError):
-            return name
-        k = int(position)
-        for parameter in parameters[: k + 1]:
+            return f"#{name}"
+        for parameter in parameters[: name + 1]:
             if parameter.kind is parameter.VAR_POSITIONAL:
-                return f"*{parameter.name}[{k - parameters.index(parameter)}]{bracket}{index}"
-        return f"{parameters[k].name}{bracket}{index}" if k < len(parameters) else name
+                return f"*{parameter.name}[{name - parameters.index(parameter)}]"
+        return parameters[name].name if name < len(parameters) else f"#{name}"
 
 
 def cotangent_tensor(like: Like, cotangent: Cotangent | None, ctx: PyLayerContext) -> Tensor | None:
     """One cotangent as backward sees it: a copy, since backward may change it in place (observed
     rule 43)."""
     if cotangent is None:
-        return Tensor(like.xp.zeros(like.shape, like.dtype)) if ctx._materialize_grads else None
+        zeros = XP[like.array_type].zeros
+        return Tensor(zeros(like.shape, like.dtype)) if ctx._materialize_grads else None
     if not isinstance(cotangent, Tensor):
         cotangent = Tensor(duplicate(cotangent), None, False)
     return as_dtype_of(cotangent, like) if ctx._grad_in_dtype_consistent else cotangent

@@ -34,6 +34,9 @@ from pylayer.tensor.tensor import Tensor
 from pylayer.watch import NOBODY, watchers
 
 
+quiet_walk = np.errstate(all="ignore")(walk)
+
+
 def backward(
     tensors: Tensor | Sequence[Tensor],
     grad_tensors: Tensor | Sequence[Tensor | None] | None = None,
@@ -216,8 +219,7 @@ def gradients_of(
     found = Gradients(targets, no_grad_targets)
     token = grad_mode.set(create_graph or watching.observer.records)
     try:
-        with np.errstate(all="ignore"):
-            walk(roots, found, create_graph=create_graph, retain_graph=True, enter=enter)
+        quiet_walk(roots, found, create_graph=create_graph, retain_graph=True, enter=enter)
     finally:
         grad_mode.reset(token)
     complete = not recorded_gradients or targets <= found.arrived.keys()
