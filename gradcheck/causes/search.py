@@ -310,8 +310,7 @@ class CauseSearch:
             found += self.confirmed(repeated(graph, mistakes, everything.within))
 
         explained = frozenset[int]().union(*(cause.explains for cause in found))
-        is_left = not explained.issuperset(wrong) and self.is_affine()
-        if is_left and self.point.problem.find_fix() is None:
+        if not explained.issuperset(wrong) and self.point.problem.find_fix() is None:
             groups = [everything, *(self.group([k]) for k in wrong if len(wrong) > 1)]
             groups = [g for g in groups if g.tangents and not explained.intersection(g.inputs)]
             for group, causes in self.wider_proposals(groups, ruled):
@@ -319,16 +318,6 @@ class CauseSearch:
                     found += self.confirmed(causes)
         scaled = {k for k in wrong if self.claimed[k].scaled}
         return [cause for cause in found if not (cause.spoils and cause.explains <= scaled)]
-
-    def is_affine(self) -> bool:
-        """Whether backward is affine in the cotangent, as it is with every mistake on the tape."""
-        (u, of_u), (v, of_v), *_ = self.claims
-        both, zero = self.point.vjp(u + v), self.point.vjp(0 * u)
-        screen = max(SCREEN, SCREEN_UNITS * self.graph.coarsest)
-        return all(
-            bool((abs(whole + rest - a - b) <= screen * (abs(a) + abs(b)).max(initial=0)).all())
-            for whole, rest, a, b in zip(both, zero, of_u, of_v, strict=True)
-        )
 
     def wider_proposals(
         self, groups: Sequence[Group], ruled: set[Step]
