@@ -44,6 +44,9 @@ SLACK = 1e-3
 """The rounding allowed in a screening comparison, relative to the values; formulas that pass are
 tried in full.
 """
+AFFINE_TO = 2.0**-4
+"""The share of its largest entry by which a gradient may miss being affine in the cotangent: terms
+that are rounded to bfloat16 leave 2^-8 each."""
 COTANGENTS = 2
 """The random cotangents for which a formula must hold: with only one, any number can be
 explained.
@@ -82,10 +85,17 @@ def likely_causes(
     written = any(bool((gradients[k] != 0).any()) for _, gradients in claims for k in wrong)
     found: list[Diagnosis] = []
     backward: Backward = point.vjp
+    wrong_names = [point.problem.names[point.moved[k]] for k in wrong]
+    # No mistake on the tape and no formula makes a backward that is not affine in the cotangent.
+    affine = affine_gradients(point, claims)
+    wrong = [k for k in wrong if affine[k]]
+    if not wrong:
+        return found, backward
     if comparison is not None and (written or point.problem.order > 1):
         three, walks = [*claims, prober.claimed()], budget / OF_BUDGET
-        found, backward = explained_by_tape(point, three, comparison.rounding, walks)
-    wrong_names = [point.problem.names[point.moved[k]] for k in wrong]
+        pairs = zip(comparison.rounding, affine, strict=True)
+        rounding = [bounds if is_affine else bounds + np.inf for bounds, is_affine in pairs]
+        found, backward = explained_by_tape(point, three, rounding, walks)
     explained = {name for d in found for name in d.inputs}
     is_explained = explained.issuperset(wrong_names)
     if not is_explained or FAR_FETCHED.intersection(d.code for d in found):
@@ -102,6 +112,16 @@ def likely_causes(
         if not is_explained or swaps:
             backward = point.vjp
     return [*with_their_inputs(found, wrong_names)], backward
+
+
+def affine_gradients(point: Point, claims: Claims) -> list[bool]:
+    """Whether the gradient that backward gives for each moved input is affine in the cotangent."""
+    (u, of_u), (v, of_v), *_ = claims
+    both, zero = point.vjp(u + v), point.vjp(0 * u)
+    return [
+        bool((abs(whole + rest - a - b) <= AFFINE_TO * (abs(a) + abs(b)).max(initial=0)).all())
+        for whole, rest, a, b in zip(both, zero, of_u, of_v, strict=True)
+    ]
 
 
 def with_their_inputs(found: Sequence[Diagnosis], wrong: Sequence[str]) -> Iterator[Diagnosis]:
