@@ -335,7 +335,7 @@ class TensorFunction:
         return {name: leaf for name, leaf in leaves.items() if name not in self.arrays}
 
     def name_leaves(self, references: Sequence[weakref.ref[Tensor]]) -> dict[str, Tensor]:
-        """Those leaves among `references` that outlive the call, by their names in the user's code."""
+        """The leaves of `references` that outlive the call, by their names in the user's code."""
         if not references:
             return {}
         known = {id(leaf): name for name, leaf in self.named_leaves().items()}
