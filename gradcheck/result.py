@@ -108,7 +108,7 @@ class WrongEntry(_JacobianEntry):
 
     @property
     def relative_error(self) -> float:
-        """|analytic − numeric| over the larger of the two; inf if both are 0 or one is not finite."""
+        """|analytic − numeric| over the larger one; inf if both are 0 or one is not finite."""
         largest = max(abs(self.analytic), abs(self.numeric))
         return self.error / largest if largest and isfinite(self.error) else float("inf")
 

@@ -54,7 +54,7 @@ def built(value: Any) -> Any:
 
 
 def map_leaves(name: str, value: Any, leaf: Callable[[str, Any], Any]) -> Any:
-    """Return nested lists, tuples and dicts in which each leaf is replaced by `leaf(name, value)`."""
+    """Return nested lists, tuples and dicts with each leaf replaced by `leaf(name, value)`."""
     if isinstance(value, dict):
         return {key: map_leaves(inside(name, key), part, leaf) for key, part in value.items()}
     if not isinstance(value, (list, tuple)):

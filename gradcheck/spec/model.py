@@ -1247,7 +1247,7 @@ class Scenario(_Keys):
         return world
 
     def input_at(self, name: str, parameters: Mapping[str, Any]) -> Input:
-        """An input at a point of the matrix; a split one has a leading axis of the world's ranks."""
+        """An input at a point of the matrix; a split one has a leading axis of the ranks."""
         input, world = self.inputs[name].at({**self.sizes, **parameters}), self.world_at(parameters)
         if world is None or input.ranks != "split" or input.shape is None:
             return input
