@@ -1,4 +1,4 @@
-"""Activation functions. All but the primitives are compositions, which need no vjps of their own."""
+"""Activation functions. Except for the primitives, they are compositions without own vjps."""
 
 from __future__ import annotations
 

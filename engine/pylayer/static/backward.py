@@ -38,9 +38,9 @@ def gradients(
 
     Raises:
         AssertionError: the mode is dynamic.
-        TypeError: something is not a Variable.
+        TypeError: a target or an input is not a Variable.
         ValueError: the numbers or shapes of targets and their gradients differ, or a backward_fn
-            breaks its rules.
+            returns invalid gradients.
     """
     check_static("paddle.static.gradients")
     targets, inputs, target_gradients = current(targets), current(inputs), current(target_gradients)
@@ -75,13 +75,13 @@ def append_backward(
     callbacks: Any = None,
     checkpoints: Any = None,
 ) -> list[tuple[Tensor, Variable | None]]:
-    """The gradients of `loss` with respect to parameters, each with its parameter; None where there
-    is none.
+    """The gradients of `loss` with respect to parameters, each with its parameter; None if there is
+    no gradient.
 
     Args:
         loss: if it has several elements, their sum is differentiated.
-        parameter_list: the parameters, or other Tensors, or their names; by default whatever the
-            program has that is persistable, as parameters are, the one made last first.
+        parameter_list: the parameters, or other Tensors, or their names; by default all persistable
+            Tensors of the program, such as parameters, the latest first.
 
     Raises:
         TypeError: `loss` is not a Variable, or `parameter_list` is not a list, tuple or set.
@@ -137,8 +137,9 @@ def pull_back(
     wanted: Sequence[Tensor],
     barred: Collection[Tensor] = (),
 ) -> dict[Tensor, Tensor]:
-    """Record the cotangents of `wanted`, given those of the `seeds` (ones for None), through
-    `operators`."""
+    """Record the cotangents of `wanted`, given the cotangents of `seeds` (ones for None), through
+    `operators`.
+    """
     reach = {t for t in wanted if not t._stop_gradient}
     through: list[tuple[Operator, list[int]]] = []
     for op in expanded(operators):
@@ -166,7 +167,7 @@ class Sums:
     ``X@GRAD``.
 
     Args:
-        given: the cotangents that keep their names, being others'.
+        given: cotangents from elsewhere, which keep their names.
     """
 
     def __init__(self, given: set[Tensor]) -> None:
@@ -219,8 +220,9 @@ def _named_gradient(tensor: Tensor, gradient: Tensor | None) -> Variable | None:
 def minimized(
     loss: Any, optimizer: Any, parameters: Sequence[Any] | None
 ) -> tuple[list[Operator], list[Any]]:
-    """Record the gradients of `loss` and the optimizer's step; what ``optimizer.minimize(loss)``
-    does."""
+    """Record the gradients of `loss` and the optimizer's step; used by
+    ``optimizer.minimize(loss)``.
+    """
     pairs = [
         (p, g)
         for p, g in append_backward(loss, parameters)
