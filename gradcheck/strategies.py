@@ -24,27 +24,27 @@ from gradcheck.support.suggest import hint
 def inputs_from(
     call: str, mapping: Any, keywords: Mapping[str, Any], options: Mapping[str, Any]
 ) -> dict[str, Input]:
-    """Return the inputs of a call that takes them as a mapping, or, as `dict` does, as keywords.
+    """Return the inputs of a call that takes them as a mapping or, like `dict`, as keywords.
 
     Options are never texts and inputs always are, so an input with the name of an option is
     detected here.
 
     Args:
         call: the beginning of the call, for messages: ``explore(layer, ``.
-        mapping: by name, what `parse_inputs` takes.
+        mapping: by name, arguments of `parse_inputs`.
         options: values of the call's own keywords.
 
     Raises:
-        TypeError: an input is in the place of an option, or the other way round; there are no
-            inputs, or one is not a text.
+        TypeError: an input and an option are mixed up, there are no inputs, or an input is not a
+            text.
         ValueError: a text does not describe an input.
     """
     for name, value in options.items():
         if isinstance(value, str):
             meant = f"{call}{{{name!r}: {value!r}, …}})"
             raise TypeError(
-                f"{name} is an option here, and not a text; put an input of that name into a dict:"
-                f" {meant}"
+                f"{name} is an option, which cannot be a text; put an input of that name into a "
+                f"dict: {meant}"
             )
     inputs = keywords if mapping is None else mapping
     if not isinstance(inputs, Mapping):
@@ -64,8 +64,8 @@ def parse_inputs(texts: Mapping[str, str]) -> dict[str, Input]:
     """Return the inputs that ``"B T C"``, ``"B:int64:below=5"``, ``"C~0.1..3"``, ``""`` describe.
 
     Raises:
-        TypeError: one is not a text.
-        ValueError: one does not describe an input.
+        TypeError: an input is not a text.
+        ValueError: a text does not describe an input.
     """
     for name, text in texts.items():
         if not isinstance(name, str) or not isinstance(text, str):
@@ -92,16 +92,16 @@ def inputs(
     """Return a strategy of inputs: a dict of arrays by name.
 
     Args:
-        shapes: by input, its sizes with spaces between them; capital letters are free sizes, the
-            same for all. They may be followed by the options of `gradcheck explore`:
-            ``{"x": "B T C", "k": "B:int64:below=5", "p": "C~0.1..3"}``.
+        shapes: for each input, its sizes separated by spaces; capital letters are free sizes, the
+            same in all inputs. They may be followed by the options of `gradcheck explore`: ``{"x":
+            "B T C", "k": "B:int64:below=5", "p": "C~0.1..3"}``.
         dtypes: for floating inputs without a dtype.
         keywords: the inputs by keyword, in place of a dict: ``inputs(x="B T C", w="C")``.
 
     Raises:
         ImportError: Hypothesis is not installed: ``pip install hypothesis``.
         ValueError: a text does not describe an input.
-        TypeError: no inputs are given, or one is in the place of an option.
+        TypeError: there are no inputs, or an input is given as an option.
     """
     wanted = inputs_from("inputs(", shapes, keywords, {"dtypes": dtypes})
     return example_strategy(wanted, dtypes, ("contiguous",)).map(arrays_of)

@@ -38,17 +38,19 @@ def _release() -> tuple[dict[str, frozenset[str]], frozenset[str]]:
 
 
 def release_names() -> dict[str, frozenset[str]]:
-    """The names in each module or class of Paddle 3.3.1; not every module is there."""
+    """The names in each module or class of Paddle 3.3.1; not all modules are listed."""
     return _release()[0]
 
 
 def release_modules() -> frozenset[str]:
-    """The modules inside those, by their dotted names."""
+    """The submodules of these modules, by their dotted names."""
     return _release()[1]
 
 
 OTHERS = frozenset({"paddle.softmax", "paddle.tensor.softmax", "paddle.Tensor.softmax"})
-"""Functions that differ from the engine's functions of the same name: these take no ``axis``."""
+"""Functions that differ from the engine's functions of the same name: the release's take no
+``axis``.
+"""
 
 
 def shared_names(owner: str) -> list[str]:
@@ -62,12 +64,12 @@ def shared_names(owner: str) -> list[str]:
 
 
 def paddles(module: str) -> str:
-    """The name of a module of the facade as users import it."""
+    """The name under which users import a module of the facade."""
     return "paddle" + module.removeprefix(FACADE) if module.startswith(FACADE) else module
 
 
 def engine_objects(source: str) -> dict[str, Any]:
-    """Names of the engine in one of its modules, imports included; for a package, names defined
+    """The engine's names in one of its modules, imports included; for a package, the names defined
     inside.
 
     Modules are not included.
@@ -105,7 +107,7 @@ REEXPORTING = (
     "static",
     "tensor",
 )
-"""The packages that re-export the names of modules inside: ``paddle.tensor.math.add`` is
+"""The packages that re-export the names of their submodules: ``paddle.tensor.math.add`` is
 ``paddle.tensor.add``."""
 OTHERS_INSIDE = tuple(
     f"paddle.{name}."
@@ -118,7 +120,7 @@ OTHERS_INSIDE = tuple(
         "static.amp",
     )
 )
-"""Names inside those modules that have functions of the same names themselves."""
+"""Names inside the modules that share their name with a function."""
 
 
 OF_GPU_BUILDS = ("paddle.incubate.fp8",)
@@ -126,13 +128,14 @@ OF_GPU_BUILDS = ("paddle.incubate.fp8",)
 
 _DATA = "T array dtype grad item ndim numpy place shape size stop_gradient strides tolist"
 DATA_OF_TENSORS = frozenset(_DATA.split())
-"""Attributes, of what a class or function returns, that are values rather than names to resolve
-further."""
+"""Attributes of the result of a class or function that are values rather than names to resolve
+further.
+"""
 ADVICE = "Install Paddle and run with -b paddle."
 
 
 def contains_tensor(value: Any) -> bool:
-    """Whether a value is a Tensor, or a list, tuple or dict of which one item is."""
+    """Whether a value is a Tensor, or a list, tuple or dict with a Tensor in it."""
     if isinstance(value, dict):
         value = list(value.values())
     if isinstance(value, (list, tuple)):
@@ -141,8 +144,9 @@ def contains_tensor(value: Any) -> bool:
 
 
 class UnsupportedLengthError(UnsupportedError, TypeError):
-    """The error of a stand-in's length: a TypeError, too, which ``list`` ignores, as it needs no
-    length."""
+    """The error of a stand-in's length: also a TypeError, which ``list`` ignores, as it does not
+    need the length.
+    """
 
 
 STANDS_FOR = "_paddle_name"
@@ -150,16 +154,17 @@ STANDS_FOR = "_paddle_name"
 
 
 class StandIn(ModuleType, Unsupported):
-    """A module, class or function of Paddle that the engine lacks; so are the names inside it.
+    """A stand-in for a module, class or function of Paddle that the engine lacks; its attributes
+    are stand-ins too.
 
     It is harmless at import: calling, subclassing, decorating, comparing, iterating or computing
-    with it returns the stand-in itself. No object of the user is an instance of one.
+    with it returns the stand-in itself. No object of the user is an instance of a stand-in.
 
     Raises:
-        UnsupportedError: it is called while `refusal` is in force, or a value is needed. It
-            is used with a Tensor, entered by ``with``, or as a bool, a number, an array, or a
-            container; an object of the engine is tested with isinstance, as it may be
-            what the release calls so.
+        UnsupportedError: it is called while `refusal` is active, or a value is needed: it is used
+            with a Tensor, entered by ``with``, or used as a bool, a number, an array, or a
+            container; or an object of the engine is tested with isinstance, as it may be an
+            instance in the release.
     """
 
     def __init__(self, name: str) -> None:
@@ -194,8 +199,9 @@ class StandIn(ModuleType, Unsupported):
         return self.refuse() if refusal.is_active or contains_tensor([args, kwargs]) else self
 
     def __eq__(self, other: object) -> Any:
-        """Itself, like the other methods; but False next to Python's own types, which annotations
-        compare."""
+        """Return the stand-in, like the other methods; but False in comparison with Python's own
+        types, which annotations make.
+        """
         is_pythons = getattr(other, "__module__", "") in ("builtins", "typing")
         return False if is_pythons else self(other)
 
@@ -206,7 +212,7 @@ class StandIn(ModuleType, Unsupported):
         raise UnsupportedLengthError(self.__name__, ADVICE)
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        """Do nothing: a stand-in has no place to keep it."""
+        """Do nothing: a stand-in stores no values."""
 
     def __instancecheck__(self, instance: object) -> bool:
         return self.__subclasscheck__(type(instance))
@@ -255,7 +261,7 @@ stand_in = functools.cache(StandIn)
 def resolve_name(path: str) -> Any:
     """Resolve a dotted name below a module which the facade lacks.
 
-    It is the object of that name in the nearest package above that re-exports its contents;
+    The result is the object of that name in the nearest enclosing package that re-exports it;
     otherwise a stand-in.
     """
     package, _, name = path.rpartition(".")
@@ -270,7 +276,8 @@ def resolve_name(path: str) -> Any:
 
 # --------------------------------------------------------------------------- the import
 class StandInFinder(MetaPathFinder, Loader):
-    """Finds what Paddle 3.3.1 has and the facade lacks: whatever is imported is a stand-in.
+    """An import finder for names that Paddle 3.3.1 has and the facade lacks: the imported objects
+    are stand-ins.
 
     Any name may be imported from a module whose names are not in the release's table.
     """
@@ -297,9 +304,9 @@ _finder = StandInFinder()
 
 def install_paddle() -> None:
     """Make ``import paddle``, and everything below it, resolve to the facade, or to stand-ins for
-    what it lacks.
+    missing names.
 
-    Modules are shared, so a class is the same however it was imported. An installed Paddle stays as
+    Modules are shared, so a class is the same under every import path. An installed Paddle stays as
     it is, but is not found until `uninstall_paddle`. Calling this again does nothing.
 
     Raises:
@@ -333,7 +340,7 @@ def uninstall_paddle() -> None:
 
 
 def _facade() -> dict[str, ModuleType]:
-    """The modules of the facade that are imported, by their names in the engine."""
+    """The imported modules of the facade, by their names in the engine."""
     inside = f"{FACADE}."
     return {name: module for name, module in sys.modules.items() if f"{name}.".startswith(inside)}
 
@@ -354,8 +361,8 @@ NOT_IMPORTED = re.compile(r"cannot import name '(\w+)' from '([\w.]+)'")
 
 
 def missing_name(error: BaseException) -> str:
-    """The name, present in Paddle and missing in the engine, for which `error` was raised; empty if
-    there is another reason.
+    """The name, present in Paddle and missing in the engine, because of which `error` was raised;
+    empty if there is another reason.
 
     The error is an AttributeError, an ImportError, an error of a stand-in, or one raised from any
     of these.
@@ -377,13 +384,14 @@ def missing_name(error: BaseException) -> str:
 
 
 def in_release(owner: str, name: str) -> str:
-    """The dotted name if the release has it, otherwise empty; also for a module that the list has
-    only in part."""
+    """The dotted name if the release has it, otherwise empty; also for a module that the list
+    covers only in part.
+    """
     return f"{owner}.{name}" if name in release_names().get(owner, ()) else ""
 
 
 def owners(value: Any) -> list[str]:
-    """The release's name for a module of the facade, a class, or an object's classes."""
+    """The release's name for a module of the facade, a class, or an object's class."""
     if isinstance(value, ModuleType):
         return [paddles(value.__name__)]
     bases = (value if isinstance(value, type) else type(value)).__mro__

@@ -256,7 +256,7 @@ def find_specs(
 
 
 def nothing_found(command: str = "run") -> UserError:
-    """The error for a project without spec files; it names the `command` for the bundled ones."""
+    """The error for a project without spec files; it names the `command` for the bundled files."""
     where = f"no *.grad.yaml below {project_root()}"
     return UserError(f"{where}; gradcheck's own: gradcheck {command} --bundled", NOTHING_SELECTED)
 

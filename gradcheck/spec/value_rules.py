@@ -1,4 +1,4 @@
-"""Rules of single values: numbers, expected values, values of the matrix, names."""
+"""Rules for single values: numbers, expected values, values of the matrix, names."""
 
 from __future__ import annotations
 
@@ -58,14 +58,16 @@ def require_finite(value: Any) -> Any:
 
 
 def shape_of(value: Any) -> tuple[int, ...]:
-    """Return the shape of nested lists, by the first entry of each."""
+    """Return the shape of nested lists, judged by the first entry of each list."""
     if not isinstance(value, tuple):
         return ()
     return (len(value), *shape_of(value[0])) if value else (0,)
 
 
 def find_uneven_rows(value: Any) -> Iterator[Violation]:
-    """Yield the first part of nested lists whose shape is not that of its neighbours."""
+    """Yield a violation for the first part of nested lists whose shape differs from its
+    neighbours'.
+    """
     shape = shape_of(value)
     for path, row in _parts(value):
         if shape_of(row) != shape[len(path) :]:
@@ -86,7 +88,7 @@ def _parts(value: Any, path: DataPath = ()) -> Iterator[tuple[DataPath, Any]]:
 
 
 def find_unfit_numbers(values: Any, dtypes: Iterable[str]) -> Iterator[Violation]:
-    """Yield the first number that one of the dtypes cannot hold."""
+    """Yield a violation for the first number that one of the dtypes cannot represent."""
     for dtype in dtypes:
         for path, number in _parts(values):
             if not isinstance(number, tuple) and (help := _why_unfit(number, dtype)):
@@ -95,7 +97,7 @@ def find_unfit_numbers(values: Any, dtypes: Iterable[str]) -> Iterator[Violation
 
 
 def _why_unfit(number: float, dtype: str) -> str:
-    """Return what a dtype holds if it does not hold a number; otherwise ""."""
+    """Return the range of a dtype, as text, if a number is outside of it; otherwise ""."""
     if dtype in INTEGER_RANGE:
         least, most = INTEGER_RANGE[dtype]
         fits = isinstance(number, int) and least <= number <= most
@@ -109,13 +111,13 @@ def _why_unfit(number: float, dtype: str) -> str:
 
 # --------------------------------------------------------------------------- other values
 def require_clear_value(value: Any) -> Any:
-    """Raise a mistake unless it is clear what value an expression is expected to have."""
+    """Raise a mistake unless an expected value is unambiguous."""
     if isinstance(value, dict):
         help = "write null, true, a number, text or lists of these; or {value: …, rtol: …} around "
         message = "an expected value cannot be a mapping"
         raise_mistakes([Violation((), message, help + "them all")])
     if isinstance(value, Plain) and len(value) <= 40 and _DOUBTFUL.fullmatch(value):
-        help = f'write null, true, false or a plain number, or "{value}" in quotes if text is meant'
+        help = f'write null, true, false or a plain number, or "{value}" in quotes for text'
         raise_mistakes([Violation((), f"it is not clear what {value} means here", help)])
     return value
 
@@ -136,7 +138,7 @@ def find_empty(value: Sized) -> Iterator[Violation]:
 
 
 def find_matrix_mistakes(matrix: dict[str, tuple[Any, ...]]) -> Iterator[Violation]:
-    """Yield values that cannot be those of a parameter."""
+    """Yield violations for values that a parameter cannot have."""
     for name, values in matrix.items():
         for index, value in enumerate(values):
             shown, path = quote(str(value)), (name, index)
@@ -154,7 +156,7 @@ def find_matrix_mistakes(matrix: dict[str, tuple[Any, ...]]) -> Iterator[Violati
 
 
 def is_whole(value: Any, least: int) -> bool:
-    """Whether a value is a whole number that is not below another."""
+    """Whether a value is a whole number of at least another."""
     return isinstance(value, int) and not isinstance(value, bool) and value >= least
 
 
@@ -164,14 +166,14 @@ def find_unusable_name(name: str) -> Iterator[Violation]:
     name = variable(name)
     is_usable = name.isidentifier() and not keyword.iskeyword(name) and not name.startswith("__")
     if not is_usable or name in _TAKEN or unicodedata.normalize("NFKC", name) != name:
-        help = f"choose a name of Python, such as x; it begins without __, and {', '.join(_TAKEN)} "
+        help = f"choose a Python name, such as x, not beginning with __; {', '.join(_TAKEN)} "
         yield Violation(
             (), f"{quote(name)} cannot name a variable", help + "are taken", at_key=True
         )
 
 
 def find_selection_word(tag: str) -> Iterator[Violation]:
-    """Yield a violation if a tag is a word of a selection."""
+    """Yield a violation if a tag is a keyword of selections."""
     if tag in ("and", "or", "not"):
         help = "choose another word: 'and', 'or' and 'not' join tags in a selection"
         yield Violation((), f"{quote(tag)} cannot be a tag", help)
@@ -180,7 +182,7 @@ def find_selection_word(tag: str) -> Iterator[Violation]:
 def find_unknown_rule(name: str) -> Iterator[Violation]:
     """Yield a violation if the catalogue does not have a rule."""
     if name not in rule_ids():
-        otherwise = "`gradcheck list rules` lists them; words of your own are 'tags'"
+        otherwise = "`gradcheck list rules` lists them; your own words are 'tags'"
         help = suggest(name, rule_ids(), otherwise)
         yield Violation((), f"there is no rule {quote(name)}", help)
 
@@ -189,7 +191,8 @@ def find_unknown_rule(name: str) -> Iterator[Violation]:
 def rule_ids() -> list[str]:
     """Return the ids of the rule catalogue, which `gradcheck.conformance.catalogue` reads.
 
-    To read all of it as YAML would take as long as the rest of `validate`.
+    Only the ids are parsed: reading the catalogue as YAML would take as long as the rest of
+    `validate`.
     """
     files = sorted((bundled_specs() / "rules").glob("*.yaml"))
     return [id for file in files for id in _RULE_ID.findall(file.read_text(encoding="utf-8"))]

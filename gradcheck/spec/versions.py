@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 
 @lru_cache(maxsize=256)  # a suite says the same few things of hundreds of scenarios
 def _set(text: str) -> SpecifierSet:
-    """Return the versions of a range. Raises packaging.specifiers.InvalidSpecifier: it is none."""
+    """Return the versions of a range. Raises packaging.specifiers.InvalidSpecifier: the text is not
+    a range.
+    """
     # Imported here: it takes 17 ms, and most files have no range.
     from packaging.specifiers import SpecifierSet
 
@@ -30,9 +32,9 @@ def is_range(text: str) -> bool:
 
 
 def within(version: str, text: str | None) -> bool:
-    """Whether a version is in a range; without a range, every version is, also an unknown one.
+    """Whether a version is in a range; without a range, every version is, even an unknown one.
 
-    Preliminary versions count like others.
+    Pre-releases count like others.
     """
     if text is None:
         return True

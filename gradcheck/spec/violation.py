@@ -1,4 +1,6 @@
-"""Mistakes that rules of the format find in values."""
+"""The type of mistakes that rules of the format find in values, and its use in pydantic
+validators.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ class Violation(NamedTuple):
     """A mistake in a value, or in a part of it."""
 
     path: DataPath
-    """Leads from the value whose rule is broken to the part."""
+    """The path from the value whose rule is broken to the part."""
     message: str
     """``{label}`` in it is replaced by the value's name."""
     help: str = ""
@@ -30,7 +32,7 @@ class Violation(NamedTuple):
 
 
 def below(path: DataPath, mistakes: Iterable[Violation]) -> Iterator[Violation]:
-    """Yield the mistakes of a part as those of the value that has the part at `path`."""
+    """Yield the mistakes of a part as mistakes of the value that contains it at `path`."""
     for mistake in mistakes:
         yield mistake._replace(path=(*path, *mistake.path))
 
@@ -44,7 +46,7 @@ def raise_mistakes(mistakes: Iterable[Violation]) -> None:
 
 
 def forbid(find_mistakes: Callable[[Any], Iterable[Violation]]) -> AfterValidator:
-    """Return a validator that refuses the mistakes found in a value, when a file is read."""
+    """Return a validator that raises the mistakes of a value when a file is read."""
 
     def validate(value: Any, info: ValidationInfo) -> Any:
         if info.context is not None:
@@ -59,8 +61,8 @@ def find_conflicts(
     excluded: Mapping[str, Collection[str]],
     needed: Mapping[str, str],
 ) -> Iterator[Violation]:
-    """Yield a mistake for each key among the `written` ones that another excludes, or that lacks
-    another.
+    """Yield a mistake for each of the `written` keys that another one excludes, or that needs a
+    missing one.
     """
     for key, others in excluded.items():
         present = [other for other in others if other in written]
@@ -69,5 +71,5 @@ def find_conflicts(
             yield Violation((key,), message, "remove one of the two", at_key=True)
     for key, other in needed.items():
         if key in written and other not in written:
-            message = f"{quote(key)} is of no use without {quote(other)}"
+            message = f"{quote(key)} has no effect without {quote(other)}"
             yield Violation((key,), message, f"remove it, or add '{other}'", at_key=True)

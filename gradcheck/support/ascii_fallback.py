@@ -1,4 +1,6 @@
-"""Replacements for our own signs where a terminal or a file has only ASCII."""
+"""Replacements for gradcheck's non-ASCII characters on terminals and in files that have only
+ASCII.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +12,16 @@ SIGNS = {
     "”": '"', "‘": "'", "’": "'", "∂": "d", "Σ": "sum", "ᵀ": "^T", "η": "eta", "²": "^2",
     "½": "1/2",
 }  # fmt: skip
-"""A sign that our texts have → how it is written in ASCII."""
+"""A character in gradcheck's texts → its form in ASCII."""
 IN_ASCII = {ord(sign): text for sign, text in SIGNS.items()}
 HANDLER = "gradcheck"
 """The name of `in_ascii` among Python's error handlers, for ``errors=`` of a stream."""
 
 
 def in_ascii(error: UnicodeError) -> tuple[str | bytes, int]:
-    """Return the text that a stream writes for characters that it cannot encode: our signs in
-    ASCII, or an escape."""
+    """Return the text that a stream writes for characters that it cannot encode: their ASCII form,
+    or an escape.
+    """
     if not isinstance(error, UnicodeEncodeError):
         raise error
     text = error.object[error.start : error.end].translate(IN_ASCII)

@@ -1,4 +1,4 @@
-"""How paths, counts and lists are written in all output. Loads nothing slow."""
+"""Formatting of paths, counts and lists in all output. Imports nothing slow."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from gradcheck.support.resources import bundled_specs
 
 
 def shown_path(path: str) -> str:
-    """Return a path in brief: a bundled spec as ``specs/…``, another as seen from here."""
+    """Return a path for display: a bundled spec as ``specs/…``, others relative to the current
+    folder.
+    """
     bundled, full = bundled_specs(), Path(path).absolute()
     if full.is_relative_to(bundled):
         return escape(str(Path("specs") / full.relative_to(bundled)))
@@ -18,7 +20,7 @@ def shown_path(path: str) -> str:
 
 
 def with_heading(heading: str, lines: list[str]) -> list[str]:
-    """Return lines below their heading; nothing without lines."""
+    """Return lines below their heading; empty if there are no lines."""
     return [heading, *lines] if lines else []
 
 

@@ -1,4 +1,6 @@
-"""Operations and backends that installed packages add; `report.files` has their report formats."""
+"""Entry points of installed packages: operations that they add, and the lookup that backends and
+report formats use.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,7 @@ from typing import Any
 
 
 def entry_points_of(group: str) -> list[Any]:
-    """Return the entry points of a group. Nothing of them is imported."""
+    """Return the entry points of a group. They are not imported."""
     from importlib.metadata import entry_points  # takes as long to import as all that reads specs
 
     return [*entry_points(group=group)]
@@ -15,6 +17,6 @@ def entry_points_of(group: str) -> list[Any]:
 def installed_operations() -> dict[str, str]:
     """Return the operations of installed packages: name → ``package.module:function``.
 
-    They are the entry points of the group ``gradcheck.operations``. Nothing of them is imported.
+    They are the entry points of the group ``gradcheck.operations``. They are not imported.
     """
     return {entry.name: entry.value for entry in entry_points_of("gradcheck.operations")}

@@ -1,7 +1,9 @@
-r"""Make text from specs, layers and file names safe for a terminal, a log, and a reader's eyes.
+r"""Escaping of text from specs, layers and file names, so that it is safe on a terminal and in a
+log.
 
-A character that steers, hides or overprints is shown as its escape (``\x1b``): controls and
-directions, letters that show nothing, and marks stacked so high that they cover other lines.
+Characters that control the terminal, hide text or overprint it are shown as escapes (``\x1b``):
+control and direction characters, invisible letters, and marks stacked so high that they cover other
+lines.
 """
 
 from __future__ import annotations
@@ -11,8 +13,9 @@ import unicodedata
 from typing import Any, TextIO
 
 MOST_MARKS = 4
-"""Combining marks on one character that are shown: a Hebrew letter in print has up to four (its own
-dot, dagesh, vowel, accent)."""
+"""The most combining marks on one character that are shown: a Hebrew letter in print has up to four
+(its own dot, dagesh, vowel, accent).
+"""
 
 # Unicode's Default_Ignorable_Code_Point where `str.isprintable` is true, and three
 # symbols without ink (Braille blank, null notehead, Khitan filler).
@@ -25,7 +28,7 @@ _COMMAND = re.compile(r"((?:^|[\r\n])\s*:):|(##)\[")
 
 
 def escape(text: str) -> str:
-    r"""`text` with a tab as →, and every other character that steers, hides or overprints as
+    r"""`text` with a tab as →, and every other control, invisible or overprinting character as
     ``\x1b``.
     """
     if text.isascii() and text.isprintable():
@@ -41,12 +44,12 @@ def escape(text: str) -> str:
 
 
 def safe(text: str) -> str:
-    """`text`, of one or more lines, with what `escape` escapes."""
+    """`text`, of one or more lines, escaped like `escape`."""
     return "\n".join(escape(line) for line in text.split("\n"))
 
 
 def one_line(text: str) -> str:
-    """`text` on one line, with what `escape` escapes."""
+    """`text` on one line, escaped like `escape`."""
     return escape(" ".join(text.split()))
 
 
@@ -67,7 +70,8 @@ class WithoutCommands:
     r"""A text stream without GitHub workflow commands: those that a layer or a spec contains are
     escaped.
 
-    The sign that starts a command is written as its escape: ``:\x3aerror::``, ``##\x5bgroup]``.
+    The character that starts a command is written as its escape: ``:\x3aerror::``,
+    ``##\x5bgroup]``.
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -78,8 +82,8 @@ class WithoutCommands:
         return getattr(self._stream, name)
 
     def write(self, text: str) -> int:
-        """Write `text`, which may continue a line: only the last sign of a command is changed, so
-        none is missed.
+        """Write `text`, which may continue a line: only the last character of a command's mark is
+        changed, so that no command is missed.
         """
         begun, whole = self._line, self._line + text
         self._stream.write(without_commands(whole)[len(without_commands(begun)) :])
@@ -93,5 +97,5 @@ class WithoutCommands:
 
 
 def without_commands(text: str) -> str:
-    """`text` with the sign that makes a workflow command of GitHub's written as its escape."""
+    """`text` with the character that makes a GitHub workflow command written as its escape."""
     return _COMMAND.sub(lambda found: f"{found[1]}\\x3a" if found[1] else f"{found[2]}\\x5b", text)

@@ -1,5 +1,5 @@
-"""Files read up to a limit, and written whole: who reads meanwhile finds the old content or the new
-one.
+"""Reading files up to a size limit, and writing them atomically: a concurrent reader gets the old
+content or the new.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TextIO
 
 
 class FileTooLargeError(ValueError):
-    """A file is larger than what is read; the message says so, to follow the file's name."""
+    """A file is larger than the limit; the message continues after the file's name."""
 
 
 def read_limited(path: Path, most: int) -> bytes:
@@ -29,13 +29,13 @@ def read_limited(path: Path, most: int) -> bytes:
 def write_whole(path: Path, text: str) -> None:
     """Write `text` in UTF-8 to the file that `path` leads to, through links.
 
-    A plain file is written next to its place and then moved there; where that is not possible, the
-    existing file is written. Anything that is not a plain file, such as ``/dev/stdout``, is written
-    directly.
+    A plain file is written to a temporary file next to it, which is then moved; if that is not
+    possible, the existing file is overwritten. Anything that is not a plain file, such as
+    ``/dev/stdout``, is written directly.
 
     Raises:
-        OSError: the system refuses it; a file that was there is as it was, unless it could not be
-            replaced.
+        OSError: the system refuses it; an existing file is unchanged, unless it could only be
+            overwritten.
     """
     content = text.encode("utf-8", "backslashreplace")
     place = Path(os.path.realpath(path))
@@ -67,8 +67,8 @@ def write_whole(path: Path, text: str) -> None:
 
 
 def standard_stream(status: os.stat_result) -> TextIO | None:
-    """Return stdout or stderr if a file is where it goes, as ``/dev/stdout`` is; they share a
-    position.
+    """Return stdout or stderr if a file is its target, such as ``/dev/stdout``; the two share a
+    file position.
     """
     for descriptor, stream in ((1, sys.stdout), (2, sys.stderr)):
         if stream is not None and os.path.samestat(status, os.fstat(descriptor)):
@@ -77,7 +77,7 @@ def standard_stream(status: os.stat_result) -> TextIO | None:
 
 
 def current_umask() -> int:
-    """Return the permissions that new files do not get; the system tells only by setting them."""
+    """Return the umask, which can be read only by setting it."""
     mask = os.umask(0)
     os.umask(mask)
     return mask

@@ -1,4 +1,4 @@
-"""Errors and values of the user's code in words: they may fail to print themselves."""
+"""Text of errors and values from the user's code, which may fail to print themselves."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gradcheck.support.suggest import nearest
 
 
 def text_of(value: Any, how: Callable[[Any], str] = str) -> str:
-    """Return what `value` prints as; its type where it cannot print, as a very large integer."""
+    """Return the ``str`` of `value`; its type if that fails, as for a very large integer."""
     try:
         return str.__str__(how(value))
     except Exception:
@@ -18,7 +18,7 @@ def text_of(value: Any, how: Callable[[Any], str] = str) -> str:
 
 
 def repr_of(value: Any) -> str:
-    """Return the ``repr`` of `value`, likewise."""
+    """Return the ``repr`` of `value`; its type if that fails."""
     return text_of(value, repr)
 
 
@@ -36,7 +36,7 @@ def described(error: BaseException) -> str:
 
 
 def attribute_meant(error: BaseException) -> str:
-    """Return the attribute that was likely meant, for an error about a missing one."""
+    """Return the attribute that was likely meant, for an error about a missing attribute."""
     if type(error) is not AttributeError or "did you mean" in text_of(error).lower():
         return ""
     near = ""

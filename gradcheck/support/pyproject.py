@@ -1,4 +1,4 @@
-"""The project's pyproject.toml: which file that is, and its table ``[tool.gradcheck]``."""
+"""Finding the project's pyproject.toml, and reading its table ``[tool.gradcheck]``."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from gradcheck.support.user_error import UserError
 
 MOST_BYTES = 1_000_000
 LONGEST_MESSAGE = 300
-"""Characters of a parser's message, which may quote a whole key."""
+"""The most characters of a parser's message, which may quote a whole key."""
 
 
 class ConfigError(UserError):
-    """A configuration that cannot be used; the message says where, what is wrong, and what to
-    write.
+    """A configuration that cannot be used; the message has the position, the mistake and the
+    correction.
     """
 
 
@@ -45,8 +45,8 @@ def root_of(start: Path) -> Path:
 
 
 def roots(folder: Path | None = None) -> list[Path]:
-    """Return the folders in which a user's modules are looked for: `folder`, the current one, the
-    folder around the package that it is in, the project's root (`root_of`) and its src.
+    """Return the folders in which a user's modules are searched for: `folder` (the current one),
+    the folder around its package, the project's root (`root_of`) and its src.
     """
     here = folder.absolute() if folder is not None else Path.cwd()
     root, around = root_of(here), around_package(here)
@@ -82,7 +82,7 @@ def table_of(start: Path) -> tuple[Path, Mapping[str, Any]] | None:
 
 
 def content_of(file: Path) -> dict[str, Any]:
-    """Return what a TOML file holds. Raises ConfigError: it is unreadable or not TOML."""
+    """Return the content of a TOML file. Raises ConfigError: the file is unreadable or not TOML."""
     try:
         return tomllib.loads(read_limited(file, MOST_BYTES).decode("utf-8"))
     except OSError as error:
@@ -92,5 +92,5 @@ def content_of(file: Path) -> dict[str, Any]:
 
 
 def shortened(text: str) -> str:
-    """Return `text` for a message: its beginning, where it is long."""
+    """Return `text` for a message, shortened if it is long."""
     return text if len(text) <= LONGEST_MESSAGE else text[:LONGEST_MESSAGE] + "…"

@@ -1,5 +1,5 @@
-"""Files that come with the package: the bundled specs, the JSON Schemas, and what `gradcheck init`
-lays out.
+"""Files that come with the package: the bundled specs, the JSON Schemas, and the files that
+`gradcheck init` writes.
 """
 
 from __future__ import annotations
@@ -14,15 +14,14 @@ PACKAGE = Path(__file__).resolve().parents[1]
 def bundled_specs() -> Path:
     """The folder of the bundled ``*.grad.yaml`` files.
 
-    It lies in the package where that was installed from a wheel, in ``specs/`` of a checkout or an
-    editable install.
+    It is in the package if that was installed from a wheel, otherwise ``specs/`` of the checkout.
     """
     inside = PACKAGE / "specs"
     return inside if inside.is_dir() else PACKAGE.parent / "specs"
 
 
 SUITES = {"paddle": ("checker", "design", "documents", "recorded"), "torch": ("torch",)}
-"""Framework → the folders of the bundled specs that hold its releases to its documents."""
+"""Framework → the folders of the bundled specs that compare its releases with its documents."""
 
 
 def bundled_files(framework: str = "paddle") -> list[Path]:

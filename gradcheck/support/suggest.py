@@ -1,4 +1,4 @@
-"""Suggestions for an unknown name."""
+""" "Did you mean": suggestions for an unknown name."""
 
 from __future__ import annotations
 
@@ -6,23 +6,28 @@ import os
 from collections.abc import Iterable
 
 BEGIN = 0.2
-"""Weight of a common beginning, relative to equality: gelou means gelu rather than elu."""
+"""Weight of a common prefix, relative to equality: gelou means gelu rather than elu."""
 
 LONGEST_SOUGHT = 60
-"""Characters of a name for which a suggestion is sought: a longer one is not a typo."""
+"""The most characters of a name for which a suggestion is searched for: a longer one is not a
+typo.
+"""
 
 
 def hint(name: str, known: Iterable[str], otherwise: str) -> str:
-    """Return ``did you mean tanh?`` of the nearest of `known`; `otherwise` if none is near."""
+    """Return ``did you mean tanh?`` for the name in `known` that is most similar; `otherwise` if
+    none is.
+    """
     near = nearest(name, known)
     return f"did you mean {near}?" if near else otherwise
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """Return the one of `known` that was likely meant, in any case; empty if none is near.
+    """Return the name in `known` that was likely meant, ignoring case; empty if none is similar.
 
-    That is one with the same letters (tahn is tanh, not tan), or the only one that continues
-    `name`, or, among similar ones, one with the same beginning, which is usually typed correctly.
+    Candidates are a name with the same letters (tahn is tanh, not tan), the only name that
+    continues `name`, and similar names, preferably with the same prefix, which is usually typed
+    correctly.
     """
     import difflib  # slow to import
 

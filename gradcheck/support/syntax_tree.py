@@ -6,8 +6,9 @@ import ast
 
 
 def last_name(node: ast.AST) -> str:
-    """``PyLayer`` of ``PyLayer`` and of ``paddle.autograd.PyLayer``; empty for other
-    expressions."""
+    """The last part of a dotted name: ``PyLayer`` for ``paddle.autograd.PyLayer``; empty for other
+    expressions.
+    """
     if isinstance(node, ast.Attribute):
         return node.attr
     return node.id if isinstance(node, ast.Name) else ""

@@ -1,4 +1,6 @@
-"""The exception for what the user has to change: a message and an exit code, no traceback."""
+"""The exception for mistakes that the user can correct: a message and an exit code, no
+traceback.
+"""
 
 
 class UserError(Exception):

@@ -1,4 +1,4 @@
-"""Variables of the environment for other processes."""
+"""Environment variables for child processes."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import os
 
 
 def without_our_paths() -> dict[str, str]:
-    """The variables of this process, without those that would show another interpreter the packages
-    of this one."""
+    """The environment variables of this process, without those that would give another interpreter
+    this one's packages.
+    """
     return {
         name: value
         for name, value in os.environ.items()

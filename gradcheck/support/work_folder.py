@@ -1,4 +1,4 @@
-"""``.gradcheck``, the folder that a run leaves in the current folder."""
+"""``.gradcheck``, the folder in the current folder to which runs write."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from contextlib import suppress
 from pathlib import Path
 
 FOLDER_PATH = Path(".gradcheck")
-"""Its place below the current folder."""
+"""Its path relative to the current folder."""
 
 
 def make_folder(path: Path = FOLDER_PATH) -> Path:
-    """Make the folder if it is not there, with a file that has git ignore it. Raises OSError."""
+    """Make the folder if it does not exist, with a file that makes git ignore it. Raises
+    OSError.
+    """
     path.mkdir(exist_ok=True)
     with suppress(FileExistsError), (path / ".gitignore").open("x") as file:
         file.write("*\n")

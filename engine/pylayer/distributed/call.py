@@ -1,5 +1,6 @@
-"""One rank's call of a collective, or its side of a message; and what can be wrong with such
-calls."""
+"""One rank's call of a collective, or its side of a message; and the error classes for mismatches
+and deadlocks.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ NAMES = ("SUM", "MAX", "MIN", "PROD", "AVG")
 
 
 class CommunicationError(RuntimeError):
-    """The calls of ranks do not meet; `ranks` are those that the message is about."""
+    """The calls of ranks do not match; `ranks` are those that the message is about."""
 
     def __init__(self, text: str, ranks: Sequence[int] = ()) -> None:
         super().__init__(text)
@@ -32,8 +33,9 @@ class CommunicationError(RuntimeError):
 
 
 class MismatchError(CommunicationError):
-    """Ranks make different calls where all must make the same one, or pass Tensors that do not
-    match."""
+    """Ranks make different calls where all must make the same call, or pass Tensors that do not
+    match.
+    """
 
 
 class DeadlockError(CommunicationError):
@@ -44,17 +46,33 @@ class DeadlockError(CommunicationError):
 class Call:
     """A rank's call of a collective, or of a send or receive.
 
-    Args:
-        kind: a key of `collectives.COLLECTIVES`.
-        rank: who calls, counted in the world.
-        members: the ranks of the world that take part, in the order of the group.
-        place: who calls, counted among `members`.
-        key: what tells this group, or this pair of ranks, from others: calls meet in their order,
-            key by key. It begins with 0 for the group of all.
-        inputs: what the rank hands over, as it is at the call: Tensors, or any objects.
-        likes: shape and dtype of each Tensor that takes part, be it an input or to be filled.
-        agreed: what all members must say alike, such as the root.
-        where: ``file:line`` of the user's code.
+        Args:
+            kind: a key of `collectives.COLLECTIVES`.
+            rank: the calling rank's number in the world.
+            members: the ranks of the world that take part, in the order of the group.
+    <<<<<<< HEAD
+            place: who calls, counted among `members`.
+            key: what tells this group, or this pair of ranks, from others: calls meet in their order,
+                key by key. It begins with 0 for the group of all.
+            inputs: what the rank hands over, as it is at the call: Tensors, or any objects.
+            likes: shape and dtype of each Tensor that takes part, be it an input or to be filled.
+            agreed: what all members must say alike, such as the root.
+    ||||||| 303615fb
+            place: who calls, counted among `members`.
+            key: what tells this group, or this pair of ranks, from others: calls meet in their order,
+                key by key. It begins with 0 for the group of all.
+            given: what the rank hands over, as it is at the call: Tensors, or any objects.
+            likes: shape and dtype of each Tensor that takes part, whether given or to be filled.
+            agreed: what all members must say alike, such as the root.
+    =======
+            place: the calling rank's position among `members`. key: identifies the group, or the pair
+                of ranks: calls are matched in order, key by key. It begins with 0 for the group of all
+                ranks. given: the values that the rank passes, as they are at the call: Tensors, or any
+                objects.
+            likes: shape and dtype of each Tensor that takes part, whether given or to be filled.
+                agreed: the properties that must be equal on all members, such as the root.
+    >>>>>>> w9-prose
+            where: ``file:line`` of the user's code.
     """
 
     kind: str
@@ -67,11 +85,11 @@ class Call:
     agreed: Mapping[str, Any] = field(default_factory=dict)
     where: str = ""
     results: list[Any] = field(default_factory=list)
-    """The rank's result, once `done`."""
+    """The result for the rank, once `done`."""
     error: CommunicationError | None = None
     done: bool = False
     number: int = 0
-    """Counted by the rank if an answer comes from another process."""
+    """The call's number, set by the rank if answers come from another process."""
 
     def agreed_value(self, name: str) -> Any:
         """The call's value of a property that must be equal on all members."""
@@ -79,11 +97,11 @@ class Call:
         return NAMES[value] if name == "op" and value is not None else value
 
     def dtypes(self) -> str:
-        """The dtypes of its Tensors, in words."""
+        """The dtypes of the call's Tensors, as text."""
         return " and ".join(sorted({dtype for _, dtype in self.likes}))
 
     def shapes(self) -> str:
-        """The shapes of its Tensors, in words."""
+        """The shapes of the call's Tensors, as text."""
         return " and ".join(
             str(list(shape)) for shape in sorted({shape for shape, _ in self.likes})
         )
@@ -103,11 +121,12 @@ class Call:
 
 
 def snapshot(tensor: Tensor) -> Tensor:
-    """The Tensor as it is now: its values and its place in the graph."""
+    """A snapshot of a Tensor: its values and its place in the graph."""
     return Tensor(tensor.array.copy(), tensor.node, tensor._stop_gradient)
 
 
 def users_line() -> str:
-    """``file:line`` of the innermost code that is not the engine's, below the current folder from
-    there."""
+    """``file:line`` of the innermost code outside of the engine, relative to the current folder if
+    below it.
+    """
     return user_location().removeprefix(f"{os.getcwd()}{os.sep}")

@@ -1,5 +1,5 @@
-"""The operations between ranks: one input and one output per rank, in rank order. Only the sums
-round.
+"""Differentiable operations between ranks, with one input and one output per rank, in rank order.
+Only the sums round.
 """
 
 from __future__ import annotations

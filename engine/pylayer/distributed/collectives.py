@@ -1,4 +1,4 @@
-"""The result of each collective for each member, computed from all contributions."""
+"""The result of each collective for each member, computed from the contributions of all."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""The collectives and messages of `paddle.distributed`, each implemented once for all its
-spellings.
+"""The functions of `paddle.distributed` for collectives and messages, each implemented once for all
+its aliases.
 
 A function takes the Tensors of one rank, waits until all members of the group have called it, and
 writes the results in place, as Paddle does; with ``sync_op=False`` it returns a `Task`, and the
-results are there after its ``wait()``.
+results are available after its ``wait()``.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ TensorOrList = Any
 
 
 class Task:
-    """A call in progress. Until it is waited for, its result Tensors may hold anything, and its
-    input Tensors must not change.
+    """A call in progress. A pending call: until it is waited for, its result Tensors may hold
+    anything, and its input Tensors must not change.
     """
 
     def __init__(self, rank: Any, call: Call, plan: Plan) -> None:
@@ -52,7 +52,7 @@ class Task:
         """Write the results into the result Tensors.
 
         Raises:
-            CommunicationError: the ranks' calls do not fit together, or nobody answers.
+            CommunicationError: the ranks' calls do not match, or no rank answers.
         """
         if not self.waited:
             self.waited = True
@@ -104,7 +104,7 @@ def call_collective(
 def build_call(
     kind: str, members: tuple[int, ...], place: int, key: tuple[Any, ...], plan: Plan
 ) -> Call:
-    """Build this rank's call from its Tensors as they are now."""
+    """Build this rank's call from its Tensors with their current values."""
     rank = current()
     takes = plan.inputs if plan.takes is None else plan.takes
     return Call(
@@ -130,14 +130,14 @@ def warn_of_no_member(members: Group) -> None:
 
 
 def check_membership(number: int, members: Group) -> None:
-    """Whether a rank of the world is in a group. Raises AssertionError, as Paddle."""
+    """Whether a rank of the world is in a group. Raises AssertionError, like Paddle."""
     assert number in members.ranks, (
         f"The input rank {number} can not be found inside the group {members.name}"
     )
 
 
 def issue_call(call: Call, plan: Plan, waits: bool) -> Task:
-    """Make a call, and wait for it if `sync_op` says so."""
+    """Make a call, and wait for it if `sync_op`."""
     rank = current()
     task = Task(rank, call, plan)
     rank.issue(call)
@@ -351,7 +351,7 @@ def alltoall_single(
 
 def parts_for(members: Group, tensor: Any, sizes: Sequence[int] | None, name: str) -> list[Any]:
     """Split a Tensor along its first axis into one part per member. Raises MismatchError if it
-    cannot be split so.
+    cannot be split.
     """
     if members.rank < 0:
         return []
@@ -391,7 +391,7 @@ stream_alltoall_single.__name__ = "alltoall_single"
 
 
 def barrier(group: Group | None = None) -> None:
-    """Wait until every member has called it."""
+    """Wait until every member has called `barrier`."""
     call_collective("barrier", Plan(), group, True)
 
 
@@ -507,7 +507,7 @@ def batch_isend_irecv(p2p_op_list: Sequence[P2POp]) -> list[Task]:
 
 @contextmanager
 def _coalescing_manager(group: Group | None = None, tasks: Any = None) -> Iterator[None]:
-    """A block whose messages Paddle may send together; here each is sent on its own."""
+    """A block whose messages Paddle may send together; here each is sent separately."""
     yield
 
 
@@ -518,8 +518,8 @@ def new_group(
     """Make a group of some ranks; every rank of the world must make it.
 
     Raises:
-        ValueError: a rank is not of the world.
-        CommunicationError: other ranks make another group at this point, or none.
+        ValueError: a rank is not in the world.
+        CommunicationError: other ranks make a different group at this point, or none.
     """
     group = make_group(ranks)
     call_collective("new_group", Plan(agreed={"ranks": tuple(group.ranks)}), None, True)

@@ -1,4 +1,4 @@
-"""Send rows to experts and back: expert k of rank j has the global number k + j · (experts per
+"""Sending rows to experts and back: expert k of rank j has the global number k + j · (experts per
 rank).
 """
 
@@ -24,10 +24,9 @@ def to_experts(paddle: Any, x: Any, local_count: Sizes, global_count: Sizes, mem
     """The rows that the experts of this rank get: expert by expert, from each rank.
 
     Args:
-        paddle: has ``concat`` and ``zeros``.
-        x: the rows of this rank, in the order of all experts.
-        local: how many of these go to each of all experts.
-        own: how many come, from each rank, to each expert of this one.
+        paddle: the module with ``concat`` and ``zeros``. x: the rows of this rank, in the order of
+            all experts. local: how many of these rows go to each expert of the world. own: how many
+            rows come, from each rank, to each expert of this rank.
     """
     count, ranks = len(local_count) // members.nranks, members.nranks
     check_row_count(x, local_count, "local_count")
@@ -51,7 +50,7 @@ def from_experts(
 
 
 def check_row_count(x: Any, sizes: Sizes, name: str) -> None:
-    """Check that there are as many rows as the counts say. Raises MismatchError."""
+    """Check that the number of rows matches the counts. Raises MismatchError."""
     if sum(sizes) != x.shape[0]:
         text = (
             f"{name} {list(sizes)} counts {sum(sizes)} rows of {x.shape[0]}: {users_line()}, rank "
@@ -79,7 +78,7 @@ ENGINES_OWN = SimpleNamespace(concat=concat, zeros=zeros)
 
 
 class RowsToExperts(PyLayer):
-    """`to_experts` or its inverse; each is the other's gradient."""
+    """`to_experts` or its inverse; each is the gradient of the other."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, sizes: tuple[Sizes, Sizes, Group], back: bool) -> Tensor:

@@ -1,4 +1,4 @@
-"""Groups of ranks, and Paddle's names of reductions."""
+"""Groups of ranks, and Paddle's names for reductions."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ class Group:
     """Some ranks of a world, in an order.
 
     Args:
-        rank_in_group: the place of the rank whose object this is; -1 if it is not a member.
+        rank_in_group: the position of the rank that holds this object; -1 if it is not a member.
         id: a number, the same on all ranks that made their groups in the same order.
         ranks: the members, counted in the world.
     """
 
     collectives: ClassVar[Any]
-    """Makes `process_group`. `pylayer.distributed.process_group` sets it, as it needs groups
-    itself.
+    """Makes `process_group`. Makes ``process_group``; set by `pylayer.distributed.process_group`,
+    which imports this module.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Group:
 
     @property
     def process_group(self) -> Any:
-        """The collectives under the names of Paddle's process group classes."""
+        """The collectives under the method names of process groups in Paddle."""
         if self._pg is None:
             self._pg = self.collectives(self)
         return self._pg
@@ -166,7 +166,7 @@ def init_parallel_env() -> Group:
 
 
 def destroy_process_group(group: Group | None = None) -> None:
-    """Do nothing: nothing has to be released."""
+    """Do nothing: there is nothing to release."""
 
 
 def same_reduction(reduce_op: Any, *rest: Any) -> Any:

@@ -1,4 +1,6 @@
-"""The collectives with the names and argument order of the objects in Paddle's groups."""
+"""The collectives as methods of ``group.process_group``, with the names and argument order that
+Paddle gives them.
+"""
 
 from __future__ import annotations
 
@@ -101,7 +103,7 @@ class ProcessGroup:
         communication.barrier(self.group)
 
     def _start_coalescing(self) -> None:
-        """Paddle may send the following messages together; here each is sent on its own."""
+        """Paddle may send the following messages together; here each is sent separately."""
 
     def _end_coalescing(self, tasks: Any = None) -> None:
         """Does nothing: no message is pending."""

@@ -20,12 +20,11 @@ from pylayer.tensor.tensor import Tensor
 class Rank:
     """One of `size` ranks, with its `World` if there is one.
 
-    Raises, where it waits:
-        CommunicationError: the calls do not fit, or nobody answers.
+    When it waits, it may raise: CommunicationError: the calls do not match, or no rank answers.
     """
 
     tensor_type: type = Tensor
-    """The calls that it makes to other ranks."""
+    """The number of calls that this rank has made to other ranks."""
 
     def __init__(self, number: int, size: int, rendezvous: Rendezvous, world: Any = None) -> None:
         self.number, self.size, self.rendezvous, self.world = number, size, rendezvous, world
@@ -40,7 +39,9 @@ class Rank:
         self.begun: set[str] = set()
         """Descriptions of the calls made without waiting for their results."""
         self.spared: Collection[str] = ()
-        """Calls in `begun` whose result Tensors are unchanged."""
+        """Calls in `begun` whose result Tensors keep their values until the wait (not set to
+        NaN).
+        """
 
     def issue(self, call: Call) -> None:
         """Make a call, without waiting for the other ranks."""

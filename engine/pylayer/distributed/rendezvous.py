@@ -1,4 +1,4 @@
-"""Matches the calls of ranks: a call is answered once every member has made its own."""
+"""Matching of the ranks' calls: a call is answered once every member has made its own."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Rendezvous:
 
 
 def answer(calls: Sequence[Call]) -> None:
-    """Answer matched calls with their results, or with the error that they do not fit together."""
+    """Answer matched calls with their results, or with the error that they do not match."""
     try:
         check(calls)
         for call, results in zip(calls, COLLECTIVES[calls[0].kind](calls), strict=True):
@@ -46,7 +46,9 @@ def answer(calls: Sequence[Call]) -> None:
 
 
 def check(calls: Sequence[Call]) -> None:
-    """Check that matched calls are the same operation and fit together. Raises MismatchError."""
+    """Check that matched calls are the same operation with matching Tensors. Raises
+    MismatchError.
+    """
     first = calls[0]
     for call in calls[1:]:
         if call.kind != first.kind:
@@ -65,6 +67,6 @@ def check(calls: Sequence[Call]) -> None:
 
 
 def mismatch(first: Call, other: Call, text: str) -> MismatchError:
-    """The error for two calls that do not fit together."""
+    """The error for two calls that do not match."""
     pair = f"rank {first.rank}: {first}; rank {other.rank}: {other}"
     return MismatchError(f"{text}: {pair}", [first.rank, other.rank])

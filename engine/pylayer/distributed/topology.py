@@ -14,12 +14,15 @@ from pylayer.distributed.group import Group, get_rank, get_world_size, world_gro
 from pylayer.distributed.rank import current
 
 AXES = {"dp": "data", "pp": "pipe", "sharding": "sharding", "sep": "sep", "mp": "model"}
-"""The axes in Paddle's default order, the slowest first: in strategies, and as topologies name
-them."""
+"""The axes in Paddle's default order, the slowest first, with their names in strategies and in
+topologies.
+"""
 
 
 class DistributedStrategy:
-    """The degrees of parallelism, as ``hybrid_configs``: ``{"dp_degree": 2, "mp_degree": 4}``."""
+    """The degrees of parallelism, in the form of ``hybrid_configs``: ``{"dp_degree": 2,
+    "mp_degree": 4}``.
+    """
 
     def __init__(self) -> None:
         self._hybrid: dict[str, Any] = {
@@ -40,8 +43,8 @@ class CommunicateTopology:
     """The grid of ranks.
 
     Args:
-        hybrid_group_names: of the axes, the slowest first.
-        dims: how many ranks there are along each.
+        hybrid_group_names: names of the axes, the slowest first. dims: the number of ranks along
+            each axis.
     """
 
     def __init__(
@@ -80,7 +83,9 @@ class CommunicateTopology:
 
 
 class HybridCommunicateGroup:
-    """The groups that a rank is in, one for each axis: ``get_model_parallel_group()`` and so on."""
+    """The groups that contain a rank, one for each axis: ``get_model_parallel_group()`` and so
+    on.
+    """
 
     def __init__(self, topology: CommunicateTopology) -> None:
         self._topo = topology
@@ -127,7 +132,7 @@ class HybridCommunicateGroup:
         )
 
     def get_expert_parallel_world_size(self) -> int:
-        """The size of that group."""
+        """The size of the group of `get_expert_parallel_group`."""
         return self.get_expert_parallel_group().nranks
 
     def get_expert_parallel_rank(self) -> int:
@@ -136,7 +141,7 @@ class HybridCommunicateGroup:
 
 
 def _per_axis(axis: str) -> dict[str, Any]:
-    """The methods for one axis."""
+    """Add the methods for one axis."""
     name = f"get_{axis}_parallel"
     return {
         f"{name}_group": lambda self, *args, **kwargs: self.groups[axis],
@@ -191,7 +196,7 @@ def get_hybrid_communicate_group() -> HybridCommunicateGroup:
     """This rank's groups.
 
     Raises:
-        RuntimeError: there are several ranks, and ``fleet.init`` has not laid them out.
+        RuntimeError: there are several ranks, but ``fleet.init`` was not called.
     """
     rank = current()
     if rank.topology is None and rank.size > 1:
@@ -216,7 +221,7 @@ def worker_num() -> int:
 
 
 class Fleet:
-    """`fleet.fleet`: the queries that layers make."""
+    """`fleet.fleet`: the functions of ``fleet`` that layers call."""
 
     @property
     def _hcg(self) -> HybridCommunicateGroup:

@@ -1,4 +1,5 @@
-"""A world: ranks in one process that run in turn, each until it has to wait for another.
+"""A world: ranks in one process that run in turn, each until it has to wait for another; and the
+message of a deadlock.
 
 The ranks are greenlets, separate stacks in one thread, so the state of this thread (grad mode,
 observers, recorded NumPy code) applies to all of them.
@@ -36,7 +37,7 @@ class World:
             Generator(seed if same_random else seed + number) for number in range(size)
         ]
         self.idle: list[greenlet] = []
-        """Stacks of runs that have ended. A new one takes as long as thirty switches."""
+        """Stacks of finished runs, for reuse: making a new one takes as long as thirty switches."""
         self.ready: deque[Rank] = deque()
         self.waiting: dict[Rank, Call] = {}
         self.stacks: dict[Rank, greenlet] = {}
@@ -47,7 +48,7 @@ class World:
 
         Raises:
             Exception: the first exception of a rank, with a note that names the ranks that raised
-                the same.
+                the same exception.
         """
         results: list[Any] = [None] * len(self.ranks)
         errors: dict[int, BaseException] = {}
@@ -106,7 +107,9 @@ class World:
 
 
 def new_stack() -> greenlet:
-    """Make a stack that runs the jobs that switches to it give, and then switches to its parent."""
+    """Make a stack that runs the job passed by each switch to it, and then switches to its
+    parent.
+    """
 
     def run_jobs() -> NoReturn:
         while True:
@@ -121,11 +124,11 @@ def new_stack() -> greenlet:
 
 
 MOST_STATES = 8
-"""Most lines in a deadlock's message; each line says what some ranks wait for."""
+"""The most lines in the message of a deadlock; each line says what some ranks wait for."""
 
 
 class LeftError(CommunicationError):
-    """Raised on a rank because another rank raised; it carries that error."""
+    """Raised on a rank because another rank raised; carries that error."""
 
 
 def deadlock_errors(
@@ -160,7 +163,8 @@ def deadlock_errors(
 
 def run_separately(function: Callable[[], Any]) -> Any:
     """Run a function on a separate stack, in this context, and return its result. A search for the
-    user's line of an operation then finds no frame below it."""
+    user's line of an operation then stops at this stack.
+    """
     stack = greenlet(function)
     stack.gr_context = copy_context()
     return stack.switch()

@@ -1,8 +1,8 @@
-"""Faster versions of what the core defines: calls and nodes of common operations, and their
+"""Faster, equivalent versions of the core: calls and nodes of common operations here, their
 backward in `walk`.
 
 ``PYLAYER_PLAIN=1`` in the environment leaves them out. Their results equal those of the definition,
-bit by bit: tests/engine/test_plain.py compares both on random programs. This module has the calls
+bit by bit: tests/engine/test_plain.py compares both on random programs. This module handles calls
 of elementwise operations on Tensors of one dtype, or on a Tensor and a number. Any other call uses
 the general implementation.
 
@@ -32,16 +32,16 @@ from pylayer.tensor.tensor import Tensor
 from pylayer.watch import NOBODY, watchers
 
 ON = os.environ.get("PYLAYER_PLAIN") != "1"
-"""Whether they are taken."""
+"""Whether the faster versions are used."""
 
 IDENTITY = (lambda value: value).__code__.co_code
-"""The instructions of a rule that returns its first argument, as the rules of sums and products
-do."""
+"""The bytecode of a vjp that returns its first argument, as in sums and products."""
 
 SAVED = ("x", "y", "out")
 """The values that nodes of an operation with two operands save, None for values that no vjp reads;
-nodes with one operand save one. The garbage collector then has less to walk than if each node made
-a tuple."""
+nodes with one operand save one. The garbage collector then has fewer objects to visit than if each
+node made a tuple.
+"""
 
 new = object.__new__
 watchers_here = watchers.get
@@ -52,7 +52,9 @@ a dtype takes."""
 
 
 def fast_unary(op: OpDef, general: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """A call of an operation of one Tensor: the usual case at once, any other through `general`."""
+    """Make the call of an operation of one Tensor: the usual case is handled here, any other by
+    `general`.
+    """
     kernels, grad_enabled, differentiable = op.kernels, grad_mode.get, op.differentiable
     op.pull = puller(op)
     keeps_x, keeps_out = "x" in op.reads, "out" in op.reads
@@ -89,8 +91,9 @@ def fast_unary(op: OpDef, general: Callable[..., Tensor]) -> Callable[..., Tenso
 
 
 def fast_binary(op: OpDef, general: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """A call of an operation that `binary` made: the usual case at once, any other through
-    `general`."""
+    """Make the call of an operation that `binary` made: the usual case is handled here, any other
+    by `general`.
+    """
     kernels, grad_enabled, differentiable = op.kernels, grad_mode.get, op.differentiable
     op.pull = puller(op)
     keeps, (keeps_x, keeps_y, keeps_out) = bool(op.reads), [name in op.reads for name in SAVED]
@@ -136,8 +139,9 @@ def fast_binary(op: OpDef, general: Callable[..., Tensor]) -> Callable[..., Tens
 
 
 def beside_number(op: OpDef, general: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """A call of an operation of two operands, one of them a number: done at once if the other is a
-    usual Tensor, otherwise by `general`."""
+    """A call of an operation of two operands, one of them a number: handled here if the other is an
+    ordinary Tensor, otherwise by `general`.
+    """
     kernels, grad_enabled, differentiable = op.kernels, grad_mode.get, op.differentiable
 
     def call(x: Any, y: Any) -> Tensor:
@@ -166,8 +170,8 @@ def beside_number(op: OpDef, general: Callable[..., Tensor]) -> Callable[..., Te
 # --------------------------------------------------------------------------- the node
 class ElementwiseNode(OpNode):
     """A recorded call on real floating arrays, all of the output's shape, of at least one axis, and
-    in need of a gradient. `saved` is what the vjps read all together, as `SAVED` says; () if they
-    read nothing.
+    in need of a gradient. `saved` are the values that all vjps read together, as described at
+    `SAVED`; () if they read none.
     """
 
     __slots__ = ("parent_x", "parent_y")
@@ -189,14 +193,14 @@ class ElementwiseNode(OpNode):
 
 
 def puller(op: OpDef) -> Function:
-    """The `pull` of an operation's nodes, of what is held and what was saved: it has the gradient
-    of the first parent held in place of the cotangent, and returns that of the other, None if there
-    is none.
+    """Make the `pull` of an operation's nodes, a function of the held cotangent and the saved
+    values: it replaces the held cotangent by the gradient of the first parent, and returns that of
+    the other, None if there is none.
 
-    Compiled once per operation, it saves 11 %, and 2 % by leaving out the calls of identities. A
-    last derivative takes the cotangent out of the list. If nothing else refers to it, it is then a
-    temporary value, which NumPy overwrites if it is large: NumPy counts the references to an array,
-    views included. Ten operations on 1,000,000 elements take 3 to 6 % less for it.
+    Compiled once per operation, it saves 11 %, and 2 % by leaving out the calls of identities. The
+    last derivative takes the cotangent out of the list. If nothing else refers to the cotangent, it
+    is then a temporary value, which NumPy reuses for the result if it is large (NumPy checks the
+    reference count, views included). This saves 3 to 6 % in ten operations on 1,000,000 elements.
     """
     vjps, lines = tuple(op.vjps), ["def pull(held, saved):"]
     names: dict[str, Any] = {"raw_ops": raw_ops}

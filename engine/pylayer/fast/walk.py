@@ -1,5 +1,6 @@
-"""The walk of a backward, spelled out: the backward of a chain of small operations takes a third of
-the time."""
+"""The backward walk with its calls inlined: the backward of a chain of small operations takes a
+third of the time.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +16,17 @@ from pylayer.tape.versions import changes
 from pylayer.tensor.array import Array, as_array, duplicate, gradient_in_order, in_order
 
 Owned = list[Any]
-"""A cotangent in a list: a caller that takes it out with `pop` may then hold the only reference."""
+"""A cotangent in a list, so that a caller that takes it out with `pop` may hold the only
+reference.
+"""
 
 
 def spelled_out(
     roots: Iterable[tuple[Target, Cotangent]], found: Gradients, *, retain_graph: bool = False
 ) -> None:
-    """Do the work of `graph.walk` for arrays; `pull` goes from one elementwise call straight on to
-    the next, as in a chain."""
+    """Do the work of `graph.walk` for arrays; `pull` proceeds directly from one elementwise call to
+    the next, as in a chain.
+    """
     pending: dict[Target, Owned] = {}
     heap: list[tuple[int, Node]] = []
     shaped = True
@@ -92,14 +96,14 @@ def spelled_out(
 
 
 def own(held: Owned) -> Array:
-    """The held array, which the caller may keep and change: the array itself if nothing else refers
-    to it or its memory, otherwise a copy."""
+    """The held array in a form that the caller may keep and change: the array itself if nothing
+    else refers to it or its memory, otherwise a copy.
+    """
     return held[0] if held[0].base is None and holders(held) == ALONE else duplicate(held[0])
 
 
 def holders(held: Owned) -> int:
-    """The number of references that Python counts to the held array, including that of the count
-    itself."""
+    """The reference count of the held array, including the reference made by counting."""
     return getrefcount(held[0])
 
 

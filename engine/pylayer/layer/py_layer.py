@@ -1,8 +1,8 @@
 """PyLayer: operations whose forward and backward are written in Python by the user.
 
 The rules are those of the documents (paddle.autograd.PyLayer and PyLayerContext, English and
-Chinese, and the guide to custom dynamic-graph operators); where they are silent, what Paddle 3.3.1
-was observed to do.
+Chinese, and the guide to custom dynamic-graph operators); where they are silent, the observed
+behaviour of Paddle 3.3.1.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ reads_as_releases: ContextVar[bool] = ContextVar("reads_as_releases", default=Fa
 release does.
 
 According to the documents, a backward that returns too few gradients, or None for an input that
-needs one, is an error. Releases take trailing gradients of inputs that need none to be None, and
-None to be a gradient of zeros; packages rely on it.
+needs one, is an error. Releases treat missing trailing gradients of inputs that need none as None,
+and None as a gradient of zeros; packages rely on it.
 """
 
 
 @contextmanager
 def as_releases() -> Iterator[None]:
-    """Within the block the rule is read as every release does."""
+    """A block in which the rule is applied as in every release."""
     token = reads_as_releases.set(True)
     try:
         yield
@@ -56,8 +56,9 @@ def as_releases() -> Iterator[None]:
 # Each evaluation of a check goes through what follows, so it is written in loops: up to Python 3.11
 # every comprehension is a call.
 class Slot:
-    """One place in backward's arguments or results: a Tensor, or a list or tuple that directly
-    holds at least one. For any other value, `tensors` is empty."""
+    """One slot in backward's arguments or results: a Tensor, or a list or tuple that directly holds
+    at least one. For any other value, `tensors` is empty.
+    """
 
     __slots__ = ("is_list", "name", "tensors")
 
@@ -109,7 +110,7 @@ def output_slots(layer: str, returned: Any) -> tuple[list[Slot], list[Tensor]]:
     rules 13 to 16).
 
     Raises:
-        ValueError: it holds no Tensor.
+        ValueError: the outputs contain no Tensor.
     """
     values = returned if isinstance(returned, (list, tuple)) else [returned]
     slots, tensors = [], []
@@ -133,8 +134,9 @@ array_of, stops_gradient = attrgetter("array"), attrgetter("_stop_gradient")
 
 
 class Like:
-    """Properties of a slot's Tensor, and the target of its gradient, without holding the
-    Tensor."""
+    """Properties of a slot's Tensor, and the target of its gradient, without a reference to the
+    Tensor.
+    """
 
     __slots__ = ("array_type", "dtype", "place", "shape", "target")
 
@@ -156,9 +158,9 @@ class PyLayerContext:
     """Carries values from forward to backward: the first argument of both, one per `apply`. Any
     attribute may be set on it.
 
-    Methods named save, mark or set raise RuntimeError outside forward; the first two also where
-    called twice ("at most once, and only inside forward"), the last TypeError where the value is
-    not a bool.
+    Methods named save, mark or set raise RuntimeError outside forward; the first two also if called
+    twice ("at most once, and only inside forward"); the last raises TypeError if the value is not a
+    bool.
     """
 
     def __init__(self, layer: str) -> None:
@@ -185,8 +187,8 @@ class PyLayerContext:
     def save_for_backward(self, *tensors: Any) -> None:
         """Keep `tensors` for backward (PyLayerContext.save_for_backward).
 
-        Raises ValueError where saved_tensors_hooks are in force and something is not a Tensor or a
-        list of Tensors.
+        Raises ValueError if saved_tensors_hooks are active and a value is not a Tensor or a list of
+        Tensors.
         """
         self._allow("save_for_backward", once=True)
         self._saved = tensors if watchers.get().hooks is None else mapped(tensors, _packed_argument)
@@ -196,7 +198,7 @@ class PyLayerContext:
         """Return the container that `save_for_backward` kept, or None if it was not called
         (PyLayerContext.saved_tensor).
 
-        Raises RuntimeError where a saved Tensor was changed in place since.
+        Raises RuntimeError if a saved Tensor was changed in place since.
         """
         if self._saved is None:
             return None
@@ -228,7 +230,7 @@ class PyLayerContext:
 
     @property
     def container(self) -> Any:
-        """The saved container, as one object; may be set as well (observed rule 48)."""
+        """The saved container, as one object; it may be set too (observed rule 48)."""
         return self.saved_tensor()
 
     @container.setter
@@ -259,8 +261,9 @@ def _bool(method: str, value: Any) -> bool:
 
 @dataclass(slots=True)  # not frozen, whose constructor takes three times as long
 class _SavedOutput:
-    """An output of forward kept for backward: not the Tensor itself, whose node holds what is
-    saved."""
+    """A reference for backward to an output of forward: not the Tensor itself, whose node holds the
+    saved values.
+    """
 
     tensor: weakref.ref[Tensor]
     array: Array
@@ -286,14 +289,16 @@ def _restored(value: Any) -> Any:
 
 
 def _arrays(values: Any) -> Iterator[Array]:
-    """The arrays of the Tensors among saved values, in containers too, but not in values that a
-    hook has packed."""
+    """The arrays of the Tensors among saved values, including those in containers, but not in
+    values that a hook has packed.
+    """
     return (v.array for v in leaves_in(values) if isinstance(v, (Tensor, _SavedOutput)))
 
 
 def release_outputs(ctx: PyLayerContext, outputs: Sequence[Tensor], node: Node) -> None:
-    """Keep saved outputs by reference only, so that no cycle holds the graph: node, ctx, output,
-    node."""
+    """Save outputs as weak references, so that no cycle (node, ctx, output, node) keeps the graph
+    alive.
+    """
     if not ctx._saved:
         return
     saved = list(ctx._saved)
@@ -306,8 +311,9 @@ def release_outputs(ctx: PyLayerContext, outputs: Sequence[Tensor], node: Node) 
 
 # --------------------------------------------------------------------------- the recorded call
 class PyLayerNode(Node):
-    """A recorded `apply`. Its pullback calls the user's backward and checks the returned gradients
-    against the rules."""
+    """A recorded `apply`. A node whose pullback calls the user's backward and checks the returned
+    gradients against the rules.
+    """
 
     __slots__ = ("inputs", "layer", "misfits", "output_slots", "outputs", "slotless", "where")
 
@@ -338,8 +344,9 @@ class PyLayerNode(Node):
         self.where = where
         """File and line of the call of `apply`."""
         self.misfits: list[ValueError] = []
-        """Errors about cotangents of this backward that other layers returned in another shape than
-        the outputs have."""
+        """Errors for cotangents of this backward that other layers returned in a shape that differs
+        from the outputs'.
+        """
 
     @property
     def label(self) -> str:
@@ -352,8 +359,8 @@ class PyLayerNode(Node):
 
         Raises:
             ValueError: wrong number, type or shape of gradients; the message names layer, slot and
-                input. Or backward failed on a cotangent of another shape than its output: that of
-                the layer which returned it.
+                input. Also if backward failed on a cotangent whose shape differs from the output's:
+                then the error of the layer that returned it.
             Exception: whatever backward raised, with a note that names the layer and where it was
                 applied.
         """
@@ -387,7 +394,7 @@ class PyLayerNode(Node):
     def checked(
         self, returned: Any, no_grad_targets: Collection[Target], as_tensors: bool
     ) -> list[tuple[Target, Cotangent]]:
-        """The gradients of the input Tensors that have one, in order, by the reading in force
+        """The gradients of the input Tensors that have one, in order, by the current interpretation
         (`reads_as_releases`): `as_tensors` or as arrays.
 
         Integers and booleans never need one. An input among `no_grad_targets`, for which
@@ -406,11 +413,12 @@ class PyLayerNode(Node):
 
     def per_slot(self, returned: Any, no_grad_targets: Collection[Target]) -> list[Any]:
         """One value per slot. The documents allow a Tensor, a tuple and a list; with a single list
-        slot, a list of gradients is that slot's value. As releases read it, omitted trailing
-        gradients are None, if there are others and the omitted ones are not needed.
+        slot, a list of gradients is that slot's value. As in releases, omitted trailing gradients
+        count as None if some are returned and the omitted ones are not needed.
 
         Raises:
-            ValueError: there are too many, or too few; by the documents always.
+            ValueError: there are too many, or too few (by the documents, always; as in releases, if
+                a needed one is missing).
         """
         slots = self.inputs
         single_list = (
@@ -431,8 +439,9 @@ class PyLayerNode(Node):
         return [*returned, *[None] * len(left_out)]
 
     def per_tensor(self, k: int, value: Any, slot: Slot) -> Sequence[Any]:
-        """One value per Tensor of a list slot. Raises ValueError where there are others, or no
-        list."""
+        """One value per Tensor of a list slot. Raises ValueError if their number differs, or there
+        is no list.
+        """
         if value is None:
             return [None] * len(slot.tensors)
         if not isinstance(value, (list, tuple)):
@@ -449,8 +458,8 @@ class PyLayerNode(Node):
     def checked_gradient(
         self, k: int, value: Any, like: Like, target: Target | None
     ) -> Tensor | None:
-        """One gradient, cast to its input's dtype unless the PyLayer that it goes to takes any
-        (observed rule 34).
+        """One gradient, cast to its input's dtype unless the PyLayer that receives it accepts any
+        dtype (observed rule 34).
 
         A gradient for a PyLayer may have another shape, as in Paddle (observed rule 33), if the two
         layers agree on it.
@@ -499,7 +508,7 @@ class PyLayerNode(Node):
         return value if takes_any_dtype else as_dtype_of(value, like)
 
     def wrong_count(self, values: Sequence[Any]) -> ValueError:
-        """The error for a wrong number of gradients, saying which inputs own the slots."""
+        """The error for a wrong number of gradients, which names the inputs of the slots."""
         expected, received = len(self.inputs), len(values)
         owners = ", ".join(f"`{self.argument(slot.name)}`" for slot in self.inputs)
         text = (
@@ -539,8 +548,9 @@ class PyLayerNode(Node):
 
 
 def cotangent_tensor(like: Like, cotangent: Cotangent | None, ctx: PyLayerContext) -> Tensor | None:
-    """One cotangent as backward sees it: a copy, since backward may change it in place (observed
-    rule 43)."""
+    """One cotangent for backward: a copy, since backward may change it in place (observed rule
+    43).
+    """
     if cotangent is None:
         zeros = XP[like.array_type].zeros
         return Tensor(zeros(like.shape, like.dtype)) if ctx._materialize_grads else None
@@ -550,13 +560,13 @@ def cotangent_tensor(like: Like, cotangent: Cotangent | None, ctx: PyLayerContex
 
 
 def layer_behind(target: Target) -> PyLayerNode | None:
-    """The PyLayer call that a cotangent goes to, if any."""
+    """The PyLayer call that receives a cotangent, if any."""
     node = target.parents[0] if isinstance(target, Output) else None
     return node if isinstance(node, PyLayerNode) else None
 
 
 def as_dtype_of(tensor: Tensor, like: Like) -> Tensor:
-    """`tensor` in the dtype of `like`: recorded where grad mode is on."""
+    """`tensor` in the dtype of `like`: recorded if grad mode is on."""
     if tensor.array.dtype == like.dtype:
         return tensor
     return OPS["cast"].apply(tensor, BY_NUMPY[like.dtype])  # type: ignore[no-any-return]
@@ -578,7 +588,7 @@ class PyLayer:
     forward(ctx, *args, **kwargs) computes with grad mode off and returns a Tensor, or a list or
     tuple with at least one. backward(ctx, *cotangents) gets one cotangent per Tensor output and
     returns one gradient per Tensor input: in the order of the call, one for a whole list or tuple
-    of Tensors, None where stop_gradient is True.
+    of Tensors, None for an input with stop_gradient True.
     """
 
     @staticmethod
@@ -596,11 +606,11 @@ class PyLayer:
         """Run forward and record backward if a Tensor input needs a gradient.
 
         Returns:
-            Forward's result, its Tensors with stop_gradient False unless marked otherwise.
+            The result of forward; its Tensors have stop_gradient False unless marked otherwise.
 
         Raises:
-            ValueError: forward returned no Tensor, or an input leaf that needs a gradient; an input
-                is a Variable, or a parameter in static mode.
+            ValueError: forward returned no Tensor, or returned an input leaf that needs a gradient;
+                or an input is a Variable, or a parameter in static mode.
             NotImplementedError: forward is not overridden.
         """
         if recording.get() is not None and is_of_a_program((args, kwargs)):
@@ -645,8 +655,8 @@ class PyLayer:
 def copied_inputs(
     ctx: PyLayerContext, outputs: Sequence[Tensor], inputs: Sequence[Tensor]
 ) -> dict[int, Tensor]:
-    """Copies of the outputs that are inputs marked as not in place, by id. Other inputs among the
-    outputs are changed in place.
+    """Copies of those outputs that are inputs marked as not in place, by id. Other inputs among the
+    outputs count as changed in place.
 
     Raises:
         ValueError: an input leaf was returned unchanged (observed rule 18).

@@ -19,7 +19,9 @@ from pylayer.tensor.tensor import Tensor
 
 
 class _Recomputed(PyLayer):
-    """The function as a layer of its arguments that are Tensors, or lists or tuples of them."""
+    """The function as a layer; its inputs are the arguments that are Tensors, or lists or tuples of
+    them.
+    """
 
     @staticmethod
     def forward(
@@ -60,8 +62,9 @@ class _Recomputed(PyLayer):
 def _call_recorded(
     function: Callable[..., Any], random: Any, args: Sequence[Any], kwargs: dict[str, Any]
 ) -> Any:
-    """The function, recorded. The values that it saves are numbered, and computed again when the
-    first of them is read."""
+    """The function, recorded. Saved-tensor hooks: saved values are numbered, and computed again
+    when the first of them is read.
+    """
     numbers = itertools.count()
     again: dict[int, Tensor] = {}
 
@@ -105,13 +108,13 @@ def recompute(
 
     Args:
         preserve_rng_state: random numbers are the same both times.
-        use_reentrant: as one layer. Gradients reach the Tensors among `args`, also in lists and
-            tuples there, and what `function` closes over, such as the parameters of a layer; at
-            least one of `args` must need a gradient. If False, the function is recorded like any
-            other, but keeps no saved values: gradients reach whatever it reads.
+        use_reentrant: as one layer. Gradients reach the Tensors among `args`, including those in
+            lists and tuples, and Tensors that `function` closes over, such as the parameters of a
+            layer; at least one of `args` must need a gradient. If False, the function is recorded
+            like any other, but keeps no saved values: gradients reach whatever it reads.
 
     Raises:
-        ValueError: a list or tuple among `args` holds Tensors and other things, or both kinds of
+        ValueError: a list or tuple among `args` mixes Tensors with other values, or both values of
             stop_gradient.
     """
     random = generator().get_state() if preserve_rng_state else None

@@ -1,4 +1,4 @@
-"""`paddle.nn.functional`'s rarer activations."""
+"""The rarer activations of `paddle.nn.functional`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def hardshrink(x: Tensor, threshold: float = 0.5) -> Tensor:
 
 
 def softshrink(x: Tensor, threshold: float = 0.5) -> Tensor:
-    """x moved towards 0 by threshold; 0 where it would cross 0.
+    """x moved towards 0 by threshold; 0 if it would cross 0.
 
     Raises:
         ValueError: the threshold is negative.
@@ -50,7 +50,7 @@ def gumbel_softmax(
 
 
 def swiglu(x: Tensor, y: Tensor | None = None) -> Tensor:
-    """swish(x) · y; without y, of the two halves of the last axis (Shazeer, 2020)."""
+    """swish(x) · y; without y, x and y are the two halves of the last axis (Shazeer, 2020)."""
     if y is None:
         x, y = chunk(x, 2, -1)
     return swish(x) * y

@@ -1,5 +1,5 @@
-"""`paddle.nn.functional`'s adaptive pooling: a requested number of windows, of sizes that
-fit.
+"""Adaptive pooling of `paddle.nn.functional`: a requested number of windows, with sizes that cover
+each axis.
 """
 
 from __future__ import annotations
@@ -36,9 +36,7 @@ def _spans(size: int, count: int) -> list[range]:
 def _adaptive_avg(
     name: str, ndim: int, x: Tensor, output_size: Any, data_format: str = ""
 ) -> Tensor:
-    """The means of windows that cover each axis, `output_size` of them; a size of None keeps an
-    axis.
-    """
+    """The means of `output_size` windows that cover each axis; a size of None keeps an axis."""
     check_space(name, x, ndim, data_format)
     x = channels_first(x, data_format)
     for axis, count in enumerate(_sizes(output_size, ndim, x.shape[2:]), start=2):

@@ -1,6 +1,6 @@
-"""Requirements that `paddle.nn.functional` has for arguments: one check per family.
+"""Checks of arguments of `paddle.nn.functional`, one per family.
 
-Each raises ValueError where Paddle 3.3.1 does too.
+Each raises ValueError if Paddle 3.3.1 does.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def check_parameters(name: str, x: Tensor, *parameters: Tensor | None) -> None:
 
 
 def check_label_shape(name: str, input: Tensor, label: Tensor) -> None:
-    """Check that labels have the shape of the input, which they are not broadcast to.
+    """Check that labels have the shape of the input, as they are not broadcast.
 
     Sizes of Variables that are known only when the program runs are not checked.
     """

@@ -1,4 +1,4 @@
-"""Layers that hold layers or parameters: in a row, in lists and in dicts."""
+"""Container layers: sequences, lists and dicts of layers or parameters."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class _Layers(Layer):
         return self
 
     def _put(self, index: int, sublayer: Layer) -> None:
-        """Insert a layer before an index, and renumber those behind it."""
+        """Insert a layer before an index, and renumber the later ones."""
         layers = list(self)
         layers.insert(index, sublayer)
         self._sub_layers.clear()
@@ -171,7 +171,7 @@ class ParameterDict(Layer):
         self.update(parameters or OrderedDict())
 
     def update(self, parameters: Any) -> None:
-        """Take on the parameters of a mapping, or of (name, parameter) pairs."""
+        """Add the parameters of a mapping, or of (name, parameter) pairs."""
         pairs = parameters.items() if hasattr(parameters, "items") else parameters
         for key, parameter in pairs:
             self.add_parameter(key, parameter)

@@ -1,4 +1,4 @@
-"""`paddle.nn.functional`'s convolutions over one, two and three axes, plain and transposed."""
+"""Convolutions of `paddle.nn.functional` over one, two and three axes, plain and transposed."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ def _conv(
     bias per channel.
 
     Args:
-        padding: see `pylayer.nn.spatial.pads_of`; ``SAME`` takes dilations for 1, as in Paddle.
+        padding: see `pylayer.nn.spatial.pads_of`; ``SAME`` treats dilations as 1, as in Paddle.
         data_format: the position of channels in `x`; it does not change the weight's shape.
 
     Raises:
-        ValueError: shapes or dtypes that do not fit.
+        ValueError: shapes or dtypes do not match.
     """
     check_space(name, x, ndim, data_format)
     check_same_dtype(name, [x, weight])
@@ -71,11 +71,11 @@ def _conv_transpose(
     """The adjoint of the convolution in its input, with `weight` of shape [in, out / groups,
     *kernel].
 
-    A convolution maps several sizes to that of `x`; `output_padding` is added to the least of them,
-    or `output_size` names one.
+    A convolution maps several sizes to that of `x`; `output_padding` is added to the smallest of
+    them, or `output_size` selects one.
 
     Raises:
-        ValueError: shapes or dtypes that do not fit, or a size of another kind.
+        ValueError: shapes or dtypes do not match, or `output_size` is not one of these sizes.
     """
     check_space(name, x, ndim, data_format)
     check_same_dtype(name, [x, weight])

@@ -20,8 +20,8 @@ from pylayer.tensor.tensor import Tensor
 class _Convolution(Layer):
     """A convolution with a weight and, unless `bias_attr` is False, a bias per output channel.
 
-    The weight starts as normal numbers of variance 2 / (inputs of one output) (He et al., 2015),
-    the bias as zeros.
+    The weight is initialised by normal numbers of variance 2 / (inputs of one output) (He et al.,
+    2015), the bias by zeros.
     """
 
     ndim: int

@@ -1,5 +1,5 @@
-"""Functions over one, two and three spatial axes, made of one computation and a table of their
-arguments.
+"""Families of functions over one, two and three spatial axes, generated from one computation and a
+table of arguments.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ def over_axes(
 
     Args:
         compute: called with the function's name and number of axes, then with the arguments by
-            name; it has their defaults. Its docstring becomes theirs.
+            name; it defines their defaults. Its docstring becomes theirs.
         name: with ``{}`` for the number of axes.
         arguments: the function's arguments in order, by number of axes. `data_format` defaults to
-            Paddle's for as many axes; a last argument `name` is accepted and ignored.
+            Paddle's for that number of axes; a last argument `name` is accepted and ignored.
     """
     return [
         _function(compute, name.format(ndim), ndim, words.split())

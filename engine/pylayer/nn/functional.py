@@ -1,5 +1,5 @@
-"""Compositions of operations for `paddle.nn.functional`: linear maps, normalisation, dropout,
-likeness.
+"""Compositions of operations for `paddle.nn.functional`: linear maps, embedding, dropout,
+normalisation, cosine similarity.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def embedding(
 
     Raises:
         ValueError: `padding_idx` or an element of `x` is out of range, or `scale_grad_by_freq`.
-        NotImplementedError: `x` is of another dtype than int32 and int64.
+        NotImplementedError: the dtype of `x` is not int32 or int64.
     """
     text = "embedding(): scale_grad_by_freq=True is not part of the bundled engine"
     require(not scale_grad_by_freq, text)
@@ -75,7 +75,7 @@ def check_padding_row(padding_idx: int, rows: int) -> None:
 def check_range(
     subject: str, x: Tensor, count: int, error: type[Exception], ignored: int | None = None
 ) -> None:
-    """Check that indices are below `count`, or are ignored ones; skipped while a program is built,
+    """Check that indices are below `count`, or are to be ignored; skipped while a program is built,
     as they have no values yet.
     """
     if isinstance(x, Symbol):
@@ -112,7 +112,7 @@ def dropout(
     (downscale_in_infer).
 
     Raises:
-        ValueError: `p` is not a probability, or another `mode`.
+        ValueError: `p` is not a probability, or `mode` is unknown.
     """
     require(0 <= p <= 1, f"p argument should between 0 and 1, but got {p}")
     one_of("dropout(): `mode`", mode, "upscale_in_train", "downscale_in_infer")
@@ -137,13 +137,13 @@ def layer_norm(
     bias: Tensor | None = None,
     epsilon: float = 1e-5,
 ) -> Tensor:
-    """Mean 0, variance 1 over the last axes, of shape `normalized_shape`; times `weight` plus
-    `bias` (Ba et al., 2016).
+    """`x` normalised to mean 0 and variance 1 over the last axes, of shape `normalized_shape`;
+    times `weight` plus `bias` (Ba et al., 2016).
 
     Raises:
-        ValueError: the last axes have another shape, or are all axes; weight or bias is not a row,
-            or has another dtype; or the epsilon is outside of 0 to 0.001, the range that Paddle
-            accepts.
+        ValueError: the last axes have a different shape, or are all axes; weight or bias is not a
+            row, or has another dtype; or the epsilon is outside of 0 to 0.001, the range that
+            Paddle accepts.
     """
     epsilon_fits = 0 <= epsilon <= 0.001
     text = f"layer_norm(): 'epsilon' should be between 0.0 and 0.001, but received {epsilon}"
@@ -186,7 +186,7 @@ def normalize(x: Tensor, p: float = 2, axis: int = 1, epsilon: float = 1e-12) ->
 
 
 def cosine_similarity(x1: Tensor, x2: Tensor, axis: int = 1, eps: float = 1e-8) -> Tensor:
-    """The cosine of the angle between slices along `axis`; the product of their sizes is held above
+    """The cosine of the angle between slices along `axis`; the product of their norms is at least
     `eps`.
     """
     x1, x2 = broadcast_tensors([x1, x2])

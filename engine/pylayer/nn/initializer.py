@@ -1,4 +1,6 @@
-"""Initializers of parameters, and the attributes with which a layer requests a parameter."""
+"""Initializers of parameters, and `ParamAttr`, the attributes with which a layer requests a
+parameter.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ class Initializer:
         raise NotImplementedError(f"{type(self).__name__} must override forward().")
 
     def forward(self, param: Tensor, block: Any = None) -> Any:
-        """Write the values into a parameter; values of another shape replace its array."""
+        """Write the values into a parameter; values of a different shape replace its array."""
         check_changeable(param, f"paddle.nn.initializer.{type(self).__name__} of what is there")
         values = self.values(param.shape, param.dtype).array
         if values.shape == param.array.shape:
@@ -44,7 +46,7 @@ class Initializer:
 
 
 class Constant(Initializer):
-    """All elements the same."""
+    """Initialises all elements by one value."""
 
     def __init__(self, value: float = 0.0) -> None:
         self.value = value
@@ -160,11 +162,11 @@ class ParamAttr:
 
 
 def as_attribute(attr: Any) -> ParamAttr:
-    """The attributes of a parameter, from what a layer gives: a ParamAttr, None, True, a name, an
+    """The attributes of a parameter, from a layer's argument: a ParamAttr, None, True, a name, an
     initializer, an `L2Decay`.
 
     Raises:
-        TypeError: it is of another type.
+        TypeError: the argument has another type.
     """
     check_supported(attr)
     if isinstance(attr, ParamAttr):
@@ -187,8 +189,8 @@ def create_parameter(
     is_bias: bool = False,
     default_initializer: Callable[..., Any] | None = None,
 ) -> Parameter:
-    """A new parameter: zeros for a bias, else `XavierUniform`, unless `attr` or
-    `default_initializer` says otherwise.
+    """A new parameter; by default a bias is initialised by zeros, others by `XavierUniform`; `attr`
+    and `default_initializer` override that.
 
     Args:
         attr: see `as_attribute`.

@@ -31,8 +31,8 @@ class _LayerHook(HookHandle):
 
 
 class Layer(Members):
-    """Subclass it: create parameters and sublayers after ``super().__init__()``, and override
-    `forward`.
+    """The base class of layers. A subclass creates parameters and sublayers after
+    ``super().__init__()``, and overrides `forward`.
     """
 
     training: bool
@@ -46,11 +46,11 @@ class Layer(Members):
 
     # ----------------------------------------------------------------- the call
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
-        """Override it to compute the outputs."""
+        """Compute the outputs; to be overridden."""
         raise NotImplementedError(f"{type(self).__name__} must override forward().")
 
     def backward(self, *inputs: Any) -> Any:
-        """Raise ValueError: layers have no backward of their own."""
+        """Raise ValueError: layers have no backward."""
         raise ValueError("Layer shouldn't implement backward")
 
     def __call__(self, *inputs: Any, **kwargs: Any) -> Any:
@@ -71,8 +71,8 @@ class Layer(Members):
         result replaces the inputs.
 
         Args:
-            prepend: before those that are there.
-            with_kwargs: it is called with the arguments by name as well, and may return both.
+            prepend: call it before existing hooks. with_kwargs: the hook also gets the keyword
+                arguments, and may return both.
         """
 
         def replace_both(layer: Layer, inputs: Any, kwargs: Any) -> Any:
@@ -100,8 +100,8 @@ class Layer(Members):
         None, its result replaces the outputs.
 
         Args:
-            prepend: before those that are there.
-            with_kwargs: the arguments by name come before the outputs.
+            prepend: call it before existing hooks. with_kwargs: the hook gets the keyword arguments
+                before the outputs.
         """
 
         def general(layer: Layer, inputs: Any, kwargs: Any, outputs: Any) -> Any:
@@ -154,7 +154,7 @@ class Layer(Members):
         blocking: bool | None = None,
         non_blocking: bool | None = None,
     ) -> Layer:
-        """Change the dtype of parameters and buffers, those of floating point.
+        """Change the dtype of floating-point parameters and buffers.
 
         Raises:
             ValueError: `device` is not the current one: layers stay where they were made.
@@ -216,9 +216,8 @@ class Layer(Members):
 
         Args:
             destination: a dict to put them into.
-            include_sublayers: False for those of this layer alone.
-            structured_name_prefix: what names start with.
-            use_hook: not read, as states have no hooks.
+            include_sublayers: False for only those of this layer. structured_name_prefix: the
+                prefix of all names. use_hook: ignored, as states have no hooks.
             keep_vars: False for detached Tensors.
         """
         saved = OrderedDict() if destination is None else destination
@@ -235,15 +234,15 @@ class Layer(Members):
     def set_state_dict(
         self, state_dict: Mapping[str, Any], use_structured_name: bool = True
     ) -> tuple[list[str], list[str]]:
-        """Copy values in by dotted name, or by the names of parameters; a warning for each that is
-        missing.
+        """Copy values into the layer, by dotted name or by the names of parameters; warn about each
+        that is missing.
 
         Returns:
-            The names that were missing from `state_dict` or had another shape; and the unexpected
-            names in it.
+            The names that are missing from `state_dict` or have another shape there; and the
+            unexpected names in it.
 
         Raises:
-            AssertionError: a value is of another dtype.
+            AssertionError: a value has another dtype.
         """
         missing, loaded = [], []
         for path, tensor in self.state_dict().items():

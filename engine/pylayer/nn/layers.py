@@ -1,4 +1,4 @@
-"""The common layers."""
+"""The common layers: linear, embedding, dropout, activations, losses, layer normalisation."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ class Dropout(Layer):
         self.p, self.axis, self.mode, self.inplace = p, axis, mode, inplace
 
     def forward(self, input: Tensor) -> Tensor:
-        """The input, some of it zero."""
+        """The input with some elements set to zero."""
         return functional.dropout(input, self.p, self.axis, self.training, mode=self.mode)
 
     def extra_repr(self) -> str:

@@ -1,4 +1,4 @@
-"""`paddle.nn.functional`'s losses: of differences, and of probabilities."""
+"""Losses of `paddle.nn.functional`: of differences, and of probabilities."""
 
 from __future__ import annotations
 
@@ -27,8 +27,9 @@ from pylayer.tensor.tensor import Tensor
 
 
 def reduce_loss(loss: Tensor, reduction: str) -> Tensor:
-    """Reduce a loss to its mean or sum, or return it as it is (none). Other words raise
-    ValueError."""
+    """Reduce a loss to its mean or sum, or return it as it is (none). Other values raise
+    ValueError.
+    """
     check_reduction(reduction)
     if reduction == "none":
         return loss
@@ -100,11 +101,11 @@ def _bounded_log(x: Tensor) -> Tensor:
 def binary_cross_entropy(
     input: Tensor, label: Tensor, weight: Tensor | None = None, reduction: str = "mean"
 ) -> Tensor:
-    """-(label · log input + (1 - label) · log(1 - input)), the logarithms held above -100 as in
+    """-(label · log input + (1 - label) · log(1 - input)), with logarithms of at least -100, as in
     Paddle.
 
     Raises:
-        ValueError: the label has another shape or dtype, or a probability is not between 0 and 1.
+        ValueError: the label's shape or dtype differs, or a probability is not between 0 and 1.
     """
     check_label_shape("binary_cross_entropy", input, label)
     check_same_dtype("binary_cross_entropy", [input, label])
@@ -139,11 +140,11 @@ def sigmoid_focal_loss(
     gamma: float = 2.0,
     reduction: str = "sum",
 ) -> Tensor:
-    """Binary cross-entropy of logits times (1 − p of the truth)^gamma, and alpha or 1 − alpha (Lin
-    et al., 2017); divided by the normalizer.
+    """Binary cross-entropy of logits times (1 − p)^gamma, with p the probability of the true class,
+    and times alpha or 1 − alpha (Lin et al., 2017); divided by the normalizer.
 
     Raises:
-        ValueError: the label is of another shape or dtype, or the normalizer has more than one
+        ValueError: the label's shape or dtype differs, or the normalizer has more than one
             axis.
     """
     loss = binary_cross_entropy_with_logits(logit, label, reduction="none")
@@ -162,7 +163,7 @@ def dice_loss(input: Tensor, label: Tensor, epsilon: float = 1e-5) -> Tensor:
     there.
 
     Raises:
-        AssertionError: the label has another number of axes, or another size than 1 in the last.
+        AssertionError: the label's number of axes differs, or its last axis is not of size 1.
     """
     fits = label.ndim == input.ndim > 1 and label.shape[-1] == 1
     text = "dice_loss(): The last dimension of label should be 1"
@@ -178,7 +179,7 @@ def log_loss(input: Tensor, label: Tensor, epsilon: float = 1e-4) -> Tensor:
     [batch, 1].
 
     Raises:
-        ValueError: another shape, or the label is of another shape or dtype.
+        ValueError: the shape is not [batch, 1], or the label's shape or dtype differs.
     """
     fits = input.ndim == 2 and input.shape[1] == 1
     require(fits, "log_loss(): input and label should be [batch, 1]", input)
@@ -201,7 +202,7 @@ def poisson_nll_loss(
         full: Stirling's approximation of log label! is added where the label is above 1.
 
     Raises:
-        ValueError: the label is of another shape, or `epsilon` is not positive.
+        ValueError: the label's shape differs, or `epsilon` is not positive.
     """
     require(epsilon > 0, "The value of `epsilon` in poisson_nll_loss should be positive")
     check_label_shape("poisson_nll_loss", input, label)
@@ -225,8 +226,8 @@ def gaussian_nll_loss(
     plus ½ log 2π.
 
     Raises:
-        ValueError: a variance is negative, or their shape is not that of the input, where the last
-            axis may be left out or have size 1.
+        ValueError: a variance is negative, or the shape of the variances is not that of the input,
+            up to a last axis that is missing or of size 1.
     """
     column = [*input.shape[:-1], 1]
     if variance.shape != input.shape:
@@ -264,8 +265,8 @@ def nll_loss(
 
 
 def label_smooth(label: Tensor, prior_dist: Tensor | None = None, epsilon: float = 0.1) -> Tensor:
-    """(1 − epsilon) · label + epsilon · the prior distribution, even unless given; epsilon in
-    single precision.
+    """(1 − epsilon) · label + epsilon · the prior distribution, which is uniform unless given;
+    epsilon is in single precision.
 
     Raises:
         ValueError: `epsilon` is not between 0 and 1.
@@ -297,8 +298,8 @@ def cross_entropy(
 
     Args:
         label: classes, of the shape of `input` without `axis` or with size 1 there; or
-            probabilities, as which labels of as many axes as `input` are taken with
-            `label_smoothing`.
+            probabilities; with `label_smoothing`, labels with as many axes as `input` count as
+            probabilities.
         weight: of each class; the mean is then weighted.
         ignore_index: the class whose entries add nothing, and if not negative do not count in the
             mean either.
@@ -306,7 +307,7 @@ def cross_entropy(
         use_softmax: False if `input` holds probabilities already.
 
     Raises:
-        ValueError: shapes that do not fit, or another `reduction`.
+        ValueError: shapes do not match, or an unknown `reduction`.
         IndexError: a class is out of range.
     """
     axis = normal_axis(axis, input.ndim)
@@ -358,7 +359,7 @@ def _label_loss(
     reduction: str,
     axis: int,
 ) -> Tensor:
-    """Minus the labelled element along `axis`, weighted and reduced."""
+    """Minus the element at the label along `axis`, weighted and reduced."""
     kept_axis = label.ndim == logarithms.ndim
     classes = label if kept_axis else unsqueeze(label, axis)
     expected = [*logarithms.shape[:axis], 1, *logarithms.shape[axis + 1 :]]

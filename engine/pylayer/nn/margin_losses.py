@@ -1,4 +1,4 @@
-"""`paddle.nn.functional`'s losses that ask for a margin between classes or pairs."""
+"""Losses of `paddle.nn.functional` that require a margin between classes or pairs."""
 
 from __future__ import annotations
 
@@ -30,8 +30,7 @@ def triplet_margin_with_distance_loss(
     2-norm unless given.
 
     Args:
-        swap: the distance of positive and negative counts if it is the smaller (Balntas et al.,
-            2016).
+        swap: use the distance of positive and negative if it is smaller (Balntas et al., 2016).
 
     Raises:
         ValueError: the three have different shapes.
@@ -79,8 +78,8 @@ def cosine_embedding_loss(
     """1 − cosine where the label is 1, max(0, cosine − margin) where it is −1.
 
     Raises:
-        ValueError: the inputs have more than two axes or different shapes, or the label not one
-            axis.
+        ValueError: the inputs have more than two axes or different shapes, or the label does not
+            have one axis.
     """
     require(label.ndim == 1, "1D target tensor expected, multi-target not supported", label)
     check_label_shape("cosine_embedding_loss", input1, input2)
@@ -108,7 +107,7 @@ def soft_margin_loss(input: Tensor, label: Tensor, reduction: str = "mean") -> T
     """log(1 + exp(−label · input)), of labels ±1.
 
     Raises:
-        ValueError: the label is of another shape.
+        ValueError: the label's shape differs.
     """
     check_label_shape("soft_margin_loss", input, label)
     return reduce_loss(log(1 + exp(-astype(label, input.dtype) * input)), reduction)

@@ -28,12 +28,12 @@ def _scope(name: str) -> str:
 
 
 def dotted_name(path: str, name: str) -> str:
-    """A name below a path, which is empty at the top."""
+    """Join a path and a name; the path is empty at the top."""
     return f"{path}.{name}" if path else name
 
 
 class Members:
-    """Parameters, buffers and sublayers, which are attributes."""
+    """The base of `Layer` that stores parameters, buffers and sublayers as attributes."""
 
     def __init__(self, name_scope: str | None = None, dtype: Any = None) -> None:
         attributes = self.__dict__  # straight into it: __setattr__ looks for these
@@ -65,7 +65,9 @@ class Members:
         register[name] = value
 
     def _register_of(self, name: str, value: Any) -> dict[str, Any] | None:
-        """Return the register for a value that is set as an attribute; None if it has none."""
+        """Return the registry for a value that is set as an attribute; None if it belongs to
+        none.
+        """
         register: dict[str, Any]
         for register, kind, rule in (
             (self._parameters, Parameter, "parameter {!r} should be of type Parameter"),
@@ -137,7 +139,7 @@ class Members:
         """Register a parameter (or None, to reserve the name) under `name`.
 
         Raises:
-            TypeError: it is not a Parameter.
+            TypeError: the value is not a Parameter.
             KeyError: there is an attribute of that name, or it has a dot in it.
         """
         self._check_new("parameter", name, parameter, Parameter)
@@ -152,7 +154,7 @@ class Members:
         """Register a sublayer (or None) under `name`.
 
         Raises:
-            AssertionError: it is not a Layer.
+            AssertionError: the value is not a Layer.
         """
         check_supported(sublayer)
         fits = sublayer is None or isinstance(sublayer, Members)
@@ -172,7 +174,7 @@ class Members:
         """Register a Tensor that is saved with the layer (if `persistable`) but not trained.
 
         Raises:
-            TypeError: it is not a Tensor.
+            TypeError: the value is not a Tensor.
             KeyError: there is an attribute of that name, or it has a dot in it.
         """
         self._check_new("buffer", name, tensor, Tensor)
@@ -187,8 +189,8 @@ class Members:
         layers_set: set[Any] | None = None,
         remove_duplicate: bool = True,
     ) -> Iterator[tuple[str, Any]]:
-        """All layers below with dotted names, each once if `remove_duplicate`; `layers_set` holds
-        those to skip.
+        """All sublayers, at any depth, with dotted names, each once if `remove_duplicate`;
+        `layers_set` has those to skip.
         """
         visited = set() if layers_set is None else layers_set
         if self in visited:
@@ -209,11 +211,11 @@ class Members:
     def named_modules(
         self, memo: set[Any] | None = None, prefix: str = "", remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Any]]:
-        """This layer and all below, with dotted names."""
+        """This layer and all its sublayers at any depth, with dotted names."""
         return self.named_sublayers(prefix, True, memo, remove_duplicate)
 
     def modules(self) -> Iterator[Any]:
-        """This layer and all below."""
+        """This layer and all its sublayers at any depth."""
         return (layer for _, layer in self.named_modules())
 
     def named_children(self) -> Iterator[tuple[str, Any]]:

@@ -14,8 +14,8 @@ from pylayer.tensor.tensor import Tensor
 
 
 class _BatchNorm(Layer):
-    """`nn.functional.batch_norm`: weight of ones, bias of zeros, running mean 0 and variance 1 to
-    start with; in Paddle the running statistics are parameters that are not trained.
+    """`nn.functional.batch_norm` with an initial weight of ones, bias of zeros, running mean 0 and
+    variance 1; in Paddle the running statistics are parameters that are not trained.
     """
 
     dimensions: tuple[int, ...] = ()

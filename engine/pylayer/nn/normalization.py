@@ -1,4 +1,4 @@
-"""`paddle.nn.functional`'s normalisations other than `layer_norm`, and attention."""
+"""Normalisations of `paddle.nn.functional` other than `layer_norm`, and attention."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def batch_norm(
     data_format: str = "NCHW",
     use_global_stats: bool | None = None,
 ) -> Tensor:
-    """Mean 0 and variance 1 per channel, over batch and space; times `weight` plus `bias` (Ioffe
-    and Szegedy, 2015).
+    """`x` normalised to mean 0 and variance 1 per channel, over batch and space; times `weight`
+    plus `bias` (Ioffe and Szegedy, 2015).
 
     In training the statistics are those of `x`, and the running ones move towards them by 1 −
     `momentum`, in place; otherwise the running ones are used. `use_global_stats`, if given, decides
@@ -68,7 +68,7 @@ def batch_norm(
     Raises:
         UnsupportedError: in training, on a Variable of static mode.
         AssertionError: `x` has no channels.
-        ValueError: another `data_format`, or parameters of another dtype than `x`.
+        ValueError: an unknown `data_format`, or parameters whose dtype differs from that of `x`.
     """
     if training and isinstance(x, Symbol):
         raise UnsupportedError("batch_norm() in training in static mode")
@@ -112,12 +112,12 @@ def group_norm(
     bias: Tensor | None = None,
     data_format: str = "NCHW",
 ) -> Tensor:
-    """Mean 0 and variance 1 per sample and group of channels; times `weight` plus `bias` (Wu and
-    He, 2018).
+    """`x` normalised to mean 0 and variance 1 per sample and group of channels; times `weight` plus
+    `bias` (Wu and He, 2018).
 
     Raises:
-        ValueError: the channels do not divide into the groups; another `data_format`, or weight or
-            bias of another dtype.
+        ValueError: the channels do not divide into the groups, the `data_format` is unknown, or
+            weight or bias has another dtype.
     """
     check_format(data_format, SPATIAL_FORMATS)
     check_positive("group_norm", groups=num_groups)
@@ -141,11 +141,11 @@ def instance_norm(
     eps: float = 1e-5,
     data_format: str = "NCHW",
 ) -> Tensor:
-    """Mean 0 and variance 1 per sample and channel; times `weight` plus `bias` (Ulyanov et al.,
-    2016).
+    """`x` normalised to mean 0 and variance 1 per sample and channel; times `weight` plus `bias`
+    (Ulyanov et al., 2016).
 
     Raises:
-        ValueError: `x` has no channels, or weight or bias is of another dtype.
+        ValueError: `x` has no channels, or weight or bias has another dtype.
     """
     require(
         x.ndim > 1, "instance_norm(): the dimension of input X must greater than or equal to 2", x
@@ -196,13 +196,13 @@ def scaled_dot_product_attention(
 
     Args:
         attn_mask: added to the scores; or bool, True where attention is allowed.
-        is_causal: no attention to what comes later.
+        is_causal: no attention to later positions.
         scale: 1 / √size unless given.
         enable_gqa: keys and values of fewer heads serve several heads of the query each.
 
     Raises:
         AssertionError: the heads of the keys do not divide those of the query.
-        ValueError: other numbers of axes.
+        ValueError: a wrong number of axes.
     """
     require(query.ndim in (3, 4), "scaled_dot_product_attention(): needs 3 or 4 axes", query)
     if query.ndim == 3:

@@ -1,4 +1,4 @@
-"""`paddle.nn.functional`'s pooling over one, two and three axes."""
+"""Pooling of `paddle.nn.functional` over one, two and three axes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _windows_over(
     ceil_mode: bool,
     data_format: str,
 ) -> tuple[Tensor, Windows]:
-    """`x` with channels first, and its windows, of a kernel size, a stride and a padding."""
+    """`x` with channels first, and its windows for a kernel size, a stride and a padding."""
     kernel_size, stride, padding = window
     check_space(name, x, ndim, data_format)
     x = channels_first(x, data_format)
@@ -70,17 +70,17 @@ def _max_pool(
     ceil_mode: bool = False,
     data_format: str = "",
 ) -> Any:
-    """The largest element of every window of `x`, [batch, channels, *space]; of equal ones the
-    first has the gradient.
+    """The largest element of every window of `x`, [batch, channels, *space]; among equal ones the
+    first gets the gradient.
 
     Args:
         stride: the kernel's size unless given.
-        padding: elements that are never the largest; see `pylayer.nn.spatial.pads_of`.
-        return_mask: a pair is returned, the second int32 positions in the flattened space.
+        padding: adds elements that are never the largest; see `pylayer.nn.spatial.pads_of`.
+            return_mask: also return the int32 positions in the flattened space.
         ceil_mode: windows may reach beyond the end.
 
     Raises:
-        ValueError: shapes that do not fit, or a mask where channels are last.
+        ValueError: shapes do not match, or a mask is requested with channels last.
     """
     if return_mask:
         check_format(data_format, FORMATS[ndim][:1])
@@ -111,11 +111,10 @@ def _avg_pool(
     """The mean of every window of `x`, [batch, channels, *space].
 
     Args:
-        exclusive: padding does not count.
-        divisor_override: takes the place of the number of elements.
+        exclusive: do not count padding. divisor_override: replaces the number of elements.
 
     Raises:
-        ValueError: shapes that do not fit.
+        ValueError: shapes do not match.
     """
     x, (kernel, strides, pads, extended_pads) = _windows_over(
         name, ndim, x, (kernel_size, stride, padding), ceil_mode, data_format

@@ -1,4 +1,6 @@
-"""Arguments that functions over space share: sizes per axis, and padding in its many forms."""
+"""Arguments that functions over spatial axes share: sizes per axis, and padding in its many
+forms.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ def per_axis(value: Any, ndim: int, name: str) -> list[int]:
     """One int per spatial axis, from an int or one int per axis.
 
     Raises:
-        ValueError: there are neither one nor as many as axes.
+        ValueError: the number of ints is neither one nor the number of axes.
     """
     numbers = as_ints(value)
     require(len(numbers) in (1, ndim), f"{name} should be an int or {ndim} of them, not {value!r}")
@@ -24,10 +26,10 @@ def per_axis(value: Any, ndim: int, name: str) -> list[int]:
 
 def check_space(name: str, x: Tensor, ndim: int, data_format: str) -> None:
     """Check that `x` has a batch, channels and `ndim` spatial axes, and that `data_format` is one
-    of as many.
+    for that number of axes.
 
     Raises:
-        ValueError: `x` has other axes, or there is no such format.
+        ValueError: `x` has a different number of axes, or the format is unknown.
     """
     check_format(data_format, FORMATS[ndim])
     require(x.ndim == ndim + 2, f"{name}(): the input of Op should be {ndim + 2}-D Tensor", x)
@@ -46,7 +48,7 @@ def padding_word(padding: Any) -> str:
 
 
 def _flat(padding: Any) -> list[int]:
-    """The numbers of a padding, whether in one list or in pairs."""
+    """The numbers of a padding, given as one list or in pairs."""
     is_list = isinstance(padding, (list, tuple))
     is_nested = is_list and padding and isinstance(padding[0], (list, tuple))
     return as_ints(list(itertools.chain(*padding)) if is_nested else padding)
@@ -64,11 +66,11 @@ def pads_of(
 
     Args:
         padding: an int; one per axis; two per axis; pairs for all axes of the Tensor, or nested
-            lists of these; ``"VALID"``, none; or ``"SAME"``, as much as keeps the number of windows
-            at size / stride, rounded up.
+            lists of these; ``"VALID"``, none; or ``"SAME"``, which makes the number of windows size
+            / stride, rounded up.
 
     Raises:
-        ValueError: another text or number of ints, or padding of batch or channels.
+        ValueError: an unknown text or a wrong number of ints, or padding of batch or channels.
     """
     word = padding_word(padding)
     if word == "SAME":

@@ -1,4 +1,4 @@
-"""`paddle.nn.functional`'s functions of images: windows as columns, shuffled pixels."""
+"""Image functions of `paddle.nn.functional`: `unfold`, `fold`, `pixel_shuffle` and its inverse."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def fold(
     paddings: Any = 0,
     dilations: Any = 1,
 ) -> Tensor:
-    """The adjoint of `unfold`: columns added up in images of `output_sizes`."""
+    """The adjoint of `unfold`: columns summed into images of `output_sizes`."""
     kernel, steps, gaps = _pair(kernel_sizes), _pair(strides), _pair(dilations)
     check_positive("fold", kernel_sizes=kernel, strides=steps, dilations=gaps)
     return fold_(x, _pair(output_sizes), kernel, steps, _pads(paddings), gaps)

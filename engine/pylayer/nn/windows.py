@@ -1,8 +1,8 @@
 """Sliding windows over the last axes, from which convolution, pooling, unfold and fold are built.
 
 Arrays are [batch, channels, *space], filters [out, in / groups, *kernel]. `pads` are pairs (before,
-after), one per spatial axis, as `kernel`, `strides` and `dilations` have one number per spatial
-axis.
+after), one per spatial axis, just as `kernel`, `strides` and `dilations` have one number per
+spatial axis.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pylayer.tensor.array import Array
 
 LOWEST = -3.4028234663852886e38
 """The value from which Paddle starts its search for the largest element of a window, in every
-dtype: the least number of float32.
+dtype: the smallest number of float32.
 """
 
 # ------------------------------------------------------------------------ windows, as strided views
@@ -79,7 +79,7 @@ def windows(
 def shifts(
     kernel: Numbers, strides: Numbers, dilations: Numbers, counts: Numbers
 ) -> Iterator[tuple[Any, Any]]:
-    """The index of each element of the kernel, and the index of its places in all windows of a
+    """The index of each element of the kernel, and the index of its positions in all windows of a
     padded array.
     """
     for offset in itertools.product(*map(range, kernel)):
@@ -117,7 +117,7 @@ def fold_(
     pads: Pads,
     dilations: Numbers,
 ) -> Array:
-    """Columns added up where `unfold` takes them from: [batch, channels, *space]."""
+    """Columns summed at the positions from which `unfold` takes them: [batch, channels, *space]."""
     counts = window_counts(space, kernel, strides, pads, dilations)
     parts = x.reshape(x.shape[0], -1, *kernel, *counts)
     return add_windows(xp, parts, space, strides, pads, dilations)
@@ -127,7 +127,7 @@ def add_windows(
     xp: ModuleType, parts: Array, space: Numbers, strides: Numbers, pads: Pads, dilations: Numbers
 ) -> Array:
     """The sum, [batch, channels, *space], of `parts`, [batch, channels, *kernel, *counts], each
-    added at its place.
+    added at its position.
     """
     ndim = len(space)
     kernel, counts = parts.shape[2 : 2 + ndim], parts.shape[2 + ndim :]
@@ -159,7 +159,7 @@ def window_sum(xp: ModuleType, x: Array, kernel: Numbers, strides: Numbers, pads
 def window_spread(
     xp: ModuleType, g: Array, space: Numbers, kernel: Numbers, strides: Numbers, pads: Pads
 ) -> Array:
-    """Each element of `g` added at all places of its window: [batch, channels, *space]."""
+    """Each element of `g` added at all positions of its window: [batch, channels, *space]."""
     once, (batch, channels, *counts) = [1] * len(kernel), g.shape
     parts = xp.broadcast_to(
         g.reshape(batch, channels, *once, *counts), (batch, channels, *kernel, *counts)
@@ -172,7 +172,7 @@ def window_argmax(xp: ModuleType, x: Array, kernel: Numbers, strides: Numbers, p
     """The position of each window's largest element, the first of several, in the flattened space
     of `x`.
 
-    It is -1 where a window has nothing but padding or numbers up to `LOWEST`.
+    It is -1 if a window has only padding or numbers up to `LOWEST`.
     """
     space, once = x.shape[2:], [1] * len(kernel)
     lowest = LOWEST if x.dtype.kind == "f" else xp.iinfo(x.dtype).min
@@ -194,20 +194,21 @@ def window_argmax(xp: ModuleType, x: Array, kernel: Numbers, strides: Numbers, p
 # The three are the
 # partial maps of one trilinear form, so each one's derivatives are the other two, to any order.
 COLUMNS = 1 << 20
-"""Bytes of columns made at a time on the host, half of what a core's second-level cache holds: for
-32×16×32×32 with 3×3 in float32 they took 2.5 ms forward, with twice as many 4.6, with a quarter
-3.4.
+"""Bytes of columns made at a time on the host: half of a core's second-level cache. For 32×16×32×32
+with 3×3 in float32 the forward took 2.5 ms, with twice as many bytes 4.6 ms, with a quarter 3.4 ms.
 """
 
 TALL = 32
 """The fewest rows of columns, per element of the kernel's first axis, for which separate products
-are used: with 21 rows, of three channels under 7×7, they took 1.6 times as long as one product,
-with 48, of 16 under 3×3, half as long.
+are used: with 21 rows (3 channels, 7×7) they took 1.6 times as long as one product, with 48 rows
+(16 channels, 3×3) half as long.
 """
 
 
 def _blocks(xp: ModuleType, batch: int, each: int) -> Iterator[slice]:
-    """Slices of the batch whose columns, of `each` bytes, fit; on a device the whole batch."""
+    """Slices of the batch whose columns, of `each` bytes, fit the limit; on a device the whole
+    batch.
+    """
     count = max(1, COLUMNS // max(each, 1)) if xp.__name__ == "numpy" else max(batch, 1)
     return (slice(k, k + count) for k in range(0, batch, count))
 
@@ -226,7 +227,7 @@ def _columns(
     first axis, and the columns, [batch, groups, in / groups · kernel, counts].
 
     With a stride of 1 along the first axis, only windows over the other axes are copied, if they
-    are tall enough: the columns of one element of that axis are a part of them, which a product
+    are tall enough: the columns of one element of that axis are a view of these, which a product
     reads in place.
     """
     rows, wide = x.shape[1] // groups * math.prod(kernel[1:]), pad_space(xp, x, pads)
@@ -302,8 +303,8 @@ def conv_input(
 ) -> Array:
     """The adjoint of `conv` in its input, of spatial sizes `space`: a transposed convolution.
 
-    With strides of 1 it is a convolution with the mirrored kernel; otherwise columns are added up
-    where they came from.
+    With strides of 1 it is a convolution with the mirrored kernel; otherwise columns are summed at
+    the positions that they came from.
     """
     kernel, batch = w.shape[2:], g.shape[0]
     outs = w.shape[0] // groups

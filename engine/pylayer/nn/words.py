@@ -1,4 +1,4 @@
-"""Alternative names of arguments of layers' methods."""
+"""Alternative names for arguments of layers' methods."""
 
 from __future__ import annotations
 

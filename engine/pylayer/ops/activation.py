@@ -1,6 +1,4 @@
-"""Activation functions. Those that are not primitives are compositions and differentiable for
-free.
-"""
+"""Activation functions. Except for the primitives, they are compositions without own vjps."""
 
 from __future__ import annotations
 
@@ -33,13 +31,13 @@ relu = unary(
 # A number beside bfloat16, which is not NumPy's own, makes it float32: results are cast back.
 @op(x=lambda g, F, x, negative_slope: F.where(x > 0, g, F.cast(g * negative_slope, g.dtype)))
 def leaky_relu(xp: ModuleType, x: Array, negative_slope: float = 0.01) -> Array:
-    """x where it is positive, else `negative_slope` times x."""
+    """x where it is positive, otherwise `negative_slope` times x."""
     return xp.where(x > 0, x, (x * negative_slope).astype(x.dtype, copy=False))
 
 
 @op(x=lambda g, F, x, min, max: g * F.cast((x > min) & (x < max), g.dtype))
 def hardtanh(xp: ModuleType, x: Array, min: float = -1.0, max: float = 1.0) -> Array:
-    """x held between `min` and `max`; unlike that of `clip`, the gradient at the bounds is 0."""
+    """x clamped to `min` and `max`; unlike in `clip`, the gradient at the bounds is 0."""
     return xp.clip(x, min, max).astype(x.dtype, copy=False)
 
 
@@ -64,9 +62,7 @@ def celu(x: Tensor, alpha: float = 1.0) -> Tensor:
 
 
 def selu(x: Tensor, scale: float = 1.0507009873554805, alpha: float = 1.6732632423543772) -> Tensor:
-    """`elu` times a scale above 1, alpha not below 0 (Klambauer et al., 2017); otherwise a
-    ValueError.
-    """
+    """`elu` times a scale above 1, (Klambauer et al., 2017); a ValueError if alpha is below 0."""
     require(scale > 1, f"The scale must be greater than 1.0. Received: {scale}")
     require(alpha >= 0, f"The alpha must be no less than zero. Received: {alpha}")
     return elu(x, alpha) * scale
@@ -79,7 +75,7 @@ hardsigmoid = composed(
 
 
 def hardswish(x: Tensor) -> Tensor:
-    """x times x + 3 held between 0 and 6, over 6 (Howard et al., 2019)."""
+    """x times (x + 3 clamped to 0 and 6), divided by 6 (Howard et al., 2019)."""
     check_same_dtype("hardswish", [x])
     return x * relu6(x + 3) / 6
 
@@ -89,8 +85,8 @@ def prelu(x: Tensor, weight: Tensor, data_format: str = "NCHW") -> Tensor:
     AssertionError.
 
     Raises:
-        ValueError: `weight` is of another dtype, or `data_format` is not a known one where there
-            are several slopes.
+        ValueError: `weight` has another dtype, or there are several slopes and `data_format` is
+            unknown.
     """
     check_same_dtype("prelu", [x, weight])
     if weight.size > 1:

@@ -1,4 +1,4 @@
-"""The forms in which Paddle takes shapes and axes."""
+"""Parsing of shapes and axes, in all forms that Paddle accepts."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from pylayer.tensor.tensor import Tensor
 
 
 def require(holds: bool, text: str, *tensors: Tensor, error: type[Exception] = ValueError) -> None:
-    """Raise `error` unless it `holds`; `text` says what is required, and the dtypes and shapes
-    of the Tensors follow it.
+    """Raise `error` unless a condition `holds`; the message has the requirement `text`, and the
+    dtypes and shapes of the Tensors.
     """
     if not holds:
         got = " and ".join(f"{t.dtype.name} {list(t.shape)}" for t in tensors)
@@ -35,7 +35,7 @@ Ints = int | Sequence[Any] | Array
 
 
 def as_ints(values: Ints) -> list[int]:
-    """A shape or a list of axes as a list of ints, from any of the forms that Paddle takes."""
+    """A shape or a list of axes as a list of ints, from any of the forms that Paddle accepts."""
     if isinstance(values, (int, float)):
         return [as_int(values)]
     if isinstance(values, (list, tuple)) and {int}.issuperset(map(type, values)):
@@ -46,7 +46,7 @@ def as_ints(values: Ints) -> list[int]:
 
 
 def as_int(value: Any) -> int:
-    """An int, also from an array or a Tensor of one element; a TypeError for anything else."""
+    """An int, also from an array or a Tensor of one element; raises TypeError for other types."""
     if type(value) is int:
         return value
     number = value.item() if hasattr(value, "item") else value
@@ -56,7 +56,7 @@ def as_int(value: Any) -> int:
 
 
 def one_list(arguments: tuple[Any, ...]) -> Any:
-    """Arguments that may be given one by one or in one list."""
+    """Arguments that may be given separately or in one list."""
     is_list = len(arguments) == 1 and isinstance(arguments[0], (list, tuple))
     return arguments[0] if is_list else arguments
 
@@ -68,8 +68,8 @@ def check_tensor(name: str, argument: str, position: int, value: Any) -> None:
 
 
 class OutOfRangeError(IndexError, ValueError):
-    """An axis or a position is out of range. It is both kinds of error, because Paddle raises
-    either.
+    """An axis or a position is out of range. It is both a ValueError and an IndexError, because
+    Paddle raises either.
     """
 
 
@@ -83,7 +83,7 @@ def normal_axis(axis: Any, ndim: int) -> int:
 
 
 def accept_separate_ints(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """Let the list argument be given as separate ints as well: ``x.reshape(2, 3)``."""
+    """Allow a list argument to be given as separate ints too: ``x.reshape(2, 3)``."""
 
     @functools.wraps(function)
     def call(x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -96,7 +96,7 @@ def accept_separate_ints(function: Callable[..., Tensor]) -> Callable[..., Tenso
 
 def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
     """The selected axes, counted from the front; all for None or []. A 0-d Tensor has the axis 0. A
-    TypeError for no integers.
+    TypeError for values that are not integers.
     """
     if axis is None or (isinstance(axis, (list, tuple)) and not axis):
         return tuple(range(ndim))
@@ -119,5 +119,5 @@ def vector_shape(axis: int, ndim: int) -> list[int]:
 
 
 def drop_axes(shape: Sequence[int], axes: Sequence[int]) -> list[int]:
-    """`shape` less some axes, counted from the front."""
+    """`shape` without some axes, counted from the front."""
     return [n for k, n in enumerate(shape) if k not in axes]

@@ -1,5 +1,5 @@
-"""Complex numbers. As in Paddle the gradient of a real function of a + bi is that in a plus i times
-that in b.
+"""Complex numbers. As in Paddle, the gradient of a real function of a + bi is the derivative by a
+plus i times the derivative by b.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pylayer.tensor.tensor import Tensor
 
 @op(real=lambda g, F: F.real(g), imag=lambda g, F: F.imag(g))
 def complex_(xp: ModuleType, real: Array, imag: Array) -> Array:
-    """The complex numbers with these parts, which broadcast and are both float32 or both
+    """The complex numbers with these parts, which are broadcast and must both be float32 or both
     float64.
     """
     fits = real.dtype == imag.dtype and real.dtype.kind == "f" and real.dtype.itemsize >= 4
@@ -47,7 +47,7 @@ conj = unary("conj", lambda g, F: F.conj(g), lambda xp: xp.conjugate)
 
 
 COMPLEX, REAL = {"f4": "c8", "f8": "c16"}, {"c8": "f4", "c16": "f8"}
-"""The complex dtype of a real one, and the other way round."""
+"""The complex dtype for a real one, and the real dtype for a complex one."""
 
 
 @op(view=True, x=lambda g, F: F.as_real(g))

@@ -1,4 +1,4 @@
-"""Tensors from values."""
+"""Creation of Tensors: from values, or filled with constants and sequences."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def _usual_dtype(dtype: np.dtype[Any], tensors: list[Tensor]) -> Any:
 
 
 def _on_host(data: Any, tensors: list[Tensor]) -> Any:
-    """Nested lists with plain values, the Tensors among them noted in `tensors`."""
+    """Nested lists with plain values in place of Tensors, which are added to `tensors`."""
     if isinstance(data, (list, tuple)):
         return [_on_host(item, tensors) for item in data]
     if isinstance(data, Tensor):
@@ -190,8 +190,8 @@ def full_like(x: Tensor, fill_value: Any, dtype: DTypeLike = None) -> Tensor:
 # --------------------------------------------------------------------------- sequences
 @creates
 def arange(start: Any = 0, end: Any = None, step: Any = 1, dtype: DTypeLike = None) -> Tensor:
-    """From `start` to `end`, exclusive, in steps; one argument is the end. int64 if all are ints,
-    otherwise the default.
+    """Numbers from `start` to `end` (excluded) in steps; a single argument is the end. The dtype is
+    int64 if all are ints, otherwise the default.
     """
     start, end = (0, start) if end is None else (start, end)
     numbers = [_number(n) for n in (start, end, step)]
@@ -221,7 +221,7 @@ def linspace(start: Any, stop: Any, num: Any, dtype: DTypeLike = None) -> Tensor
 
 @creates
 def logspace(start: Any, stop: Any, num: Any, base: Any = 10.0, dtype: DTypeLike = None) -> Tensor:
-    """`base` to the powers that `linspace` gives."""
+    """`base` to the power of the values of `linspace`."""
     powers = default_module().linspace(_number(start), _number(stop), int(num), dtype="float64")
     return Tensor((_number(base) ** powers).astype(_numpy_dtype(dtype)))
 
@@ -249,7 +249,7 @@ def triu_indices(
 
 
 def meshgrid(*args: Any) -> list[Tensor]:
-    """Each of the 1-d Tensors along a separate axis, all of the same shape."""
+    """Grids: each of the 1-d Tensors along its own axis, broadcast to a common shape."""
     tensors: Sequence[Tensor] = one_list(args)
     sizes = [t.size for t in tensors]
     shapes = [vector_shape(axis, len(sizes)) for axis in range(len(sizes))]

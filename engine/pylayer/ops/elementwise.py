@@ -1,4 +1,4 @@
-"""Elementwise operations. A row: name, vjp(s), and the forward where the array module has no
+"""Elementwise operations, one row each: name, vjps, and a forward if the array module has no
 function of that name.
 
 The vjp of a holomorphic f is ``g * conj(f')``, as in Paddle and torch. ``conjugate()`` of a real
@@ -54,7 +54,9 @@ def cut_number(x: Any, y: Any) -> Any:
 
 
 def remainder(x: Tensor, y: Any) -> Tensor:
-    """x modulo y, with the sign of y; next to integers, a number y is truncated to an integer."""
+    """x modulo y, with the sign of y; if x is an integer Tensor, a number y is truncated to an
+    integer.
+    """
     return remainder_(x, cut_number(x, y))
 
 
@@ -84,7 +86,7 @@ fmax, fmin = (  # a rule reads y as well: who looks for a kink asks what both op
 
 @op(inputs=("x", "y"))
 def tie_share(xp: ModuleType, x: Array, y: Array) -> Array:
-    """The part of a gradient for x: 1 where x > y, 0 where x < y, ½ where they are equal (observed
+    """The share of x in a gradient: 1 where x > y, 0 where x < y, ½ where they are equal (observed
     rule 86).
     """
     array = x if hasattr(x, "dtype") else y
@@ -93,7 +95,7 @@ def tie_share(xp: ModuleType, x: Array, y: Array) -> Array:
 
 @op(x=lambda g, F, x, min, max: g * F.inside_bounds(x, min, max))
 def clip_(xp: ModuleType, x: Array, min: Any, max: Any) -> Array:
-    """x held between min and max; the gradient at a bound is 1."""
+    """x clamped to min and max; the gradient at a bound is 1."""
     # CuPy's clip takes no missing bound of bfloat16.
     clipped = x if min is None else xp.maximum(x, min)
     clipped = clipped if max is None else xp.minimum(clipped, max)
@@ -101,8 +103,8 @@ def clip_(xp: ModuleType, x: Array, min: Any, max: Any) -> Array:
 
 
 def clip(x: Tensor, min: Any = None, max: Any = None) -> Tensor:
-    """x held between numbers or Tensors of one element, or None; a float makes integers the default
-    floating dtype.
+    """x clamped to bounds, which are numbers, Tensors of one element or None; a float bound
+    converts integers to the default floating dtype.
     """
     low, high = _bound(min, x), _bound(max, x)
     in_order = low is None or high is None or low <= high
@@ -114,8 +116,8 @@ def clip(x: Tensor, min: Any = None, max: Any = None) -> Tensor:
 
 
 def is_cut(number: Any, x: Tensor) -> TypeGuard[np.floating[Any]]:
-    """Whether Paddle truncates a number to an integer next to `x`: a NumPy float that is not a
-    Python float, next to integers.
+    """Whether Paddle truncates a number to an integer because `x` has integers: a NumPy float that
+    is not a Python float.
     """
     is_numpys = isinstance(number, np.floating) and not isinstance(number, float)
     return is_numpys and x.array.dtype.kind in "iu"
@@ -175,7 +177,7 @@ log1p = unary("log1p", lambda g, x: g / (1 + x).conjugate(), floating=True)
 
 
 def _pow_x(g: Any, F: Any, x: Any, y: Any) -> Any:
-    """``y · x**(y − 1)``, and 0 for y = 0 also where x is 0."""
+    """``y · x**(y − 1)``; for y = 0 it is 0 even if x is 0."""
     if isinstance(y, (int, float, complex)):
         return g * 0 if y == 0 else g * (y * F.pow(x, y - 1)).conjugate()
     return g * (y * F.pow(x, F.where(y == 0, y * 0 + 1, y - 1))).conjugate()
@@ -190,7 +192,7 @@ def _pow_y(g: Any, F: Any, x: Any, out: Any) -> Any:
 
 def _power(xp: ModuleType) -> Any:
     def forward(x: Any, y: Any) -> Any:
-        """Powers; of integers with a negative exponent the integer part, which NumPy refuses to
+        """Powers; for integers with a negative exponent, the integer part, which NumPy refuses to
         compute.
         """
         are_integers = all(getattr(v, "dtype", xp.asarray(v).dtype).kind in "iub" for v in (x, y))
@@ -207,8 +209,8 @@ power = binary("pow", _pow_x, _pow_y, _power, numbers=True)
 
 
 def pow(x: Tensor, y: Any) -> Tensor:
-    """x to the power y, a number or Tensor (else a TypeError); of an integer Tensor to the integer
-    part of a number.
+    """x to the power y, a number or Tensor (otherwise a TypeError); for an integer Tensor, a number
+    is truncated to its integer part.
     """
     if isinstance(y, (int, float)) and isinstance(x, Tensor) and x.dtype.rank < 2:
         y = int(y)
@@ -301,8 +303,8 @@ abs = unary("abs", lambda g, F, x: g * F.sign(x))  # the subgradient at 0 is 0 (
 
 
 def _rounding(name: str) -> Any:
-    """The forward of a rounding: integers are returned as they are, whatever the array module makes
-    of them.
+    """The forward of a rounding function: integers are returned unchanged, whatever the array
+    module does with them.
     """
     return lambda xp: lambda x: x.copy() if x.dtype.kind in "iub" else getattr(xp, name)(x)
 
@@ -327,8 +329,8 @@ def nan_to_num(
     posinf: float | None = None,
     neginf: float | None = None,
 ) -> Array:
-    """`nan` for NaN, the largest finite number or `posinf` for ∞, the least or `neginf` for −∞;
-    otherwise x.
+    """x with NaN replaced by `nan`, ∞ by the largest finite number or `posinf`, and −∞ by the
+    smallest or `neginf`.
     """
     return xp.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)
 
@@ -383,7 +385,7 @@ def check_one_dtype(x: Array, y: Array) -> None:
 def _binary_with_checks(
     name: str, *checks: Callable[[Array, Array], None], promote: bool = False
 ) -> Operation:
-    """The array module's function of two arrays, which `checks` may refuse by a ValueError."""
+    """The array module's function of two arrays, after `checks`, which may raise ValueError."""
 
     def bind(xp: ModuleType) -> Function:
         def forward(x: Array, y: Array) -> Array:
@@ -515,7 +517,7 @@ frac = composed("frac", lambda x: x - trunc(x))
 
 
 def positive(x: Tensor) -> Tensor:
-    """x itself; a TypeError of bools."""
+    """x itself; a TypeError for bools."""
     text = "The `+` operator, on a bool tensor is not supported"
     require(x.dtype.name != "bool", text, error=TypeError)
     return x

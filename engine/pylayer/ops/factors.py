@@ -1,7 +1,7 @@
 """Inverses, determinants and factors of the matrices in the last two axes, and solutions of linear
 systems by them.
 
-The derivatives of singular vectors and eigenvectors exist where no two values are equal.
+The derivatives of singular vectors and eigenvectors exist only if no two values are equal.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _times_inverse(g: Any, F: Any, x: Any) -> Any:
 
 @op(x=lambda g, F, x, out: _times_inverse(g * out.conjugate(), F, x))
 def det(xp: ModuleType, x: Array) -> Array:
-    """The determinants; their gradient needs the inverse, so it exists where that does."""
+    """The determinants; their gradient needs the inverse, so it exists only if the inverse does."""
     return xp.linalg.det(x)
 
 
@@ -91,8 +91,8 @@ def symmetric_from_lower(xp: ModuleType, x: Array) -> Array:
 
 
 def _cholesky_vjp(g: Any, F: Any, out: Any) -> Any:
-    """L⁻ᵀ Φ(Lᵀ g) L⁻¹ made symmetric, Φ halving the diagonal of the lower triangle (Murray, 2016,
-    equation 8).
+    """L⁻ᵀ Φ(Lᵀ g) L⁻¹ made symmetric, where Φ halves the diagonal of the lower triangle (Murray,
+    2016, equation 8).
     """
     inverse_factor = F.inv(out)
     lower = F.tril(F.matmul(_adjoint(F, out), F.tril(g, 0)), 0)
@@ -103,7 +103,7 @@ def _cholesky_vjp(g: Any, F: Any, out: Any) -> Any:
 
 @op(x=_cholesky_vjp)
 def cholesky_(xp: ModuleType, x: Array) -> Array:
-    """The lower triangular L with L Lᵀ = x, of the symmetric part of x: its gradient is symmetric,
+    """The lower triangular L with L Lᵀ = x, for the symmetric part of x; the gradient is symmetric
     too.
     """
     return xp.linalg.cholesky(_symmetric(xp, x))
@@ -115,7 +115,7 @@ cholesky = composed(
 
 
 def matrix_power(x: Tensor, n: int) -> Tensor:
-    """The `n`-th power of the matrix; of its inverse if `n` is negative."""
+    """The `n`-th power of the matrix, or of its inverse if `n` is negative."""
     require(
         x.ndim > 1 and x.shape[-1] == x.shape[-2], "matrix_power(): the matrices must be square", x
     )
@@ -162,12 +162,12 @@ def matrix_exp(x: Tensor) -> Tensor:
 
 @op()
 def diagonal_ones(xp: ModuleType, x: Array) -> Array:
-    """The unit matrix of the size of the last axis, in the dtype of x."""
+    """The identity matrix of the size of the last axis, in the dtype of x."""
     return xp.eye(x.shape[-1], dtype=x.dtype)
 
 
 def over_gaps(F: Any, matrix: Any, values: Any) -> Any:
-    """Elements (i, j) over values[j] − values[i], and 0 on the diagonal."""
+    """Elements (i, j) divided by values[j] − values[i]; 0 on the diagonal."""
     same = F.diagonal_ones(values) != 0
     gaps = row(F, values) - column(F, values)
     return F.where(same, 0, matrix / F.where(same, 1, gaps).conjugate())
@@ -175,8 +175,8 @@ def over_gaps(F: Any, matrix: Any, values: Any) -> Any:
 
 # --------------------------------------------------------------------------- orthogonal
 def _qr_vjp(g: Any, F: Any, out: Any) -> Any:
-    """(gQ + Q · copyltu(R gRᴴ − gQᴴ Q)) R⁻ᴴ, the lower triangle copied to the upper (Walter et al.,
-    2012).
+    """(gQ + Q · copyltu(R gRᴴ − gQᴴ Q)) R⁻ᴴ, where copyltu copies the lower triangle to the upper
+    (Walter et al., 2012).
     """
     q, r = out
     m = F.matmul(r, _adjoint(F, g[1])) - F.matmul(_adjoint(F, g[0]), q)
@@ -194,7 +194,7 @@ def qr_(xp: ModuleType, x: Array) -> tuple[Array, ...]:
 
 @op()
 def qr_complete(xp: ModuleType, x: Array) -> tuple[Array, ...]:
-    """Q a square orthogonal matrix, and R."""
+    """A square orthogonal Q, and R."""
     return tuple(xp.linalg.qr(x, mode="complete"))
 
 
@@ -241,8 +241,8 @@ def _svd_vjp(g: Any, F: Any, out: Any) -> Any:
 
 
 def _singular(name: str, full: bool, **vjps: Any) -> Operation:
-    """U, the singular values from the largest on, and the adjoint of V; U and V are square, or
-    without the vectors that belong to no singular value.
+    """U, the singular values in descending order, and the adjoint of V; U and V are square, or
+    without the vectors that have no singular value.
     """
 
     def forward(xp: ModuleType, x: Array) -> tuple[Array, ...]:
@@ -269,7 +269,7 @@ svdvals = composed("svdvals", lambda x: svd(x)[1])
 
 # --------------------------------------------------------------------------- eigenvalues
 def _eigh_vjp(g: Any, F: Any, out: Any) -> Any:
-    """V (diag(gw) + Vᴴ gV over the gaps) Vᴴ, made symmetric as the input is (Giles, 2008, section
+    """V (diag(gw) + Vᴴ gV over the gaps) Vᴴ, made symmetric like the input (Giles, 2008, section
     3.1).
     """
     (gw, gv), (w, v) = g, out
@@ -280,8 +280,8 @@ def _eigh_vjp(g: Any, F: Any, out: Any) -> Any:
 
 @op(x=_eigh_vjp)
 def eigh(xp: ModuleType, x: Array, UPLO: str = "L") -> tuple[Array, ...]:
-    """Eigenvalues, from the smallest on, and eigenvectors, as columns, of the symmetric part,
-    whatever `UPLO` is.
+    """Eigenvalues in ascending order, and eigenvectors as columns, of the symmetric part, whatever
+    `UPLO` is.
     """
     one_of("`UPLO`", UPLO, "L", "U")
     return tuple(xp.linalg.eigh(_symmetric(xp, x)))
@@ -293,8 +293,9 @@ eigvalsh = composed("eigvalsh", lambda x, UPLO="L": eigh(x, UPLO)[0])
 def _eig_vjp(g: Any, F: Any, out: Any) -> Any:
     """V⁻ᴴ (diag(gw) + (Vᴴ gV − Vᴴ V Re diag(Vᴴ gV)) over the gaps) Vᴴ, of vectors of length 1.
 
-    LAPACK turns each so that its largest component is real. That turning's part of the derivative
-    is put into gV first: i · c over that component, with c the imaginary part of gᴴ v.
+    LAPACK rotates each vector so that its largest component is real. The derivative of this
+    rotation is added to gV first: i · c divided by that component, with c the imaginary part of gᴴ
+    v.
     """
     (gw, gv), (w, v) = g, out
     largest = F.largest_components(v)

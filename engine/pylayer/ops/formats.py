@@ -30,7 +30,7 @@ def check_format(
 
 
 def are_channels_last(data_format: str) -> bool:
-    """Whether channels are the last axis; of ``NC`` they are second as well."""
+    """Whether channels are the last axis; in ``NC`` they are the second as well."""
     return data_format.endswith("C") and data_format != "NC"
 
 
@@ -45,5 +45,5 @@ def channels_first(x: Tensor, data_format: str) -> Tensor:
 
 
 def channels_back(x: Tensor, data_format: str) -> Tensor:
-    """`x` with its channels where `data_format` has them."""
+    """`x` with its channels at the position that `data_format` gives."""
     return _move_channels(x, data_format, 1, -1)

@@ -1,7 +1,7 @@
 """Discrete Fourier transforms: `paddle.fft`.
 
 One operation, the complex transform along an axis, and its adjoint, the other direction, carry the
-derivatives; the transforms of real numbers are made of it, and of their other half by symmetry.
+derivatives; the transforms of real numbers use it, and symmetry for their other half.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def fourier(xp: ModuleType, x: Array, axis: int, inverse: bool) -> Array:
 
 
 def _resize(x: Tensor, n: int, axis: int) -> Tensor:
-    """Truncated, or padded with zeros, along an axis."""
+    """An array truncated, or padded with zeros, along an axis."""
     more = n - x.shape[axis]
     if more <= 0:
         return along(x, axis, slice(n))
@@ -43,7 +43,7 @@ def _resize(x: Tensor, n: int, axis: int) -> Tensor:
 
 
 def _scale(x: Tensor, count: int, inverse: bool, norm: str) -> Tensor:
-    """Divided by n where the transform is normalised, by √n for ortho."""
+    """A transform divided by n if this direction is normalised, by √n for ortho."""
     if norm == "ortho":
         return x * (1 / math.sqrt(count))
     return x * (1 / count) if (norm == "backward") == inverse else x
@@ -56,8 +56,8 @@ def _transform(x: Tensor, n: int | None, axis: int, norm: str, inverse: bool) ->
 
 
 def _mirror_frequencies(x: Tensor, n: int, axis: int) -> Tensor:
-    """All `n` frequencies of a real signal, from half of them; only the real part of the first and
-    the middle one is used.
+    """All `n` frequencies of a real signal, from the first half; only the real parts of the first
+    and the middle one are used.
     """
     half = _resize(x, n // 2 + 1, axis)
     rest = along(half, axis, slice(1, (n + 1) // 2))
@@ -117,8 +117,9 @@ def _over(
     transform: Callable[..., Tensor],
     last: Callable[..., Tensor],
 ) -> Tensor:
-    """Apply `last` along the last axis, then `transform` along the others; `last` comes at the
-    end if it gives real numbers.
+    """Apply `last` along the last axis, then `transform` along the others; `last` is applied at the
+    end
+    if it gives real numbers.
     """
     named = _named_axes(x, axes)
     sizes: list[int | None] = [None] * len(named) if s is None else list(as_ints(s))
@@ -144,8 +145,8 @@ def _named_axes(x: Tensor, axes: Any) -> list[int]:
 def _along_several(
     name: str, transform: Callable[..., Tensor], last: Callable[..., Tensor]
 ) -> list[Callable[..., Tensor]]:
-    """`last` along the last of `axes`, of sizes `s`, `transform` along the others: of all by
-    default, and of the last two.
+    """The transforms over several axes, with sizes `s`: `last` along the last one, `transform`
+    along the others; by default over all axes, and over the last two.
     """
     return [
         composed(

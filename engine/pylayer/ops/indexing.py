@@ -1,7 +1,7 @@
 """Reading and writing at an index.
 
-Three operations do the work, here and in `gathering`: `getitem`, `setitem` (out of place) and
-`add_at`. An index is read as Paddle reads it: ints, slices and None first, then arrays.
+Three operations do the work: `getitem`, `setitem` (out of place) and
+`add_at`. An index is interpreted like Paddle's: ints, slices and None first, then arrays.
 So ``x[0, :, [0, 1]]`` has the shape [3, 2] where x has the shape [2, 3, 4].
 """
 
@@ -85,15 +85,15 @@ def _part(xp: ModuleType, part: Any) -> Any:
 
 
 def _axes_used(part: Any) -> int:
-    """The number of axes of the array that a part of an index takes up."""
+    """The number of axes of the array that a part of an index consumes."""
     if part is None or part is Ellipsis:
         return 0
     return part.ndim if hasattr(part, "dtype") and part.dtype.kind == "b" else 1
 
 
 def _check_array(part: Array, sizes: Sequence[int], axis: int) -> None:
-    """Check that an array of bools has the sizes of its axes, or that positions are within that of
-    theirs.
+    """Check that an array of bools has the sizes of its axes, or that positions are within the size
+    of their axis.
     """
     if part.dtype.kind == "b":
         text = f"did not match indexed tensor {list(sizes)} along axis {axis}"
@@ -116,7 +116,7 @@ def _check_range(least: int, largest: int, size: int, axis: int) -> None:
 # --------------------------------------------------------------------------- the three operations
 @op(view=True, x=lambda g, F, x_shape, index: F.scatter_sum(g, x_shape, index))
 def getitem(xp: ModuleType, x: Array, index: Any) -> Array:
-    """``x[index]``: sharing memory with `x` unless there is an array in the index."""
+    """``x[index]``, which shares memory with `x` unless there is an array in the index."""
     basic, advanced = parsed(xp, x.shape, index)
     selected = x[basic]
     if advanced is None:
@@ -145,7 +145,7 @@ def scatter_sum(xp: ModuleType, g: Array, shape: Sequence[int], index: Any) -> A
     x=lambda g, F, index: F.setitem(g, index, 0), value=lambda g, F, index: F.scattered_at(g, index)
 )
 def setitem_(xp: ModuleType, x: Array, index: Any, value: Array) -> Array:
-    """A copy of `x` with `value` at `index`; of several values for one place the last counts."""
+    """A copy of `x` with `value` at `index`; of several values for one position the last counts."""
     out = x.copy()
     at = parsed(xp, x.shape, index)
     if at.advanced is None or xp is np:
@@ -169,13 +169,13 @@ def scattered_at(xp: ModuleType, g: Array, index: Any) -> Array:
 
 
 def places_of(xp: ModuleType, shape: Sequence[int], at: Index) -> Array:
-    """The positions in the flat array, of `shape`, that an index with arrays names."""
+    """The positions in the flattened array of `shape` that an index with arrays selects."""
     return xp.arange(math.prod(shape)).reshape(shape)[at.basic][at.advanced]
 
 
 def turns(xp: ModuleType, places: Array) -> Array:
-    """For each element of the flat `places`, how many before it name the same place; writes of
-    equal count never collide. A GPU writes in any order.
+    """For each element of the flat `places`, how many earlier ones are equal; writes with the same
+    count never collide. A GPU writes in any order.
     """
     order = xp.argsort(places, kind="stable")
     ordered = places[order]
@@ -185,7 +185,7 @@ def turns(xp: ModuleType, places: Array) -> Array:
 
 
 def is_last(xp: ModuleType, places: Array) -> Array:
-    """For each element of `places`, whether no later one names the same place."""
+    """For each element of `places`, whether no later one is equal."""
     return (turns(xp, places.ravel()[::-1])[::-1] == 0).reshape(places.shape)
 
 
@@ -231,8 +231,8 @@ def where(condition: Tensor, x: Any = None, y: Any = None) -> Any:
     """The elements of `x` where `condition` holds, otherwise those of `y`; given only the
     condition, `nonzero` as a tuple.
 
-    A number is a Tensor of its kind's usual dtype, and 0-d Tensors count as any other for the dtype
-    of the result. A TypeError if the dtypes differ, and are neither both floating nor is one
+    A number becomes a Tensor of its kind's usual dtype, and 0-d Tensors count like others for the
+    dtype of the result. A TypeError if the dtypes differ, and are neither both floating nor is one
     complex.
     """
     if x is None and y is None:

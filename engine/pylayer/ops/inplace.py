@@ -54,20 +54,19 @@ def in_place(
     anew: bool = False,
     view: bool = False,
 ) -> Callable[..., Tensor]:
-    """The in-place form of an operation on a Tensor, its first argument; its name is that with a
-    ``_`` unless given.
+    """The in-place form of an operation on a Tensor, its first argument; its name is the
+    operation's with a ``_`` unless given.
 
-    The operation runs on a copy, which is what its vjps read; its result goes into the memory of
-    the Tensor, where views and detached Tensors see it. The Tensor then takes the result's place in
-    the graph; without grad mode it keeps its own. A result of another dtype takes the place of the
-    memory, as in Paddle. `check_not_leaf` says which Tensors may be changed.
+    The operation runs on a copy, which its vjps read; its result goes into the memory of the
+    Tensor, which views and detached Tensors share. The Tensor then takes the result's place in the
+    graph; without grad mode it keeps its own. A result of another dtype replaces the memory, as in
+    Paddle. `check_not_leaf` checks that the Tensor may be changed.
 
     Args:
-        changes: how many versions are counted; none if the release does not register the change.
-        anew: the operation may give another shape or dtype, and so another array, in which the
-            Tensor then lies.
-        view: the operation gives a view, as a reshape does, in which the Tensor then lies; Tensors
-            that share the memory keep their shape.
+        changes: by how much the version rises; 0 if the release does not register the change. anew:
+            the operation may give another shape or dtype, and so a new array, which the Tensor then
+            uses. view: the operation gives a view, like a reshape, which the Tensor then uses;
+            Tensors that share the memory keep their shape.
     """
     name = name or f"{function.__name__}_"
     first = next(iter(inspect.signature(function).parameters))
@@ -92,8 +91,8 @@ def take_values(x: Tensor, result: Tensor, begun: int | None = None, changes: in
     """Write the values of `result` into the memory of `x`, which then takes the place of `result`
     in the graph.
 
-    With `begun`, when the operation began, `x` is to lie in the array of `result`, whatever its
-    shape. `changes` is the number by which the version rises.
+    With `begun`, the stamp at which the operation began, `x` takes the array of `result`, whatever
+    its shape. `changes` is the number by which the version rises.
     """
     array = result.array
     if takes_place(x, array, result.node, result._stop_gradient):
@@ -109,7 +108,7 @@ def take_values(x: Tensor, result: Tensor, begun: int | None = None, changes: in
 
 
 def move_to(x: Tensor, array: Array, begun: int | None) -> None:
-    """Move `x` to another array; for those that saved the old memory, this counts as a change."""
+    """Move `x` to another array; for nodes that saved the old memory, this counts as a change."""
     version = version_of(x.array)
     if owner(array) is not owner(x.array):
         mark_changed(x.array, moment=begun)
@@ -118,8 +117,8 @@ def move_to(x: Tensor, array: Array, begun: int | None) -> None:
 
 
 def fills_with(name: str, draw: Callable[..., Tensor], changes: int = 1) -> Callable[..., Tensor]:
-    """The method that fills a Tensor with the result of `draw`; the previous values get a gradient
-    of 0.
+    """Make the method that fills a Tensor with the result of `draw`; the previous values get a
+    gradient of 0.
     """
     return in_place(
         composed(name, lambda x, *args, **kwargs: fill(x, draw(x, *args, **kwargs))),
@@ -128,10 +127,10 @@ def fills_with(name: str, draw: Callable[..., Tensor], changes: int = 1) -> Call
 
 
 def copy_(x: Tensor, other: Tensor, blocking: bool = True) -> Tensor:
-    """Give `x` the values and shape of `other`, of one dtype (else a RuntimeError).
+    """Give `x` the values and shape of `other`, of the same dtype (otherwise a RuntimeError).
 
-    Neither the graph nor the version counter sees it, as in Paddle: an operation's backward that
-    needs the old values reads the new ones.
+    As in Paddle, neither the graph nor the version counter registers it: a backward that needs the
+    old values reads the new ones.
     """
     check_tensor("copy_", "other", 1, other)
     text = "copy_(): needs one data type. Cast with astype()"
@@ -154,8 +153,8 @@ def detach_(x: Tensor) -> Tensor:
 
 
 def set_(x: Tensor, source: Tensor | None = None) -> Tensor:
-    """Give `x` the memory, and the place in the graph, of `source`; without one, those of an empty
-    Tensor.
+    """Give `x` the memory, and the place in the graph, of `source`; without a `source`, those of an
+    empty Tensor.
     """
     check_not_leaf(x, "set_")
     if source is None:
@@ -179,7 +178,7 @@ def set_value(x: Tensor, value: Any) -> None:
     """Write a Tensor or an array into the memory of `x`; an AssertionError for another shape, dtype
     or type.
 
-    The version counter does not see it, as in Paddle: see `copy_`.
+    As in Paddle, the version counter does not register it: see `copy_`.
     """
     text = f"set_value: the value must be a Tensor or an array, but got {type(value).__name__}"
     require(hasattr(value, "dtype"), text, error=AssertionError)
@@ -218,7 +217,7 @@ zero_ = composed("zero_", lambda x: fill_(x, 0))
 
 
 def increment(x: Tensor, value: float = 1.0) -> Tensor:
-    """Add `value` to the one element of `x`, in place; also of a leaf, as in Paddle; its gradient
+    """Add `value` to the only element of `x`, in place, even for a leaf, as in Paddle; the gradient
     stays.
     """
     check_changeable(x, "paddle.increment")
@@ -244,10 +243,10 @@ def set_items(x: Tensor, index: Any, value: Any) -> Tensor:
 
 def assign(x: Any, output: Tensor | None = None) -> Tensor:
     """A copy of a Tensor, part of the graph; or a new Tensor from data, of the dtype that NumPy
-    gives it; 1-d at least.
+    gives it, with at least one axis.
 
-    With `output`, that Tensor takes over the values, in place, with their shape and dtype; copied
-    into itself, it stays unchanged.
+    With `output`, that Tensor takes the values, shape and dtype in place; a Tensor that is assigned
+    to itself stays unchanged.
     """
     if output is not None and output is x:
         return output

@@ -1,4 +1,4 @@
-"""Operations that put Tensors together and take them apart, and compositions of these."""
+"""Concatenating, stacking and splitting Tensors, and compositions of these."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pylayer.tensor.tensor import Tensor
 
 # --------------------------------------------------------------------------- together
 def _bounds(tensors: Sequence[Any], axis: int) -> list[int]:
-    """Where each part begins and ends along `axis`."""
+    """The begin and end of each part along `axis`."""
     return [0, *itertools.accumulate(tensor.shape[axis] for tensor in tensors)]
 
 
@@ -31,8 +31,8 @@ def _bounds(tensors: Sequence[Any], axis: int) -> list[int]:
     ),
 )
 def concat_(xp: ModuleType, x: Sequence[Array], axis: int, bounds: Sequence[int]) -> Array:
-    """Joined along `axis`; `bounds` are the ends of the parts, so that backward need not keep
-    them.
+    """Arrays joined along `axis`; `bounds` are the ends of the parts, so that backward need not
+    keep the parts.
     """
     return xp.concatenate(x, axis)
 
@@ -58,7 +58,7 @@ def concat(x: Sequence[Tensor], axis: Any = 0) -> Tensor:
     x=lambda g, F, axis, i: F.getitem(g, (builtins.slice(None),) * (int(axis) % g.ndim) + (i,)),
 )
 def stack(xp: ModuleType, x: Sequence[Array], axis: int = 0) -> Array:
-    """Joined along a new axis."""
+    """Arrays joined along a new axis."""
     require(len({a.dtype for a in x}) == 1, "the Tensors must be of one dtype", *x)
     return xp.stack(x, axis=normal_axis(axis, x[0].ndim + 1))
 
@@ -83,7 +83,7 @@ vstack = composed("vstack", lambda x: concat([atleast_2d(t) for t in x], 0))
 
 
 def hstack(x: Sequence[Tensor]) -> Tensor:
-    """Joined along the second axis; along the first if there is one only."""
+    """Tensors joined along the second axis, or along the first if it is the only one."""
     parts = [atleast_1d(t) for t in x]
     return concat(parts, 0 if parts[0].ndim == 1 else 1)
 
@@ -115,8 +115,8 @@ def split_(xp: ModuleType, x: Array, ends: Sequence[int], axis: int) -> list[Arr
 
 
 def split(x: Tensor, num_or_sections: int | Sequence[Any], axis: Any = 0) -> list[Tensor]:
-    """Split along `axis` into equal parts, or parts of the given sizes, one of which may be -1 for
-    the rest.
+    """`x` split along `axis` into equal parts, or parts of the given sizes, one of which may be -1
+    for the rest.
     """
     axis = normal_axis(axis, x.ndim)
     size = x.shape[axis]
@@ -141,7 +141,7 @@ chunk = composed("chunk", lambda x, chunks, axis=0: split(x, chunks, axis), "lis
 
 
 def tensor_split(x: Tensor, num_or_indices: int | Sequence[int], axis: Any = 0) -> list[Tensor]:
-    """Split at the given indices, or into parts of nearly equal size, the larger ones first."""
+    """`x` split at the given indices, or into parts of nearly equal size, the larger ones first."""
     axis = normal_axis(axis, x.ndim)
     size = x.shape[axis]
     if isinstance(num_or_indices, int):
@@ -168,8 +168,9 @@ def unstack(x: Tensor, axis: int = 0, num: int | None = None) -> list[Tensor]:
 
 
 def _split_along(name: str, axis: int, least: int) -> Callable[..., Any]:
-    """Split along an axis, or along the last one if there are fewer; a ValueError for fewer than
-    `least` axes."""
+    """`x` split along an axis, or along the last one if there are fewer; a ValueError for fewer
+    than `least` axes.
+    """
 
     def split(x: Tensor, num_or_indices: Any) -> list[Tensor]:
         text = f"{name}(): The input tensor's dimension must be greater than {least - 1}"
@@ -240,7 +241,7 @@ def unfold(x: Tensor, axis: int, size: int, step: int) -> Tensor:
 
 # --------------------------------------------------------------------------- order
 def rot90(x: Tensor, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
-    """Rotated by `k` quarter turns, from the first of `axes` towards the second."""
+    """`x` rotated by `k` quarter turns, from the first of `axes` towards the second."""
     first, second = axes_of(list(axes), x.ndim) if len(axes) == 2 else (0, 0)
     text = f"rot90(): expected total rotation axes == 2 of different axes, not {list(axes)}"
     require(first != second, text, x)

@@ -55,7 +55,7 @@ def _matmul_x(g: Any, F: Any, x: Any, y: Any) -> Any:
 
 
 def _matmul_y(g: Any, F: Any, x: Any, y: Any) -> Any:
-    """xᴴ·g, as for the other side."""
+    """xᴴ·g, in the same way for the other side."""
     if x.ndim == 1 == y.ndim:
         return _matmul_x(g, F, y, x)
     if x.ndim == 1:
@@ -81,7 +81,7 @@ def matmul_(xp: ModuleType, x: Array, y: Array) -> Array:
 
 
 def matmul(x: Tensor, y: Tensor, transpose_x: bool = False, transpose_y: bool = False) -> Tensor:
-    """The product of matrices of one dtype, each transposed first if asked for."""
+    """The product of matrices of one dtype, each transposed first if requested."""
     check_same_dtype("matmul", (x, y))
     x = matrix_transpose(x) if transpose_x and x.ndim > 1 else x
     y = matrix_transpose(y) if transpose_y and y.ndim > 1 else y
@@ -136,7 +136,7 @@ inner = composed(
 
 
 def addmm(input: Tensor, x: Tensor, y: Tensor, beta: float = 1.0, alpha: float = 1.0) -> Tensor:
-    """``beta · input + alpha · x @ y`` for matrices x and y and an input that broadcasts to their
+    """``beta · input + alpha · x @ y`` for matrices x and y, and an input that broadcasts to their
     product.
     """
     check_same_dtype("addmm", (input, x, y))
@@ -253,7 +253,7 @@ def explicit_equation(equation: str, dimensions: list[int]) -> str:
 
 
 def trace(x: Tensor, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
-    """The sum of a diagonal of two axes; an OutOfRangeError if there are fewer."""
+    """The sum of a diagonal of two axes; an OutOfRangeError if there are fewer than two."""
     text = "trace(): the Tensor needs at least 2 dimensions"
     require(x.ndim >= 2, text, x, error=OutOfRangeError)
     return sum(diagonal(x, offset, axis1, axis2), -1)
@@ -270,7 +270,7 @@ def cross(x: Tensor, y: Tensor, axis: int = 9) -> Tensor:
 
 
 def _contracted_axes(axes: Any, ndim: int) -> tuple[list[int], list[int]]:
-    """The axes of x and of y that `tensordot`'s argument names; the shorter list is filled up from
+    """The axes of x and of y that `tensordot`'s argument names; the shorter list is completed from
     the other.
     """
     if isinstance(axes, Tensor):
@@ -307,8 +307,8 @@ def tensordot(x: Tensor, y: Tensor, axes: Any = 2) -> Tensor:
 
 
 def multi_dot(x: Sequence[Tensor]) -> Tensor:
-    """The product of at least two matrices, the first and last of which may be vectors; from left
-    to right.
+    """The product of at least two matrices, computed from left to right; the first and the last may
+    be vectors.
     """
     require(len(x) > 1, "multi_dot(): needs at least two Tensors", *x)
     return functools.reduce(matmul, x)

@@ -49,12 +49,12 @@ DTYPE_METHODS = {
     "long": "int64",
     "short": "int16",
 }
-"""Methods without arguments that give the Tensor in a dtype."""
+"""Methods without arguments that cast the Tensor to a dtype."""
 
 
 def _new(make: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """`make` in the dtype of a Tensor, unless another is given; Paddle's `device` and `pin_memory`
-    are not read.
+    """A method that calls `make` with the dtype of the Tensor, unless one is given; Paddle's
+    `device` and `pin_memory` are ignored.
     """
 
     def new(
@@ -73,7 +73,7 @@ def _new(make: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
 
 def apply(x: Tensor, func: Callable[[Tensor], Tensor]) -> Tensor:
-    """``func`` of the Tensor; a RuntimeError if that needs a gradient."""
+    """Call ``func`` on the Tensor; a RuntimeError if that needs a gradient."""
     text = "Cannot apply function on a tensor that required gradient"
     require(x.stop_gradient, text, error=RuntimeError)
     return func(x)
@@ -83,7 +83,7 @@ apply_ = composed("apply_", lambda x, func: apply(x, in_place(lambda t: func(t),
 
 
 def requires_grad_(x: Tensor, requires_grad: bool = True) -> Tensor:
-    """Set whether a gradient is wanted; return the Tensor."""
+    """Set whether a gradient is needed; return the Tensor."""
     x.stop_gradient = not requires_grad
     return x
 
@@ -143,8 +143,8 @@ def to(
     non_blocking: Any = None,
     copy: Any = None,
 ) -> Tensor:
-    """Cast to a dtype, or that of another Tensor; itself if none is given; a `device` must be the
-    current one.
+    """Cast to a dtype, or to that of another Tensor; without a dtype, return the Tensor itself; a
+    `device` must be the current one.
     """
     for argument in (device, other, dtype, *args):
         if isinstance(argument, Tensor):
@@ -158,7 +158,9 @@ def to(
 
 # --------------------------------------------------------------------- operators and forms in place
 FUNCTIONS = engine_objects("ops")
-"""The functions of all families, by name; one that the release has as a method of Tensor is one."""
+"""The functions of all families, by name; those that are methods of Tensor in the release become
+methods.
+"""
 
 CHANGES = {
     "bernoulli": 3,
@@ -169,7 +171,7 @@ CHANGES = {
     "nan_to_num": 3,
     "sinc": 4,
 }
-"""How often Paddle changes the Tensor, and so raises its version, if not once.
+"""How often Paddle changes the Tensor, and so increments its version, if not once.
 Observed.
 """
 
@@ -181,7 +183,7 @@ IN_PLACE_VIEWS = ["flatten", "reshape", "squeeze", "transpose", "unsqueeze"]
 
 
 SCALARS = (int, float, complex, np.floating, np.complexfloating, np.int64, np.int32, np.int16)
-"""Classes of numbers that operators take; Paddle refuses NumPy's other scalars."""
+"""Classes of numbers that operators accept; Paddle refuses other NumPy scalars."""
 
 
 def scalar_operand(x: Tensor, scalar: Any) -> Any:
@@ -297,13 +299,15 @@ OWN_FORMS: dict[str, Callable[..., Any]] = {
         for name, drawn in random.FILLS.items()
     },
 }
-"""The forms with an underscore that are not made of the one without."""
+"""The in-place functions (with an underscore) that are not derived from the function without
+one.
+"""
 
 _UNDERSCORED = (release_names()["paddle"] | release_names()["paddle.Tensor"]) - OWN_FORMS.keys()
 IN_PLACE = sorted(
     {name for name in FUNCTIONS if f"{name}_" in _UNDERSCORED} - {*IN_PLACE_ANEW, *IN_PLACE_VIEWS}
 )
-"""The other functions of which the release has a form with an underscore."""
+"""The other functions that have an in-place form in the release."""
 
 FORMS_IN_PLACE: dict[str, Callable[..., Any]] = {
     **{
@@ -318,8 +322,7 @@ FORMS_IN_PLACE: dict[str, Callable[..., Any]] = {
     },
     **OWN_FORMS,
 }
-"""The forms with an underscore, by name: methods of Tensor, functions, or both, as the release has
-them.
+"""The in-place forms, by name: methods of Tensor, functions, or both, as in the release.
 """
 
 

@@ -20,8 +20,8 @@ from pylayer.tensor.tensor import Tensor
 
 
 def norm(x: Tensor, p: Any = None, axis: Any = None, keepdim: bool = False) -> Tensor:
-    """The norm of the vectors along `axis`, or of the matrices in two axes; of all elements without
-    `axis`.
+    """The norm of the vectors along `axis`, or of the matrices in two axes; without `axis`, of all
+    elements.
 
     `p` is the order of a vector norm; for two axes 1, -1, inf, -inf (sums of columns or rows), 2,
     -2, 'nuc' (singular values) or 'fro'. None and 'fro' mean the root of the sum of squares. The
@@ -80,7 +80,7 @@ def vector_norm(
     x: Tensor, p: float = 2.0, axis: Any = None, keepdim: bool = False, dtype: Any = None
 ) -> Tensor:
     """The norm of the elements over `axis` (by default all) as one vector, in a dtype; a ValueError
-    if the order is a word.
+    if the order is text.
     """
     require(isinstance(p, (int, float)), f"only valid p type is int and float, found {type(p)}")
     x = x if dtype is None else cast(x, dtype)
@@ -99,8 +99,8 @@ dist = composed("dist", lambda x, y, p=2: norm(reshape(x - y, [-1]), float(p), 0
 def cdist(
     x: Tensor, y: Tensor, p: float = 2.0, compute_mode: str = "use_mm_for_euclid_dist_if_necessary"
 ) -> Tensor:
-    """The p-norms of the differences of all rows of x and y: [..., rows of x, rows of y]; otherwise
-    an AssertionError.
+    """The p-norms of the differences of all rows of x and y: [..., rows of x, rows of y]; an
+    AssertionError for invalid arguments.
     """
     fits = x.ndim > 1 and y.ndim > 1 and x.shape[-1] == y.shape[-1]
     text = "The x and y must be at least 2-D with rows of one size"

@@ -20,7 +20,7 @@ from pylayer.tensor.tensor import Tensor
     )
 )
 def pad_(xp: ModuleType, x: Array, widths: Sequence[tuple[int, int]], value: float) -> Array:
-    """`value` added around: for each axis how many before and after, none negative."""
+    """`x` with `value` added around it; the counts before and after each axis are not negative."""
     return xp.pad(x, widths, constant_values=value)
 
 
@@ -29,7 +29,7 @@ _SOURCE = {
     "replicate": lambda k, n: min(max(k, 0), n - 1),
     "circular": lambda k, n: k % n,
 }
-"""The element that fills position k of an axis of n elements, per mode."""
+"""By mode, the index of the element that fills position k of an axis of n elements."""
 
 
 def pad(
@@ -40,15 +40,15 @@ def pad(
     data_format: str | None = None,
     pad_from_left_axis: bool = True,
 ) -> Tensor:
-    """`x` with elements added around it, or removed where a number is negative; `mode` is constant
+    """`x` with elements added around it, or removed if a number is negative; `mode` is constant
     or one of `_SOURCE`.
 
     Args:
         pad: pairs (before, after): for each axis in order if there are as many pairs as axes (from
-            the last axis backwards if not `pad_from_left_axis`), else for the last spatial axes,
-            from the last backwards.
+            the last axis backwards if not `pad_from_left_axis`), otherwise for the last spatial
+            axes, from the last backwards.
         data_format: names the spatial axes: C last (``NHWC``) means that the last axis is not one
-            of them. With mode constant it counts only if there are as many pairs as spatial axes.
+            of them. With mode constant it is used only if there are as many pairs as spatial axes.
     """
     one_of("pad(): `mode`", mode, "constant", *_SOURCE)
     widths = _widths(x, as_ints(pad), mode, data_format, pad_from_left_axis)

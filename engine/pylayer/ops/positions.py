@@ -1,4 +1,4 @@
-"""Reading and writing at lists of positions, diagonals and segments among them: all by way of
+"""Reading and writing at lists of positions, including diagonals and segments, by the operations of
 `indexing`.
 """
 
@@ -59,7 +59,7 @@ def _columns(index: Tensor) -> tuple[Any, ...]:
 
 
 def index_select(x: Tensor, index: Any, axis: Any = None) -> Tensor:
-    """The slices `index` along `axis`, 0 if none is given; the two may be given in the other order.
+    """The slices `index` along `axis`, by default 0; the two arguments may be exchanged.
 
     Raises:
         ValueError: `index` is not a Tensor of one axis, or of one axis followed by an axis of size
@@ -80,9 +80,7 @@ def _as_column(name: str, index: Any) -> Tensor:
 
 
 def gather(x: Tensor, index: Any, axis: Any = 0) -> Tensor:
-    """The slices `index` along `axis`; of an axis that is given first, what `take_along_axis` takes
-    along it.
-    """
+    """The slices `index` along `axis`; with the axis as first argument, `take_along_axis`."""
     if isinstance(index, int):
         return take_along_axis(x, axis, index, broadcast=False)
     indices: Any = (
@@ -103,8 +101,8 @@ def index_sample(x: Tensor, index: Tensor) -> Tensor:
 
 
 def take(x: Tensor, index: Tensor, mode: str = "raise") -> Tensor:
-    """The elements of the flat Tensor at `index`, of ints or a TypeError; beyond the ends `mode`:
-    raise, wrap, clip.
+    """The elements of the flattened Tensor at `index` (a TypeError unless it is of ints); `mode`
+    for indices beyond the ends: raise, wrap, clip.
     """
     is_integer = index.dtype.name in ("int32", "int64")
     require(is_integer, "take(): `index` must be int32 or int64", index, error=TypeError)
@@ -125,7 +123,7 @@ def masked_select(x: Tensor, mask: Tensor) -> Tensor:
 
 
 def repeat_interleave(x: Tensor, repeats: int | Tensor, axis: int | None = None) -> Tensor:
-    """Each slice along `axis`, or each element of the flat Tensor, repeated in place."""
+    """Each slice along `axis`, or each element of the flattened Tensor, repeated next to itself."""
     x, axis = flat_or_along(x, axis)
     size = x.shape[axis]
     counts = [repeats] * size if isinstance(repeats, int) else as_ints(repeats)
@@ -180,7 +178,9 @@ _EXTREMES = {"mul": "multiply", "multiply": "multiply", "amin": "minimum", "amax
 def _put_share(
     g: Any, F: Any, arr: Any, index: Any, values: Any, out: Any, kind: str, include_self: bool
 ) -> Any:
-    """The gradient of `arr`: 0 at a place that was written to without it."""
+    """The gradient of `arr`: 0 at a position that was overwritten without including the old
+    value.
+    """
     gradient = g if include_self else F.setitem(g, index, 0)
     if kind == "multiply":
         return gradient * F.put_reduced(arr * 0 + 1, index, values, kind, include_self)
@@ -188,8 +188,8 @@ def _put_share(
 
 
 def _put_values(g: Any, F: Any, index: Any, values: Any, out: Any, kind: str) -> Any:
-    """The gradient of the values: times the product of the others, or whole where the value is the
-    extreme.
+    """The gradient of the values: times the product of the others, or complete for a value that is
+    the extreme.
     """
     if kind == "multiply":
         return F.getitem(g * out, index) / values
@@ -200,7 +200,7 @@ def _put_values(g: Any, F: Any, index: Any, values: Any, out: Any, kind: str) ->
 def put_reduced(
     xp: ModuleType, arr: Array, index: Any, values: Array, kind: str, include_self: bool
 ) -> Array:
-    """A copy of `arr` with the product or an extreme of `values` at the places `index`."""
+    """A copy of `arr` with the product or an extreme of `values` at the positions `index`."""
     result, reduce = arr.flatten(), getattr(xp, kind)
     places = places_of(xp, arr.shape, parsed(xp, arr.shape, index))
     values, places = xp.broadcast_to(values, places.shape).ravel(), places.ravel()
@@ -260,8 +260,8 @@ scatter_add = composed(
 
 
 def scatter(x: Tensor, index: Tensor, updates: Tensor, overwrite: bool = True) -> Tensor:
-    """A copy of `x` with the rows `index` replaced by `updates`, of several for a row by the last;
-    or by their sum.
+    """A copy of `x` with the rows `index` replaced by `updates`: by the last one if there are
+    several for a row, or by their sum.
     """
     _same_dtype("scatter", x, updates)
     text = "The index should be a 0D or 1D tensor when the index is not a 2D tensor, but we get"
@@ -278,8 +278,8 @@ def scatter(x: Tensor, index: Tensor, updates: Tensor, overwrite: bool = True) -
 
 
 def scatter_nd_add(x: Tensor, index: Tensor, updates: Tensor) -> Tensor:
-    """A copy of `x` with `updates`, of its dtype or a TypeError, added at the coordinates in
-    `index`'s last axis.
+    """A copy of `x` with `updates` (a TypeError for another dtype) added at the coordinates in the
+    last axis of `index`.
     """
     text = "x and updates must have same data type"
     require(updates.dtype is x.dtype, text, x, updates, error=TypeError)
@@ -296,8 +296,8 @@ scatter_nd = composed(
 
 
 def index_add(x: Tensor, index: Any, axis: Any, value: Tensor, alpha: float = 1) -> Tensor:
-    """A copy of `x` with `alpha` times `value` added to the slices `index` along `axis`, or `axis`
-    before `index`.
+    """A copy of `x` with `alpha` times `value` added to the slices `index` along `axis`, the
+    arguments may be `axis`, then `index`.
     """
     index, axis = (axis, index) if isinstance(index, int) else (index, axis)
     check_tensor("index_add", "index", 1, index)
@@ -315,8 +315,8 @@ def index_put(
 
 
 def index_fill(x: Tensor, index: Tensor, axis: int, value: Any) -> Tensor:
-    """A copy of `x` with `value` in the slices `index`, a Tensor of one axis or more, along
-    `axis`.
+    """A copy of `x` with `value` in the slices `index` along `axis`; `index` is a Tensor of one or
+    more axes.
     """
     fits = isinstance(index, Tensor) and index.ndim > 0
     require(fits, "index_fill(): index must be Tensor of one axis or more")
@@ -332,8 +332,8 @@ def masked_fill(x: Tensor, mask: Tensor, value: Any) -> Tensor:
 
 
 def select_scatter(x: Tensor, values: Tensor, axis: int, index: int) -> Tensor:
-    """A copy of `x` with `values` as slice `index` along `axis`; a RuntimeError if they are of
-    another shape.
+    """A copy of `x` with `values` as slice `index` along `axis`; a RuntimeError if their shape
+    differs.
     """
     axis = normal_axis(axis, x.ndim)
     fits = list(values.shape) == drop_axes(x.shape, [axis])
@@ -352,7 +352,7 @@ slice_scatter = composed(
 
 def masked_scatter(x: Tensor, mask: Tensor, value: Tensor) -> Tensor:
     """A copy of `x` with the elements of `value`, in order, where `mask` holds; AssertionErrors if
-    it does not fit.
+    the shapes do not match.
     """
     require(mask.dtype is bool_, "The mask must be bool", mask, error=AssertionError)
     text = "x and value must have the same dtype"
@@ -436,8 +436,8 @@ def fill_diagonal_tensor(
 
 
 def fill_diagonal(x: Tensor, value: float, offset: int = 0, wrap: bool = False) -> Tensor:
-    """A copy of `x`, equally long on all its axes or a matrix, with the number `value` along the
-    diagonal of them.
+    """A copy of `x` (a matrix, or with equal sizes on all axes) with the number `value` on its
+    diagonal.
 
     `offset` selects a diagonal of a matrix: those above the main one are positive. With `wrap` it
     restarts one row below its end, if there are more rows than columns.
@@ -463,8 +463,8 @@ diagonal_scatter = composed(
 
 # --------------------------------------------------------------------- segments: `paddle.geometric`
 def _pool_rows(kind: str, x: Tensor, rows: Tensor, count: int) -> Tensor:
-    """The sum, mean or extreme of the rows of `x` with the same number in `rows`; zeros where there
-    are none.
+    """The sum, mean or extreme of the rows of `x` with the same number in `rows`; zeros for a
+    number without rows.
     """
     nothing = zeros([count, *x.shape[1:]], x.dtype)
     if kind == "sum":
@@ -478,8 +478,9 @@ def _pool_rows(kind: str, x: Tensor, rows: Tensor, count: int) -> Tensor:
 
 
 def _segment(kind: str) -> Callable[..., Tensor]:
-    """The sums (or means or extremes) of rows with equal ids, given in ascending order; zeros where
-    there are none."""
+    """The sums (or means or extremes) of rows with equal ids, given in ascending order; zeros for
+    an id without rows.
+    """
 
     def segment(data: Tensor, segment_ids: Tensor) -> Tensor:
         count = as_int(segment_ids.array[-1]) + 1 if segment_ids.size else 0

@@ -26,8 +26,9 @@ from pylayer.tensor.tensor import Tensor
 
 
 class Generator:
-    """A source of random numbers: NumPy's for all devices, as the state of CuPy's cannot be
-    copied."""
+    """A random number generator: NumPy's for all devices, as the state of CuPy's cannot be
+    copied.
+    """
 
     def __init__(self, seed: int = 0) -> None:
         self.manual_seed(seed if isinstance(seed, int) else 0)  # Paddle names a device here
@@ -39,11 +40,11 @@ class Generator:
         return self
 
     def initial_seed(self) -> int:
-        """The seed that it started from."""
+        """The seed that the generator started from."""
         return self._seed
 
     def seed(self) -> int:
-        """Start again from a seed of the operating system, and return the seed."""
+        """Start again from a seed from the operating system, and return the seed."""
         self.manual_seed(int(np.random.SeedSequence().generate_state(1, np.uint32)[0]))
         return self._seed
 
@@ -80,7 +81,7 @@ def set_rng_state(state_list: Sequence[Generator], device: str | None = None) ->
 
 
 def seed(seed: int) -> Generator:
-    """Make the random numbers of every device repeatable from here on."""
+    """Make the following random numbers of every device reproducible."""
     return generator().manual_seed(seed)
 
 
@@ -107,7 +108,7 @@ rand = draws(composed("rand", lambda shape, dtype=None: uniform(shape, dtype)))
 
 @draws
 def randn(shape: Ints, dtype: DTypeLike = None) -> Tensor:
-    """Normally distributed, mean 0, variance 1."""
+    """Normally distributed numbers of mean 0 and variance 1."""
     return Tensor(draw("standard_normal", sizes_of(shape)).astype(_float(dtype)))
 
 
@@ -116,8 +117,8 @@ standard_normal = composed("standard_normal", lambda shape, dtype=None: randn(sh
 
 @draws
 def normal(mean: Any = 0.0, std: Any = 1.0, shape: Ints | None = None) -> Tensor:
-    """Normally distributed; of the shape of Tensors `mean` and `std`, in which it is
-    differentiable, or of `shape`.
+    """Normally distributed numbers, of `shape` or of the shape of Tensors `mean` and `std`, with
+    respect to which it is differentiable.
     """
     tensors = [t for t in (mean, std) if isinstance(t, Tensor)]
     if not tensors:
@@ -130,7 +131,7 @@ def normal(mean: Any = 0.0, std: Any = 1.0, shape: Ints | None = None) -> Tensor
 def randint(
     low: int = 0, high: int | None = None, shape: Ints = (1,), dtype: DTypeLike = None
 ) -> Tensor:
-    """Integers from [low, high), or from [0, low) if one number is given; int64 unless given."""
+    """Integers from [low, high), or from [0, low) if one number is given; int64 by default."""
     low, high = (0, low) if high is None else (low, high)
     require(
         low < high,
@@ -155,8 +156,8 @@ def randperm(n: int, dtype: DTypeLike = "int64") -> Tensor:
 
 @draws
 def bernoulli(x: Tensor, p: float | None = None) -> Tensor:
-    """Ones with the probabilities in `x` (or with `p`), otherwise zeros; an IndexError if one is
-    not in [0, 1].
+    """Ones with the probabilities in `x` (or `p`), otherwise zeros; an IndexError if a probability
+    is not in [0, 1].
     """
     array: Array = x.array
     outside = p is None and bool(((array > 1) | (array < 0)).any())
@@ -168,7 +169,7 @@ def bernoulli(x: Tensor, p: float | None = None) -> Tensor:
 
 # -------------------------------------------------------------- what the methods in place fill with
 def _normal_fill(x: Tensor, mean: Any = 0.0, std: Any = 1.0) -> Any:
-    """Normal numbers; of complex ones each part has the mean, and half of the variance.
+    """Normal numbers; each part of a complex number has the mean, and half of the variance.
 
     Raises:
         ValueError: a complex mean whose parts differ.

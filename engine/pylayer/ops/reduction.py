@@ -1,5 +1,5 @@
-"""Reductions: sums, means, extremes, products, and what is made of them; running ones, and
-integrals, along an axis.
+"""Reductions: sums, means, extremes, products and compositions of these; also cumulative ones and
+integrals along an axis.
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ def sum(
     )
 )
 def mean_(xp: ModuleType, x: Array, axis: Any = None, keepdim: bool = False) -> Array:
-    """The mean over `axis`; integers give an integer (observed rule 77), no elements give NaN with
-    NumPy's warning.
+    """The mean over `axis`; integers give an integer (observed rule 77); without elements it is
+    NaN, with NumPy's warning.
     """
     axes = axes_of(axis, x.ndim)
     if x.size or x.dtype.kind in "iub":
@@ -91,7 +91,7 @@ mean = composed(
 
 
 def _at_extreme(g: Any, F: Any, x: Any, out: Any, axis: Any) -> Any:
-    """The cotangent, shared evenly by the elements that reach the extreme."""
+    """The cotangent, shared evenly by the elements that equal the extreme."""
     is_extreme = F.cast(x == F.reshape(out, kept_shape(x.shape, axis)), g.dtype)
     return _spread_cotangent(g, F, x.shape, axis) * is_extreme / F.sum(is_extreme, axis, None, True)
 
@@ -117,8 +117,8 @@ amax, amin = max, min  # both share the gradient of equal elements in Paddle 3.3
     ),
 )
 def logsumexp(xp: ModuleType, x: Array, axis: Any = None, keepdim: bool = False) -> Array:
-    """log Σ exp(x) over `axis`, with the largest element subtracted first; −∞ where there is
-    nothing to sum.
+    """log Σ exp(x) over `axis`, with the largest element subtracted first; −∞ if there are no
+    elements.
     """
     axes = axes_of(axis, x.ndim)
     if not x.size:
@@ -130,7 +130,7 @@ def logsumexp(xp: ModuleType, x: Array, axis: Any = None, keepdim: bool = False)
 
 
 def _reversed_cumsum(g: Any, F: Any, x_shape: tuple[int, ...], x_dtype: Any, axis: Any) -> Any:
-    """The running sum from the end; without an axis, of the flattened cotangent."""
+    """The cumulative sum from the end; without an axis, of the flattened cotangent."""
     is_flat = axis is None or not x_shape
     k = 0 if is_flat else normal_axis(axis, len(x_shape))
     flipped = F.flip(F.reshape(g, [-1] if is_flat else x_shape), [k])
@@ -139,7 +139,7 @@ def _reversed_cumsum(g: Any, F: Any, x_shape: tuple[int, ...], x_dtype: Any, axi
 
 @op(x=_reversed_cumsum)
 def cumsum(xp: ModuleType, x: Array, axis: Any = None, dtype: Any = None) -> Array:
-    """The running sum along `axis`; without one, of the flattened Tensor."""
+    """The cumulative sum along `axis`; without an axis, of the flattened Tensor."""
     wanted = as_dtype(dtype).numpy if dtype else None
     if axis is None:
         return xp.cumsum(x, dtype=wanted)
@@ -161,14 +161,16 @@ def norm_(xp: ModuleType, x: Array, axis: Any, keepdim: bool) -> Array:
 
 # --------------------------------------------------------------------------- compositions
 def at_the_end(x: Tensor, axis: Any) -> Tensor:
-    """`x` with the reduced axes moved to the end and made one."""
+    """`x` with the reduced axes moved to the end and merged into one."""
     axes = axes_of(axis, x.ndim)
     shape = [*drop_axes(x.shape, axes), math.prod(x.shape[k] for k in axes)]
     return reshape(transpose(x, [*drop_axes(range(x.ndim), axes), *axes]), shape)
 
 
 def prod(x: Tensor, axis: Any = None, keepdim: bool = False, dtype: Any = None) -> Tensor:
-    """The product over `axis`: halves times halves, so that zeros do no harm to any derivative."""
+    """The product over `axis`: computed from halves, without division, so that zeros are harmless
+    in every derivative.
+    """
     x = x if dtype is None else cast(x, dtype)
     shape = kept_shape(x.shape, axis) if keepdim else drop_axes(x.shape, axes_of(axis, x.ndim))
     flat = at_the_end(x, axis)
@@ -181,8 +183,8 @@ def prod(x: Tensor, axis: Any = None, keepdim: bool = False, dtype: Any = None) 
 
 
 def _running(combine: Callable[[Tensor, Tensor], Tensor], x: Tensor, axis: int) -> Tensor:
-    """Each element along an axis combined with all before it, by doubling strides: to any order of
-    derivatives.
+    """Each element along an axis combined with all earlier ones, by doubling strides;
+    differentiable to any order.
     """
     if x.shape[axis] < 2:
         return clone(x)
@@ -195,7 +197,7 @@ def _running(combine: Callable[[Tensor, Tensor], Tensor], x: Tensor, axis: int) 
 
 
 def cumprod(x: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
-    """The running product along `dim`: no division, so zeros do no harm."""
+    """The cumulative product along `dim`, without division, so that zeros are harmless."""
     x = x if dtype is None else cast(x, dtype)
     if not x.ndim and dim is not None:
         normal_axis(dim, 1)
@@ -227,8 +229,8 @@ count_nonzero = composed(
 def _extreme(
     x: Tensor, axis: int | None, dtype: Any, pick: Callable[..., Tensor]
 ) -> tuple[Tensor, Tensor]:
-    """The running extremes along an axis and their positions; of equal ones the last, and from the
-    first NaN on NaN.
+    """The cumulative extremes along an axis and their positions; the last of equal ones; NaN from
+    the first NaN on.
     """
     x, axis = flat_or_along(x, axis)
     values = x.detach()
@@ -248,7 +250,9 @@ cummin = composed(
 
 
 def logcumsumexp(x: Tensor, axis: int | None = None, dtype: Any = None) -> Tensor:
-    """log Σ exp of the elements so far along `axis`, or in the flat Tensor, without overflow."""
+    """log Σ exp of the elements so far along `axis`, or in the flattened Tensor, without
+    overflow.
+    """
     x = as_floating(x) if dtype is None else astype(x, dtype)
     if not x.ndim and axis in (0, -1):
         return reshape(logcumsumexp(x), [])

@@ -60,7 +60,7 @@ def reshape_(xp: ModuleType, x: Array, shape: Ints) -> Array:
 
 @accept_separate_ints
 def reshape(x: Tensor, shape: Ints, name: str | None = None) -> Tensor:
-    """Reshape like `reshape_`, sharing memory; return `x` itself if it has the shape already. A
+    """Reshape like `reshape_`, sharing memory; return `x` itself if it already has that shape. A
     TypeError if a size is not an integer.
     """
     if isinstance(shape, (list, tuple)) and isinstance(x, Tensor) and x.array.shape == tuple(shape):
@@ -70,7 +70,7 @@ def reshape(x: Tensor, shape: Ints, name: str | None = None) -> Tensor:
 
 
 def whole_order(perm: Sequence[Any], ndim: int) -> tuple[int, ...]:
-    """A permutation of all axes, also from a permutation of only the first ones."""
+    """A permutation of all axes, completed if only the first ones are given."""
     order = tuple(as_ints(perm))
     first = sorted(order) == list(range(len(order)))
     return (*order, *range(len(order), ndim)) if first else order
@@ -83,14 +83,16 @@ def _inverse(perm: Sequence[Any], ndim: int) -> list[int]:
 
 @op(view=True, view_gradient=True, x=lambda g, F, perm: F.transpose(g, _inverse(perm, g.ndim)))
 def transpose_(xp: ModuleType, x: Array, perm: Sequence[Any]) -> Array:
-    """The axes in the order `perm`; if it lists only the first axes, the others stay where they
-    are, as in Paddle.
+    """`x` with its axes in the order `perm`; if it lists only the first axes, the others stay where
+    they are, as in Paddle.
     """
     return xp.transpose(x, whole_order(perm, x.ndim))
 
 
 def transpose(x: Tensor, perm: Any, dim1: Any = None, name: Any = None) -> Tensor:
-    """The axes in the order `perm`, see `transpose_`; or two exchanged: ``x.transpose(0, 1)``."""
+    """`x` with its axes in the order `perm`, see `transpose_`; or with two axes exchanged:
+    ``x.transpose(0, 1)``.
+    """
     if dim1 is None or not isinstance(perm, int):
         return transpose_(x, perm)
     order = list(range(x.ndim))
@@ -100,7 +102,9 @@ def transpose(x: Tensor, perm: Any, dim1: Any = None, name: Any = None) -> Tenso
 
 @op(view=True, x=lambda g: g)
 def broadcast_view(xp: ModuleType, x: Array, shape: Sequence[int]) -> Array:
-    """Broadcast an array without a copy: the cotangent of a reduction, which nobody writes to."""
+    """Broadcast an array without a copy: the cotangent of a reduction, which is never written
+    to.
+    """
     return xp.broadcast_to(x, tuple(shape))
 
 
@@ -131,7 +135,7 @@ def broadcast_shape(x_shape: Sequence[int], y_shape: Sequence[int]) -> list[int]
 
 
 def broadcast_tensors(input: Sequence[Tensor]) -> list[Tensor]:
-    """All of them expanded to their common shape."""
+    """All Tensors expanded to their common shape."""
     shape: list[int] = functools.reduce(broadcast_shape, (t.shape for t in input), Size())
     return [broadcast_to(t, shape) for t in input]
 
@@ -160,14 +164,14 @@ def view(x: Tensor, shape_or_dtype: Any) -> Tensor:
 
 
 def squeeze(x: Tensor, axis: Ints | None = None) -> Tensor:
-    """Without the axes of size 1, or without those among `axis` if any is named."""
+    """`x` without the axes of size 1, or, given `axis`, without those of size 1 among them."""
     named = [] if axis is None else as_ints(axis)
     axes = [normal_axis(a, x.ndim or 1) for a in named] if named else range(x.ndim)
     return reshape_(x, [n for k, n in enumerate(x.shape) if n != 1 or k not in axes])
 
 
 def unsqueeze(x: Tensor, axis: Ints) -> Tensor:
-    """With new axes of size 1; each position in `axis` counts the axes inserted before it."""
+    """`x` with new axes of size 1; each position in `axis` counts the axes inserted before it."""
     shape = list(x.shape)
     for a in as_ints(axis):
         shape.insert(normal_axis(a, len(shape) + 1), 1)
@@ -175,8 +179,8 @@ def unsqueeze(x: Tensor, axis: Ints) -> Tensor:
 
 
 def flatten(x: Tensor, start_axis: int = 0, stop_axis: int = -1) -> Tensor:
-    """The axes from `start_axis` to `stop_axis`, inclusive, made one. A 0-d Tensor becomes one of
-    shape [1].
+    """`x` with the axes from `start_axis` to `stop_axis`, inclusive, merged into one. A 0-d Tensor
+    becomes one of shape [1].
     """
     shape = list(x.shape) or [1]
     first, last = normal_axis(start_axis, len(shape)), normal_axis(stop_axis, len(shape))
@@ -188,14 +192,14 @@ def flatten(x: Tensor, start_axis: int = 0, stop_axis: int = -1) -> Tensor:
 
 
 def unflatten(x: Tensor, axis: int, shape: Ints) -> Tensor:
-    """One axis made several."""
+    """`x` with one axis split into several."""
     axis = normal_axis(axis, x.ndim)
     return reshape(x, [*x.shape[:axis], *as_ints(shape), *x.shape[axis + 1 :]])
 
 
 def moveaxis(x: Tensor, source: Ints, destination: Ints) -> Tensor:
-    """The axes `source` moved to `destination`, as many (else an AssertionError), the others in
-    their order.
+    """`x` with the axes `source` moved to `destination` (an AssertionError unless they are equally
+    many), the others in order.
     """
     sources = [normal_axis(k, x.ndim) for k in as_ints(source)]
     destinations = [normal_axis(k, x.ndim) for k in as_ints(destination)]
@@ -217,7 +221,7 @@ clone = unary("clone", lambda g: g, lambda xp: lambda x: x.copy())
 
 
 def strides(x: Tensor) -> list[int]:
-    """The steps in memory along the axes, in elements."""
+    """The strides along the axes, in elements."""
     array, byte_strides = x.array, x.array.strides
     if not array.size:
         return list(array.shape)  # as in Paddle
@@ -233,12 +237,14 @@ def strides(x: Tensor) -> list[int]:
 
 
 def _dense_strides(shape: Sequence[int]) -> list[int]:
-    """The steps of a newly made Tensor."""
+    """The strides of a newly made Tensor."""
     return [math.prod(shape[k + 1 :]) for k in range(len(shape))]
 
 
 def densely(array: Array) -> Array:
-    """A view of as many elements as an array has, from its first one on without gaps."""
+    """A contiguous view of the memory of an array from its first element on, with as many
+    elements.
+    """
     if not array.size:
         return array
     byte_strides = [step * array.dtype.itemsize for step in _dense_strides(array.shape)]
@@ -262,12 +268,16 @@ def contiguous(x: Tensor) -> Tensor:
 
 @op(x=lambda g, F, x_shape, repeat_times: _sum_repeats(g, F, x_shape, as_ints(repeat_times)))
 def tile(xp: ModuleType, x: Array, repeat_times: Ints) -> Array:
-    """`x` repeated along each axis; the shorter of shape and `repeat_times` is led by ones."""
+    """`x` repeated along each axis; the shorter of shape and `repeat_times` is padded by leading
+    ones.
+    """
     return xp.tile(x, tuple(as_ints(repeat_times)))
 
 
 def flat_or_along(x: Tensor, axis: int | None) -> tuple[Tensor, int]:
-    """A Tensor and one of its axes, from the front; the flat Tensor and its only axis for None."""
+    """A Tensor and one of its axes, counted from the front; for None, the flattened Tensor and its
+    only axis.
+    """
     return (reshape(x, [-1]), 0) if axis is None else (x, normal_axis(axis, x.ndim))
 
 
@@ -280,14 +290,14 @@ def _sum_repeats(g: Any, F: Any, shape: Sequence[int], times: Sequence[int]) -> 
 
 @op(x=lambda g, F, axis: F.flip(g, axis))
 def flip(xp: ModuleType, x: Array, axis: Ints) -> Array:
-    """The order reversed along `axis`."""
+    """`x` reversed along `axis`."""
     return xp.flip(x, tuple(as_ints(axis))).copy()
 
 
 @op(x=lambda g, F, shifts, axis: F.roll(g, [-n for n in as_ints(shifts)], axis))
 def roll(xp: ModuleType, x: Array, shifts: Ints, axis: Ints | None = None) -> Array:
-    """Rolled by `shifts` along `axis`; elements beyond the end reappear at the front. Without axes,
-    the Tensor counts as flat.
+    """`x` rolled by `shifts` along `axis`; elements beyond the end reappear at the front. Without
+    axes, the Tensor is flattened first.
     """
     steps = as_ints(shifts)
     axes = None if axis is None else as_ints(axis)
@@ -335,7 +345,7 @@ def first_element(offset: int, dtype: Any) -> int:
 def _strided_vjp(
     g: Any, F: Any, x_shape: tuple[int, ...], shape: Any, stride: Any, offset: int
 ) -> Any:
-    """Zeros with each element of `g` added where `as_strided` took it from."""
+    """Zeros with each element of `g` added at the position from which `as_strided` took it."""
     size = math.prod(x_shape)
     places = _view_by_strides(
         np, np.arange(size), as_ints(shape), as_ints(stride), first_element(offset, g.dtype)

@@ -1,4 +1,4 @@
-"""Sorting and searching. Positions take no gradient; values do, by way of `take_along_axis`."""
+"""Sorting and searching. Positions have no gradient; values do, through `take_along_axis`."""
 
 from __future__ import annotations
 
@@ -45,9 +45,11 @@ def index_dtype(dtype: Any) -> Any:
 
 
 def _position(name: str) -> Operation:
-    """The position of an extreme element along `axis`, or in the flat Tensor; of several the first.
+    """The position of an extreme element along `axis`, or in the flattened Tensor; the first of
+    several.
 
-    NaN is never chosen first, as in Paddle: it counts as the number that is chosen last.
+    NaN is never chosen first, as in Paddle: it counts as the number that is least likely to be
+    chosen.
     """
     last = -math.inf if name == "argmax" else math.inf
 
@@ -99,7 +101,7 @@ msort = composed("msort", lambda input, *, out=None: sort(input, 0))
 
 
 class TopK(NamedTuple):
-    """Result of `topk` and `kthvalue`."""
+    """The result of `topk` and `kthvalue`."""
 
     values: Tensor
     indices: Tensor
@@ -185,7 +187,7 @@ def searchsorted(
 def bucketize(
     x: Tensor, sorted_sequence: Tensor, out_int32: bool = False, right: bool = False
 ) -> Tensor:
-    """`searchsorted`, of a sequence of one axis, with the arguments exchanged."""
+    """`searchsorted` of a sequence of one axis, with the arguments exchanged."""
     text = "bucketize(): sorted_sequence must be 1 dimension"
     require(sorted_sequence.ndim == 1, text, sorted_sequence)
     return searchsorted(sorted_sequence, x, out_int32, right)

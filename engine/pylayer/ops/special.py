@@ -21,17 +21,17 @@ from pylayer.tensor.dtype import float64
 from pylayer.tensor.tensor import Tensor
 
 _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
-"""B₂, B₄ … B₁₆: with arguments above `_FAR`, the terms of Stirling's series left out are below
-1e-17.
+"""The Bernoulli numbers B₂, B₄ … B₁₆: for arguments above `_FAR`, the omitted terms of Stirling's
+series are below 1e-17.
 """
 _FAR = 16.0
 _LEAST = -1000.0
 _LAST_FACTORIAL = 170
-"""The largest number whose factorial, by which a derivative is multiplied, is within float64."""
+"""The largest number whose factorial, a factor of a derivative, is within float64."""
 
 
 def _wide(function: Function, *rest: Any) -> Callable[[ModuleType], Function]:
-    """The forward that calls a function of float64 arrays, and keeps the dtype of its input."""
+    """Make a forward that calls a function of float64 arrays, and keeps the dtype of its input."""
     return lambda xp: lambda x: function(xp, x.astype("float64"), *rest).astype(x.dtype)
 
 
@@ -40,8 +40,8 @@ def _polygamma(xp: ModuleType, x: Array, n: int) -> Array:
     """ψ⁽ⁿ⁾ by its recurrence up to `_FAR`, then Stirling's series (Abramowitz and Stegun, 6.3.18
     and 6.4.11).
 
-    ψ of numbers that are not positive by reflection (6.3.7); of others by the recurrence, down to
-    `_LEAST`.
+    For n = 0, numbers that are not positive use reflection (6.3.7); for other n they use the
+    recurrence, down to `_LEAST`.
     """
     sign = (-1.0) ** (n + 1)
     if n > _LAST_FACTORIAL:
@@ -101,8 +101,8 @@ _RELATIVE = 2.0**-52
 """One unit in the last place: a factor this close to 1 no longer changes a result.
 """
 _MOST_STEPS = 10_000
-"""Steps of the series and of the fraction. Where y is about a, some 8.6 √a terms matter: an element
-that would take more, of an a beyond 1.3e6 there, is NaN.
+"""The most steps of the series and of the fraction. If y is about a, about 8.6 √a terms matter; an
+element that needs more steps (a above 1.3e6) is NaN.
 """
 
 
@@ -186,13 +186,13 @@ gammainc = composed("gammainc", lambda x, y: 1 - gammaincc(x, y))
 
 # --------------------------------------------------------------------------- Bessel functions
 _LARGE = 30.0
-"""From here on the asymptotic series is used: its 30th term is below 1e-17, and the power series
-needs 80 terms.
+"""The argument from which the asymptotic series is used: there its 30th term is below 1e-17, and
+the power series needs 80 terms.
 """
 
 
 def _bessel(xp: ModuleType, x: Array, order: int, scaled: bool = True) -> Array:
-    """I₀ or I₁, by exp(−|x|) if `scaled`: the power series, or the asymptotic one (A. and S.,
+    """I₀ or I₁, times exp(−|x|) if `scaled`: the power series, or the asymptotic one (A. and S.,
     9.6.10, 9.7.1).
     """
     size = xp.abs(x)
@@ -230,7 +230,7 @@ i1 = unary(
 
 
 def _i1e_vjp(g: Any, F: Any, x: Any) -> Any:
-    """In double precision: the terms of the second derivative cancel."""
+    """The derivative in double precision, because the terms of the second derivative cancel."""
     wide = F.cast(x, float64)
     return g * F.cast(F.i0e(wide) - F.sign(wide) * F.i1e(wide) - F.i1e_over(wide), x.dtype)
 
@@ -245,8 +245,8 @@ def _i1e_over(xp: ModuleType, x: Array) -> Array:
 
 
 def _i1e_over_vjp(g: Any, F: Any, x: Any) -> Any:
-    """exp(−|x|) · (I₀ ∓ I₁ − 2 I₁ / x) / x, in double precision, and 0 at 0, where it is ∓1/2 on
-    either side.
+    """exp(−|x|) · (I₀ ∓ I₁ − 2 I₁ / x) / x, in double precision, and 0 at 0, where the limits are
+    ∓1/2.
     """
     zero, wide = x == 0, F.cast(x, float64)
     ratio = F.i1e_over(wide)
@@ -264,8 +264,8 @@ _WINITZKI = 8 / (3 * math.pi) * (math.pi - 3) / (4 - math.pi)
 
 
 def _erfinv(xp: ModuleType, x: Array) -> Array:
-    """Winitzki's approximation, then Halley's steps, each of which triples the number of digits: 2,
-    6, 18.
+    """The inverse error function by Winitzki's approximation and Halley's steps, each of which
+    triples the number of digits: 2, 6, 18.
     """
     inside = xp.where(xp.abs(x) < 1, x, 0.0)
     logarithm = xp.log1p(-inside * inside)
@@ -291,6 +291,8 @@ logit_of = unary("logit", lambda g, x: g / (x * (1 - x)), lambda xp: lambda x: x
 
 
 def logit(x: Tensor, eps: float | None = None) -> Tensor:
-    """log(x / (1 − x)), x first held between `eps` and 1 − `eps`; without, NaN outside [0, 1]."""
+    """log(x / (1 − x)), with x first clamped to `eps` and 1 − `eps`; without `eps`, NaN outside [0,
+    1].
+    """
     x = clip(floating(x), eps, 1 - eps) if eps else floating(x)
     return logit_of(x)

@@ -76,17 +76,17 @@ _ARGUMENTS: dict[str, str] = {
         "padding=paddings stride=strides"
     ): "fold",
 }
-"""Other words for arguments, and the functions that take them."""
+"""Alternative names of arguments, and the functions that accept them."""
 
 SPELLINGS = {
     name: dict(pair.split("=") for pair in words.split())
     for words, names in _ARGUMENTS.items()
     for name in names.split()
 }
-"""Other names of a function's arguments, by function."""
+"""Alternative names of a function's arguments, by function."""
 
 DEFAULTS: dict[tuple[str, str], dict[str, Any]] = {("median", "dim"): {"mode": "min"}}
-"""Defaults of other arguments that a keyword implies in Paddle, by function and keyword."""
+"""Defaults for other arguments that a keyword implies in Paddle, by function and keyword."""
 
 SIZES = {
     **dict.fromkeys(("empty", "ones", "rand", "randn", "zeros"), 0),
@@ -112,12 +112,12 @@ ALIASES = {
     "sub_": "subtract_",
     "true_divide": "divide",
 }
-"""Other names of functions."""
+"""Alternative names of functions."""
 
 
 def place_of_name(function: Callable[..., Any]) -> int | None:
     """The position of the last argument ``name`` that Paddle's function has and the engine's lacks;
-    None if it does not lack one, and below 0 if it takes any number of arguments.
+    None if it does not lack one, negative if it takes any number of arguments.
 
     The name has no effect. Paddle's layers pass it by position.
     """

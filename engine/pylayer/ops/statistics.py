@@ -1,4 +1,4 @@
-"""Statistics: without NaN, quantiles, the most frequent, covariance, counts."""
+"""Statistics: means and medians that ignore NaN, quantiles, mode, covariance, counts."""
 
 from __future__ import annotations
 
@@ -57,7 +57,9 @@ INTERPOLATIONS = ("linear", "lower", "higher", "nearest", "midpoint")
 def _quantile(
     x: Tensor, q: Any, axis: Any, keepdim: bool, interpolation: str, ignore_nan: bool
 ) -> Tensor:
-    """The `q`-quantiles over `axis`, several along a new first axis; a TypeError for integers."""
+    """The `q`-quantiles over `axis`; several are along a new first axis; a TypeError for
+    integers.
+    """
     one_of("quantile(): `interpolation`", interpolation, *INTERPOLATIONS)
     q = q.tolist() if isinstance(q, Tensor) else q
     several = isinstance(q, (list, tuple))
@@ -95,8 +97,8 @@ nanquantile = composed(
 
 
 def nanmedian(x: Tensor, axis: Any = None, keepdim: bool = False, mode: str = "avg") -> Any:
-    """The median of the elements that are not NaN: the mean of two, or the smaller with mode
-    ``min``, and along one axis its position, -1 where all are NaN.
+    """The median of the elements that are not NaN: the mean of the two middle ones, or the smaller
+    with mode ``min``; along one axis also its position, -1 if all are NaN.
     """
     one_of("nanmedian(): `mode`", mode, "avg", "min")
     if mode == "avg" or not isinstance(axis, int):
@@ -109,8 +111,8 @@ def nanmedian(x: Tensor, axis: Any = None, keepdim: bool = False, mode: str = "a
 # --------------------------------------------------------------------------- the most frequent
 @op()
 def mode_positions(xp: ModuleType, x: Array) -> Array:
-    """The last position, along the last axis, of the most frequent element, or of the smallest if
-    there are several.
+    """The last position, along the last axis, of the most frequent element (the smallest of
+    several).
     """
     counts = (x[..., :, None] == x[..., None, :]).sum(-1)
     frequent = counts == counts.max(-1, keepdims=True)
@@ -137,8 +139,8 @@ def cov(
     fweights: Tensor | None = None,
     aweights: Tensor | None = None,
 ) -> Tensor:
-    """The covariances of rows (or columns), over n − 1, or n without `ddof`; of weights `fweights`
-    · `aweights`.
+    """The covariances of rows (or columns), divided by n − 1, or by n without `ddof`; with weights
+    `fweights` · `aweights`.
     """
     require(x.ndim in (1, 2), "Input(x) only support N-D (1<=N<=2) tensor in cov", x)
     rows = reshape(x, [1, -1]) if x.ndim == 1 else x
@@ -166,8 +168,8 @@ def corrcoef(x: Tensor, rowvar: bool = True) -> Tensor:
 # --------------------------------------------------------------------------- counts
 @op()
 def bincount(xp: ModuleType, x: Array, weights: Array | None = None, minlength: int = 0) -> Array:
-    """How often each integer from 0 on occurs in a 1-d Tensor (else a TypeError), or the sum of its
-    `weights`.
+    """How often each integer from 0 on occurs in a 1-d Tensor (otherwise a TypeError), or the sum
+    of its `weights`.
     """
     is_integer = x.dtype.kind in "iu"
     require(is_integer, "Elements in Input(x) should all be integers", error=TypeError)
@@ -187,8 +189,8 @@ def histogram(
     weight: Array | None = None,
     density: bool = False,
 ) -> Array:
-    """The number of elements in each of `bins` between `min` and `max`, or between the extremes if
-    both are 0.
+    """The number of elements in each of `bins` between `min` and `max`, or between the extremes of
+    the elements if both are 0.
     """
     text = f"max must be larger or equal to min. But received max is {max}, min is {min}"
     require(min <= max, text)

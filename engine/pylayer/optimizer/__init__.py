@@ -1,1 +1,1 @@
-"""Optimizers, and the clipping of gradients."""
+"""Optimizers: SGD, Momentum, Adam and AdamW, and weight decay."""

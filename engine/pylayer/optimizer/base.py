@@ -17,21 +17,22 @@ from pylayer.tensor.invalid import check_supported
 from pylayer.tensor.tensor import Tensor
 
 State = dict[str, Array]
-"""State that the steps keep per parameter, by name."""
+"""The state that steps keep per parameter, by name."""
 
 Parameters = Iterable[Any] | None
-"""Tensors, or groups of them."""
+"""Tensors, or groups of Tensors."""
 
 
 class Optimizer:
-    """Changes parameters by their gradients. A subclass says how in `update`.
+    """The base class of optimizers, which change parameters by their gradients. A subclass
+    implements `update`.
 
     Args:
         learning_rate: a number. Schedules are not part of the bundled engine.
-        parameters: Tensors; or groups, dicts with ``params`` and what is to differ for them:
-            ``learning_rate``, a factor to the optimizer's, and ``weight_decay``.
+        parameters: Tensors; or groups, dicts with ``params`` and settings for them:
+            ``learning_rate``, a factor of the optimizer's, and ``weight_decay``.
         weight_decay: a number is the coefficient of `L2Decay`: `weight_decay` times the parameter
-            is added to its gradient. A parameter's own regularizer takes its place.
+            is added to its gradient. A parameter's own regularizer replaces it.
         grad_clip: None; clipping is not part of the bundled engine.
 
     Raises:
@@ -77,7 +78,7 @@ class Optimizer:
         """Set the learning rate.
 
         Raises:
-            TypeError: it is not a number.
+            TypeError: the rate is not a number.
         """
         check_supported(value)
         is_number = isinstance(value, (int, float, Tensor))
@@ -108,7 +109,7 @@ class Optimizer:
         self.step_on(self._parameters)
 
     def step_on(self, parameters: Iterable[Tensor]) -> None:
-        """Change `parameters`, in place: those of `step`, or those that a static program found."""
+        """Change `parameters` in place: those of `step`, or those of a static program."""
         self._apply((p, p.grad) for p in parameters if not p._stop_gradient and p.grad is not None)
 
     def _apply(self, pairs: Iterable[tuple[Tensor, Tensor]]) -> None:
@@ -132,10 +133,11 @@ class Optimizer:
         """`step`. As in Paddle, the gradients must exist: call ``loss.backward()`` first.
 
         For a Variable: add its gradients and the step to the program, for `parameters`, otherwise
-        those of the optimizer, otherwise all that the program uses.
+        for those of the optimizer, otherwise for all that the program uses.
 
         Returns:
-            Paddle's pair: an empty list, and the parameters that have a gradient, each with it.
+            Paddle's pair: an empty list, and the parameters that have a gradient, each with its
+            gradient.
         """
         if isinstance(loss, Symbol):
             return record_minimize(loss, self, list(parameters or self._parameters) or None)
@@ -144,7 +146,7 @@ class Optimizer:
         return [], [(p, p.grad) for p in trained]
 
     def clear_grad(self, set_to_zero: bool = True) -> None:
-        """Clear the gradients of the parameters: zeros, or None."""
+        """Set the gradients of the parameters to zeros, or to None."""
         for parameter in self._parameters:
             parameter.clear_grad(set_to_zero)
 
@@ -152,7 +154,9 @@ class Optimizer:
 
     # ----------------------------------------------------------------- the state
     def state_dict(self) -> dict[str, Any]:
-        """State that the steps keep, as Tensors by ``<parameter's name>_<what>_0``."""
+        """The state that the steps keep, as Tensors named ``<parameter's name>_<kind of
+        state>_0``.
+        """
         saved: dict[str, Any] = {}
         for parameter in self._parameters:
             for key, value in self._states.get(id(parameter), {}).items():

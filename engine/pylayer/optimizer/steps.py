@@ -1,6 +1,4 @@
-"""The steps of SGD, Momentum and Adam, as in Paddle: where epsilon is added, and what the rate
-multiplies.
-"""
+"""The update steps of SGD, Momentum and Adam, as in Paddle, including where epsilon is added."""
 
 from __future__ import annotations
 
@@ -32,8 +30,8 @@ class SGD(Optimizer):
 
 
 class Momentum(Optimizer):
-    """``v = momentum · v + g``, ``p −= rate · v``; with Nesterov's, ``p −= rate · (g + momentum ·
-    v)``.
+    """``v = momentum · v + g``, ``p −= rate · v``; with Nesterov momentum, ``p −= rate · (g +
+    momentum · v)``.
     """
 
     def __init__(
@@ -63,7 +61,7 @@ class Momentum(Optimizer):
 
 
 class Adam(Optimizer):
-    """``p −= rate · m̂ / (√v̂ + epsilon)`` (Kingma and Ba, 2015); with `amsgrad`, by the largest v
+    """``p −= rate · m̂ / (√v̂ + epsilon)`` (Kingma and Ba, 2015); with `amsgrad`, v̂ is the largest
     so far.
     """
 

@@ -1,5 +1,5 @@
-"""Paddle's public names over the bundled engine. Only re-exports: each name is implemented where it
-is defined.
+"""Paddle's public names over the bundled engine (the facade): only re-exports of names that other
+modules define.
 
 The engine's version is `__version__`; it is not a Paddle release.
 """

@@ -1,5 +1,6 @@
-"""Modes of the process, casting and compiling in Paddle's words: there are two modes; nothing is
-cast or compiled."""
+"""Paddle's interfaces to modes, automatic casts (`amp`) and compilation (`jit`): there are two
+modes; nothing is cast or compiled.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +49,9 @@ enable_dygraph, disable_dygraph = disable_static, enable_static
 
 
 class Tracer:
-    """Paddle's tracer, as layers use it: `_has_grad` says, and sets, whether calls are recorded."""
+    """The part of Paddle's tracer that layers use: `_has_grad` reads or sets whether calls are
+    recorded.
+    """
 
     @property
     def _has_grad(self) -> bool:
@@ -65,7 +68,7 @@ _flags: dict[str, Any] = {}
 
 
 def set_flags(flags: dict[str, Any]) -> None:
-    """Keep Paddle's flags, for `get_flags`: none changes the engine's behaviour."""
+    """Store Paddle's flags for `get_flags`; none changes the engine's behaviour."""
     _flags.update(flags)
 
 
@@ -84,11 +87,10 @@ def auto_cast(
     dtype: Any = "float16",
     use_promote: bool = True,
 ) -> Iterator[None]:
-    """A block in which nothing is cast: as Paddle does where the device has no arithmetic of
-    `dtype`.
+    """A block in which nothing is cast, like Paddle's on a device without arithmetic in `dtype`.
 
     Raises:
-        ValueError: another `level` or `dtype`.
+        ValueError: an unknown `level` or `dtype`.
     """
     if level.upper() not in ("O0", "OD", "O1", "O2"):
         raise ValueError("level should be O0, OD, O1 or O2.")
@@ -103,8 +105,7 @@ def autocast(
     enabled: bool = True,
     cache_enabled: bool = True,
 ) -> contextlib.AbstractContextManager[None]:
-    """`auto_cast` with torch's arguments: Paddle reads neither the device nor the cache's
-    switch."""
+    """`auto_cast` with torch's arguments: Paddle ignores the device and the switch of the cache."""
     return auto_cast(enabled, dtype=dtype)
 
 
@@ -135,7 +136,7 @@ class GradScaler:
     """Scaling of losses against underflow of float16 gradients. Nothing is cast, so nothing is
     scaled.
 
-    It has Paddle's interface, with its settings, and does what Paddle's does where float16 is not
+    It has Paddle's interface and settings, and behaves like Paddle's where float16 is not
     supported.
     """
 
@@ -176,7 +177,7 @@ def to_static(
     backend: Any = None,
     **kwargs: Any,
 ) -> Any:
-    """The function, or the layer, unchanged: the bundled engine runs it eagerly, and compiles
+    """The function, or the layer, unchanged: the bundled engine runs it eagerly and compiles
     nothing.
 
     Its results and gradients are those of the function; the effects of compilation are missing:

@@ -1,4 +1,4 @@
-"""The modules of `paddle`: a table of where their names are in the engine, and their answer for
+"""The modules of `paddle`: a table of where their names are in the engine, and the error for
 missing names.
 """
 
@@ -147,10 +147,10 @@ MODULES = {
 """The modules that provide the names of a module below ``paddle``; the first that has a name
 provides it:
 
-    ops.fourier              what the module of the engine, or all modules of the package, have of
-                             the release's names there
-    tensor.dtype:a,b         these, whatever the release has
-    bool=tensor.dtype:bool_  the one, under another name
+    ops.fourier                  the release's names that the module of the engine, or any module of
+                                 the package, has
+    tensor.dtype:a,b             these names, even if the release lacks them
+    bool=tensor.dtype:bool_      one name, under another name
 """
 
 ALSO = {
@@ -163,8 +163,8 @@ ALSO = {
 
 
 class Facade(ModuleType):
-    """A module of the facade, on which imports set no stand-ins, so that none hides a function of
-    the same name.
+    """A module of the facade. Imports set no stand-ins as its attributes, so that none hides a
+    function of the same name.
     """
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -178,8 +178,8 @@ class Facade(ModuleType):
         return vars(self)["to_tensor"](*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
-        """A stand-in for a missing name that the release has; otherwise the error, with the nearest
-        name.
+        """A stand-in for a missing name that the release has; otherwise raise the error, with the
+        most similar name.
         """
         shown = paddles(self.__name__)
         if name.startswith("__"):  # what Python itself asks for
@@ -196,12 +196,12 @@ class Facade(ModuleType):
 
 @functools.cache
 def names_in(source: str) -> dict[str, Any]:
-    """Names that a module or package of the engine offers to the facade."""
+    """Names that a module or package of the engine provides to the facade."""
     return {**engine_objects(source), **(FORMS_IN_PLACE if source == "ops" else {})}
 
 
 def engine_name(name: str) -> str:
-    """The engine's name of something: the release has functions under other names, and classes in
+    """The engine's name of an object: the release has functions under other names, and classes in
     PyTorch's spelling.
     """
     if name[0].isupper() and name.endswith(("1d", "2d", "3d")):
@@ -210,9 +210,9 @@ def engine_name(name: str) -> str:
 
 
 def module_objects(owner: str, sources: Iterable[str]) -> dict[str, Any]:
-    """The names of a module of the facade, and what they are, from a row of its table.
+    """The names of a module of the facade, with their objects, from its row of the table.
 
-    Functions take Paddle's other words for their arguments, too.
+    Functions accept Paddle's alternative names of their arguments too.
     """
     objects: dict[str, Any] = {}
     wanted = shared_names(owner)
@@ -233,9 +233,7 @@ def module_objects(owner: str, sources: Iterable[str]) -> dict[str, Any]:
 
 
 def fill() -> None:
-    """Make the modules of the facade, each in its parent and where Python finds what is
-    imported.
-    """
+    """Make the modules of the facade, each as an attribute of its parent and in `sys.modules`."""
     for path, sources in MODULES.items():
         name = f"{FACADE}.{path}".removesuffix(".")
         parent, _, last = name.rpartition(".")

@@ -43,9 +43,9 @@ def gradients(
 
     Raises:
         AssertionError: the mode is dynamic.
-        TypeError: something is not a Variable.
+        TypeError: a target or an input is not a Variable.
         ValueError: the numbers or shapes of targets and their gradients differ, or a backward_fn
-            breaks its rules.
+            returns invalid gradients.
     """
     check_static("paddle.static.gradients")
     targets, inputs, target_gradients = current(targets), current(inputs), current(target_gradients)
@@ -83,13 +83,13 @@ def append_backward(
     callbacks: Any = None,
     checkpoints: Any = None,
 ) -> list[tuple[Tensor, Variable | None]]:
-    """The gradients of `loss` with respect to parameters, each with its parameter; None where there
-    is none.
+    """The gradients of `loss` with respect to parameters, each with its parameter; None if there is
+    no gradient.
 
     Args:
         loss: if it has several elements, their sum is differentiated.
-        parameter_list: the parameters, or other Tensors, or their names; by default whatever the
-            program has that is persistable, as parameters are, the one made last first.
+        parameter_list: the parameters, or other Tensors, or their names; by default all persistable
+            Tensors of the program, such as parameters, the latest first.
 
     Raises:
         TypeError: `loss` is not a Variable, or `parameter_list` is not a list, tuple or set.
@@ -146,8 +146,9 @@ def pull_back(
     wanted: Sequence[Tensor],
     no_grad_targets: Collection[Tensor] = (),
 ) -> dict[Tensor, Tensor]:
-    """Record the cotangents of `wanted`, given those of the `seeds` (ones for None), through
-    `operators`."""
+    """Record the cotangents of `wanted`, given the cotangents of `seeds` (ones for None), through
+    `operators`.
+    """
     reach = {t for t in wanted if not t._stop_gradient}
     through: list[tuple[Operator, list[int]]] = []
     for op in expand_operators(operators):
@@ -179,7 +180,7 @@ class Sums:
     ``X@GRAD``.
 
     Args:
-        seeds: the cotangents that keep their names, being others'.
+        seeds: cotangents from elsewhere, which keep their names.
     """
 
     def __init__(self, seeds: set[Tensor]) -> None:
@@ -232,8 +233,9 @@ def _named_gradient(tensor: Tensor, gradient: Tensor | None) -> Variable | None:
 def record_minimize(
     loss: Any, optimizer: Any, parameters: Sequence[Any] | None
 ) -> tuple[list[Operator], list[Any]]:
-    """Record the gradients of `loss` and the optimizer's step; what ``optimizer.minimize(loss)``
-    does."""
+    """Record the gradients of `loss` and the optimizer's step; used by
+    ``optimizer.minimize(loss)``.
+    """
     pairs = [
         (p, g)
         for p, g in append_backward(loss, parameters)

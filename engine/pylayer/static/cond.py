@@ -20,9 +20,10 @@ from pylayer.tensor.tensor import Tensor
 
 
 class Conditional(Operator):
-    """Runs one of its two blocks, each of which ends with assignments to the outputs.
+    """The operator that runs one of its two blocks, each of which ends with assignments to the
+    outputs.
 
-    Its inputs are what the blocks use from outside.
+    Its inputs are the outside values that the blocks use.
     """
 
     type = "cond"
@@ -81,7 +82,9 @@ class Conditional(Operator):
 
 
 def run_in(branch: Block) -> list[Operator]:
-    """The operators of a branch; for the gradient of a branch, after those of the branch itself."""
+    """The operators of a branch; for the gradient of a branch, these follow those of the branch
+    itself.
+    """
     return [
         op
         for block in (*branch.sees, branch)
@@ -98,12 +101,12 @@ def cond(
 ) -> Any:
     """Return `true_fn`'s result if `pred` is true in the run, otherwise `false_fn`'s.
 
-    Both are called while the program is built. In dynamic mode, or for a condition that has a value
-    already, the one that is chosen is called.
+    Both are called while the program is built. In dynamic mode, or for a condition that already has
+    a value, only the chosen function is called.
 
     Args:
-        pred: a bool of one element; while a program is built of several too, of which the first
-            counts, as in Paddle.
+        pred: a bool of one element; while a program is built it may have several, of which the
+            first counts, as in Paddle.
         true_fn, false_fn: without arguments; return Variables in the same nested lists and tuples,
             of the same dtypes, or None.
 
@@ -137,7 +140,7 @@ def cond(
 
 
 def nothing() -> None:
-    """Replaces the function of an omitted branch."""
+    """The function in place of an omitted branch."""
 
 
 def _merge_results(

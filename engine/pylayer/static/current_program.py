@@ -34,7 +34,7 @@ def program_guard(main_program: Program, startup_program: Program | None = None)
     """Append operations to `main_program` within the ``with`` block.
 
     Raises:
-        TypeError: one is not a Program.
+        TypeError: an argument is not a Program.
     """
     startup = default_startup_program() if startup_program is None else startup_program
     for role, program in (("main_program", main_program), ("startup_program", startup)):

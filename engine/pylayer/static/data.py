@@ -19,8 +19,8 @@ from pylayer.tensor.tensor import Tensor
 def data(name: str, shape: Sequence[int | None], dtype: Any = None, lod_level: int = 0) -> Variable:
     """A Variable that is fed in each run under `name`, with stop_gradient True (observed rule 69).
 
-    A second one of the same name is fed the same values but is another Variable, as in Paddle; its
-    own name has a number.
+    A second Variable of the same name is fed the same values but is a different Variable, as in
+    Paddle; its own name has a number.
 
     Args:
         shape: None and -1 mean a size that may differ from run to run.
@@ -66,7 +66,7 @@ def create_parameter(
     is_bias: bool = False,
     default_initializer: Any = None,
 ) -> Parameter:
-    """A parameter with its first values set at once; the startup program draws them again."""
+    """A parameter with its initial values set immediately; the startup program draws them again."""
     parameter = new_parameter(shape, dtype, name, attr, is_bias, default_initializer)
     program = default_main_program()
     program.created_parameters.append(parameter)

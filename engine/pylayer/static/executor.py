@@ -1,4 +1,4 @@
-"""Running programs: feeding, fetching, and the loop between them."""
+"""`Executor`: running programs, with feeds, fetches and error messages."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Executor:
         place: CPUPlace, CUDAPlace, the name of a device, or None for the current one.
 
     Raises:
-        ValueError: it is of another type.
+        ValueError: `place` is of another type.
     """
 
     def __init__(self, place: Place | str | None = None) -> None:
@@ -53,8 +53,8 @@ class Executor:
         """Run `program`, by default the default main program.
 
         Args:
-            feed: by name the values of what `static.data` made: arrays, Tensors, numbers or nested
-                lists.
+            feed: values by name for the Variables of `static.data`: arrays, Tensors, numbers or
+                nested lists.
             fetch_list: Variables, parameters, or names of them, also in nested lists.
             return_numpy: False for Tensors in place of arrays.
 
@@ -63,9 +63,8 @@ class Executor:
 
         Raises:
             TypeError: `feed` is not a dict, or an item of `fetch_list` not a Variable or a name.
-            KeyError: something that the program needs is not fed.
-            ValueError: a fed value has another dtype or shape; a name is not in the program; shapes
-                do not fit.
+            KeyError: a Variable that the program needs is not fed. ValueError: a fed value has
+                another dtype or shape; a name is not in the program; shapes do not match.
         """
         program = default_main_program() if program is None else program
         if not isinstance(program, Program):
@@ -90,14 +89,14 @@ class Executor:
         return list(map(to_numpy if return_numpy else Tensor, copies))
 
     def close(self) -> None:
-        """Do nothing: no resource is held open."""
+        """Do nothing: there are no resources to close."""
 
 
 def resolve_fetch(program: Program, index: int, item: Any) -> Tensor:
     """Resolve an item of a fetch list.
 
     Raises:
-        TypeError: it is neither a Variable nor a name (key phrase: observed rule 70).
+        TypeError: the item is neither a Variable nor a name (key phrase: observed rule 70).
         ValueError: the program has no such Variable, or it may not have run.
     """
     item = current(program.tensor(item) if isinstance(item, str) else item)
@@ -138,7 +137,7 @@ def fed_array(variable: Variable, feed: Mapping[str, Any]) -> Any:
 
     Raises:
         KeyError: none is.
-        ValueError: its dtype or shape is another (key phrase: observed rule 70).
+        ValueError: its dtype or shape differs (key phrase: observed rule 70).
     """
     if variable.fed_as not in feed:
         names = ", ".join(map(repr, feed)) or "nothing"

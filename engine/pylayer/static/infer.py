@@ -1,9 +1,9 @@
-"""Shapes and dtypes of results, found by running the operation itself on small arrays: no rule is
-written twice.
+"""Shapes and dtypes of results, inferred by running the operation itself on small arrays, so that
+no shape rules are written.
 
 Unknown sizes are given numbers and the call is tried two or three times, with different numbers and
 values. A size of the result that stays the same is known; one that equals an unknown size each time
-is that one; any other is a new unknown, read off the result in the run.
+is that size; any other is a new unknown, which a run reads from the result.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from pylayer.tensor.tensor import Tensor
 
 Array = np.ndarray[Any, Any]
 Numbers = dict[int, int]
-"""The numbers that unknown sizes stand for, by the size's key."""
+"""The numbers tried in place of unknown sizes, by the size's key."""
 
 PRIMES = (5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61)
 MULTIPLES = (1, 12)
-"""Unknown sizes are tried as primes, and as multiples of them where a size must be divisible."""
+"""Unknown sizes are tried as primes, and as multiples of them in case a size must be divisible."""
 
 LARGEST_CONSTANT = 65_536
 """Most elements of a constant whose values are kept, for operations that need them while the
@@ -42,7 +42,7 @@ LARGEST_BOUND = 1000
 """The largest bound of a slice for which larger sizes are tried."""
 
 REFUSALS = (ValueError, IndexError, TypeError)
-"""Errors that an operation raises to refuse sizes or values."""
+"""Errors by which an operation rejects sizes or values."""
 
 MOST_KNOWN, LARGEST_KNOWN = 64, 10_000
 """The number of known sizes that are tried in place of an unknown one that must equal one of them,
@@ -54,8 +54,9 @@ VALUES: tuple[Callable[[Array], Array], ...] = (
     lambda k: (k + 1) % 2,
     lambda k: k % 2 + 1,
 )
-"""The values of a row that are tried, of the elements' numbers: the last differ from the first in
-every element, those between are refused by fewer operations."""
+"""Functions from element numbers to the values that are tried: the last differ from the first in
+every element; those between are rejected by fewer operations.
+"""
 
 
 class OutputSpec(NamedTuple):
@@ -70,7 +71,9 @@ class OutputSpec(NamedTuple):
 
 
 class Trial(NamedTuple):
-    """The numbers that unknown sizes stand for, and which are fixed because nothing else fits."""
+    """The numbers tried in place of unknown sizes, and the sizes that are fixed because no other
+    number is accepted.
+    """
 
     numbers: Numbers
     fixed: frozenset[int] = frozenset()
@@ -94,11 +97,11 @@ class Trial(NamedTuple):
 
 
 def infer_operation(op: OpDef, arguments: Sequence[Any]) -> tuple[type | None, list[OutputSpec]]:
-    """Whether the results of an operation come as a list or a tuple (None for a single one), and
+    """The container type of an operation's results (list, tuple, or None for a single result), and
     their specs.
 
     Raises:
-        ValueError, IndexError, TypeError: the operation refuses the shapes or dtypes, whatever the
+        ValueError, IndexError, TypeError: the operation rejects the shapes or dtypes, whatever the
             unknown sizes are.
     """
     kernel = op.kernels[np.ndarray]
@@ -118,7 +121,7 @@ def infer_operation(op: OpDef, arguments: Sequence[Any]) -> tuple[type | None, l
 def infer_call(
     function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> tuple[OutputSpec, bool]:
-    """The spec of the one Tensor that a function makes, and its stop_gradient.
+    """The spec of the Tensor that a function makes, and its stop_gradient.
 
     Raises:
         Exception: whatever the function raises.
@@ -144,7 +147,7 @@ def infer_call(
 
 
 def infer_specs(run: Callable[[Trial], list[Array]], arguments: Any) -> list[OutputSpec]:
-    """The specs of what `run` gives, from several trials."""
+    """The specs of the results of `run`, from several trials."""
     tensors = tensors_in(arguments)
     values = [n for t in tensors for n in t.array.shape] + list(leaves_in(arguments))
     unknown = {u.key: u for n in values if isinstance(n, SymbolicSize) for u in n.unknowns()}
@@ -172,8 +175,9 @@ def infer_specs(run: Callable[[Trial], list[Array]], arguments: Any) -> list[Out
 def attempt(
     run: Callable[[Trial], list[Array]], candidates: Iterable[Trial]
 ) -> tuple[Trial, list[Array]]:
-    """The first trial that is not refused, and its results. Raises the error of the first where all
-    are refused."""
+    """The first accepted trial, and its results. Raises the error of the first trial if none is
+    accepted.
+    """
     errors: list[Exception] = []
     for trial in candidates:
         try:
@@ -184,8 +188,8 @@ def attempt(
 
 
 def explain_error(error: Exception, arguments: Any) -> Exception:
-    """Add the Variables involved, and where they were made, to an error; remove the sizes of trials
-    from it.
+    """Add the Variables involved, and their origin, to an error; remove the sizes of trials from
+    it.
     """
     text = str(error.args[0] if error.args else error)
     return type(error)(text.partition(" (shapes ")[0].removesuffix(".") + named(arguments) + ".")
@@ -194,7 +198,7 @@ def explain_error(error: Exception, arguments: Any) -> Exception:
 def further(
     run: Callable[[Trial], list[Array]], trial: Trial, arguments: Any
 ) -> Iterator[tuple[Trial, list[Array]]]:
-    """The trials, with results, of larger sizes in the opposite order, with other values, and of
+    """Further trials, with their results: larger sizes in the opposite order, other values, and
     sizes of 1.
 
     With sizes in the same order only, a minimum of two sizes would look like one of them, and sizes

@@ -14,7 +14,7 @@ from pylayer.tensor.tensor import Tensor
 
 
 def uses(op: Operator) -> Iterator[Any]:
-    """Tensors that an operator, or a block inside it, reads or makes."""
+    """The Tensors that an operator, or a block inside it, reads or makes."""
     yield from op.outputs
     yield from op.reads()
     for _, block in op.blocks():
@@ -23,15 +23,16 @@ def uses(op: Operator) -> Iterator[Any]:
 
 
 class Interpreter:
-    """One run of a program: the arrays of its Tensors and Variables and the nodes of calls that
-    gradients need, as long as they are needed."""
+    """One run of a program: the arrays of its Tensors and Variables, and the nodes of calls whose
+    gradients are computed, each kept as long as it is needed.
+    """
 
     def __init__(self, array_type: type) -> None:
         self.array_type = array_type
         self.values: dict[Any, Array] = {}
 
     def run(self, ops: Iterable[Operator]) -> None:
-        """Run operators; an error says where the failing operator was recorded."""
+        """Run operators; an error gets a note on where the failing operator was recorded."""
         for op in ops:
             try:
                 outputs = op.compute(self)

@@ -1,4 +1,4 @@
-"""Layers of static programs."""
+"""`paddle.static.nn.fc`, a layer of static programs."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ def fc(
     """``activation(x · W + b)``, with new parameters.
 
     Args:
-        x: a Variable, or a list of them, each with a weight, whose products are added up.
-        size: of the last axis of the result.
-        num_flatten_dims: how many leading axes of `x` are kept; the others are one.
-        weight_attr, bias_attr: as of `create_parameter`; False for no bias.
+        x: a Variable, or a list of them; each has a weight, and the products are summed. size: of
+            the last axis of the result. num_flatten_dims: how many leading axes of `x` are kept;
+            the others are merged. weight_attr, bias_attr: as for `create_parameter`; False for no
+            bias.
         activation: the name of a function of one Tensor, such as ``relu``.
 
     Raises:
         TypeError: `x` is not a Variable.
-        ValueError: a size that must be known is not, or there is no such activation.
+        ValueError: a size that must be known is unknown, or the activation does not exist.
     """
     check_static("paddle.static.nn.fc")
     inputs = list(x) if isinstance(x, (list, tuple)) else [x]

@@ -18,7 +18,7 @@ from pylayer.tensor.tensor import Tensor
 
 
 class Call(Operator):
-    """A call of an operation of the table."""
+    """A call of an operation of the op table."""
 
     def __init__(self, op: Op, arguments: list[Any], several: bool) -> None:
         inputs = op.inputs_in(arguments) if op.differentiable else []
@@ -26,7 +26,7 @@ class Call(Operator):
         self.op = op
         self.arguments = arguments
         self.several = several
-        """Whether the result is a list, even of one output."""
+        """Whether the result is a list, even with a single output."""
         self.wanted: set[int] = set()
         """Positions of the inputs whose gradient is computed somewhere: a run keeps what their vjps
         read.
@@ -68,8 +68,7 @@ class Call(Operator):
 
 
 class Gradient(Operator):
-    """The vjp of a call, or of such a gradient in turn: run on arrays, whatever their sizes turn
-    out to be."""
+    """The vjp of a call, or of another such gradient; it runs on arrays of any sizes."""
 
     def __init__(
         self, primal: Call | Gradient, cotangents: Sequence[Tensor | None], wanted: Sequence[int]
@@ -86,7 +85,7 @@ class Gradient(Operator):
     def record(
         cls, primal: Call | Gradient, cotangents: Sequence[Tensor | None], wanted: Sequence[int]
     ) -> Sequence[Tensor]:
-        """Record the gradients of the inputs of `primal` at the positions `wanted`."""
+        """Record the gradients of the inputs of the operator `primal` at the positions `wanted`."""
         block = default_main_program().current
         operator = cls(primal, cotangents, wanted)
         operator.outputs = [block.gradient_of(primal.inputs[k]) for k in wanted]
@@ -178,7 +177,8 @@ class Assign(Operator):
     """Gives a value a second name, such as that of an operator's output outside of its block.
 
     Args:
-        like: a Tensor whose shape the value must have in the run, where building could not tell.
+        like: a Tensor whose shape the value must have in the run, if it was not known when the
+            program was built.
     """
 
     type = "assign"

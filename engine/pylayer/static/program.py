@@ -21,8 +21,8 @@ _program_ids = itertools.count()
 class Operator:
     """A step of a program.
 
-    `inputs` are the Variables that a gradient may flow to, None in the place of a number; `outputs`
-    are its results.
+    An operator of a program. `inputs` are the Variables that a gradient may flow to, with None in
+    place of a number; `outputs` are its results.
     """
 
     type = ""
@@ -38,33 +38,34 @@ class Operator:
         return [t for t in self.inputs if t is not None]
 
     def reads(self) -> Sequence[Any]:
-        """Its inputs in a run: those Tensors, or a call whose saved values a gradient reads."""
+        """The values that the operator needs in a run: those Tensors, or a call whose saved values
+        a gradient reads.
+        """
         return self.tensors()
 
     def blocks(self) -> list[tuple[str, Block]]:
-        """The blocks that it runs, each with its role."""
+        """The blocks that the operator runs, each with its role."""
         return []
 
     def expand(self) -> Iterator[Operator]:
-        """The operators that a gradient goes through in its place: itself, unless it is only a list
-        of others."""
+        """The operators to differentiate in its place: itself, unless it is only a list of
+        others.
+        """
         yield self
 
     def differentiate(
         self, cotangents: Sequence[Tensor | None], wanted: Sequence[int]
     ) -> Sequence[Tensor]:
         """Record the computation of the gradients of the inputs at the positions `wanted`; returns
-        those.
+        these gradients.
 
-        Args:
-            cotangents: one per output, None where it takes no part.
+        Args: cotangents: one per output, None for an output that takes no part.
         """
         raise NotImplementedError
 
     def compute(self, run: Any) -> Sequence[Any]:
-        """The arrays of the outputs, from what an `Interpreter` has computed so far.
-
-        By default what the blocks inside assign to the outputs.
+        """The arrays of the outputs, computed from the values of an `Interpreter`; by default the
+        values that the inner blocks assign to the outputs.
         """
         for _, block in self.blocks():
             run.run(block.ops)
@@ -91,16 +92,17 @@ class Operator:
 
 
 def expand_operators(ops: Iterable[Operator]) -> Iterator[Operator]:
-    """The operators that a gradient goes through in the place of these."""
+    """The operators to differentiate in place of these."""
     return itertools.chain.from_iterable(op.expand() for op in ops)
 
 
 class Block:
-    """A list of operators. A block inside an operator sees the Variables of the blocks around it.
+    """A list of operators. A list of operators. A block inside an operator can use the Variables of
+    the blocks around it.
 
     Args:
-        branch: it runs only sometimes, so that what it makes cannot be used outside.
-        sees: blocks whose Variables it may use although they are not around it.
+        branch: whether it runs only sometimes, so that its Variables cannot be used outside. sees:
+            blocks whose Variables it may use although they do not enclose it.
     """
 
     def __init__(
@@ -134,14 +136,16 @@ class Block:
             block = block.parent
 
     def is_certain_to_run(self, visible: Collection[Block] = ()) -> bool:
-        """Whether neither it nor a block around it is a branch, those left out that are among
-        `visible`."""
+        """Whether the block always runs: neither it nor an enclosing block is a branch, not
+        counting those in `visible`.
+        """
         runs = not self.branch or self in visible
         return runs and (self.parent is None or self.parent.is_certain_to_run(visible))
 
     def variable(self, name: str, shape: Shape, dtype: Any, stop_gradient: bool) -> Variable:
-        """A new Variable with a name like `name`; unknown sizes that have no Variable yet are this
-        one's."""
+        """A new Variable with a name like `name`; unknown sizes without a Variable become those of
+        the new one.
+        """
         variable = Variable(self, self.program.unique(name), shape, dtype, stop_gradient)
         for axis, size in enumerate(variable._spec.shape):
             if isinstance(size, UnknownSize) and size.variable is None:
@@ -177,7 +181,7 @@ class Block:
         """The Variable called `name`.
 
         Raises:
-            ValueError: there is none.
+            ValueError: there is no such Variable.
         """
         return self.program.variable(name)
 
@@ -189,7 +193,7 @@ class Block:
 class Program:
     """A block of operators that an Executor runs; some operators hold further blocks.
 
-    Operations append to the default main program, or to that of `program_guard`.
+    Operations are appended to the default main program, or to that of `program_guard`.
     """
 
     def __init__(self) -> None:
@@ -208,7 +212,7 @@ class Program:
         return self.blocks[0]
 
     def current_block(self) -> Block:
-        """The block that operations are appended to."""
+        """The block to which operations are appended."""
         return self.current
 
     def block(self, index: int) -> Block:
@@ -253,8 +257,7 @@ class Program:
         raise ValueError(f"The program has no Variable named {name!r}.{hint}")
 
     def tensor(self, name: str) -> Tensor:
-        """The captured Tensor or the Variable called `name`. Raises ValueError where there is
-        none."""
+        """The captured Tensor or the Variable called `name`. Raises ValueError if there is none."""
         named = [t for t in self.captured_tensors() if t.name == name]
         return named[0] if named else self.variable(name)
 
@@ -279,7 +282,8 @@ class Program:
 
     def persistables(self) -> list[Tensor]:
         """Values that outlive a run: parameters, and Tensors and Variables that were made
-        persistable; the last one first."""
+        persistable; the latest first.
+        """
         tensors = [
             t
             for t in (*self.created_parameters, *self.captured_tensors(), *self.list_vars())

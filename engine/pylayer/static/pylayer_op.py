@@ -45,10 +45,10 @@ class PyLayerCall(Operator):
         """Trace `backward_fn`.
 
         Raises:
-            ValueError: it returns another number of gradients than there are inputs, or None where
-                one is needed.
+            ValueError: the number of returned gradients is not that of inputs, or one that is
+                needed is None.
             AssertionError: a gradient has another dtype or shape than its input.
-            Exception: whatever it raises itself, with a note.
+            Exception: whatever `backward_fn` raises, with a note.
         """
         assert self.backward_fn is not None
         program = default_main_program()
@@ -140,8 +140,9 @@ eager: ContextVar[bool] = ContextVar("eager", default=False)
 
 @contextmanager
 def running_eagerly() -> Iterator[None]:
-    """A block in which `static_pylayer` takes Tensors in dynamic mode, so that what its functions
-    compute is seen."""
+    """A block in which `static_pylayer` accepts Tensors in dynamic mode, so that the operations of
+    its functions are observed.
+    """
     token = eager.set(True)
     try:
         yield
@@ -152,7 +153,7 @@ def running_eagerly() -> Iterator[None]:
 def call_as_layer(
     forward_fn: Callable[..., Any], inputs: Sequence[Any], backward_fn: Callable[..., Any] | None
 ) -> Any:
-    """Results of a PyLayer of both functions, nested as `forward_fn` returned them."""
+    """The results of a PyLayer made of both functions, nested as `forward_fn` returned them."""
     returned: Any = None
 
     class OfFunctions(PyLayer):
@@ -193,12 +194,12 @@ def static_pylayer(
 
     Both are called while the program is built, and record a block each: `forward_fn` now,
     `backward_fn` whenever gradients are requested. Either may use Variables from outside; no
-    gradient flows to those from `forward_fn`.
+    gradient flows to those that `forward_fn` uses.
 
     Args:
         forward_fn: takes `inputs`; returns a Variable, or nested lists and tuples of them.
         inputs: Variables, also in nested lists; others are passed on as they are.
-        backward_fn: takes the cotangent of each output, zeros for one that is not used; returns a
+        backward_fn: takes the cotangent of each output, zeros for an unused one; returns a
             gradient for each input Variable, of its dtype and shape. Without it all inputs must
             have stop_gradient True.
 

@@ -24,8 +24,8 @@ class ProgramRecorder:
         """Record an operation of the table.
 
         Raises:
-            ValueError: the shapes do not fit, or a Variable is not available here.
-            TypeError: the dtypes do not go together.
+            ValueError: the shapes do not match, or a Variable is not available here. TypeError: the
+                dtypes cannot be combined.
         """
         arguments = current(arguments)
         block = current_block_for(arguments)
@@ -65,16 +65,17 @@ class ProgramRecorder:
         )[0]
 
     def detach(self, value: Any) -> Variable:
-        """A Variable of the value of another, with stop_gradient True, through which no gradient
-        flows."""
+        """A Variable with the value of another, with stop_gradient True, through which no gradient
+        flows.
+        """
         return assign_variable(current(value), kind=Detach)
 
     def replace(self, old: Any, new: Variable) -> Variable:
         """Let `new` replace the Variable `old` from now on.
 
         Raises:
-            UnsupportedError: `old` belongs to an enclosing block, where another branch would not
-                see the change.
+            UnsupportedError: `old` belongs to an enclosing block, and other branches would not get
+                the change.
         """
         old = old.current()
         if old.block is not new.block:
@@ -88,7 +89,7 @@ class ProgramRecorder:
 def record(
     block: Block, op: Operator, name: str, specs: Sequence[OutputSpec], *, stop_gradient: bool
 ) -> list[Variable]:
-    """Append `op`, and give it the outputs that `specs` describe."""
+    """Append `op`, with outputs made from `specs`."""
     stem = f"{name.removesuffix('_')}_{block.program.version}.tmp"
     for k, spec in enumerate(specs):
         op.outputs.append(block.variable(f"{stem}_{k}", spec.shape, spec.dtype, stop_gradient))
@@ -116,7 +117,7 @@ def current_block_for(value: Any) -> Block:
 
     Raises:
         ValueError: a Variable in it belongs to another program, or to a branch that may not have
-            run; a Tensor has a gradient to pass on in dynamic mode.
+            run; a Tensor has a graph of dynamic mode.
     """
     block = default_main_program().current
     for tensor in tensors_in(value):
@@ -152,7 +153,7 @@ def enable_static() -> None:
 
 
 def disable_static(place: Any = None) -> None:
-    """Switch to dynamic mode, where operations compute at once."""
+    """Switch to dynamic mode, in which operations compute immediately."""
     recording.set(None)
 
 

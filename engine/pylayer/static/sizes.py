@@ -15,8 +15,8 @@ _keys = itertools.count()
 
 
 class SymbolicSize(Symbol):
-    """An unknown size. It prints, and compares for equality, as -1; arithmetic gives sizes computed
-    in the run.
+    """An unknown size. An unknown size. It prints as -1 and equals -1; arithmetic on it gives sizes
+    that are computed in the run.
 
     It is not an int: code that needs its value while the program is built raises instead of
     continuing with -1.
@@ -25,11 +25,11 @@ class SymbolicSize(Symbol):
     __slots__ = ()
 
     def value(self, size_of: Callable[[UnknownSize], int]) -> Any:
-        """The value, computed from the values of the unknown sizes that it depends on."""
+        """A function that computes the value from those of the unknown sizes that it depends on."""
         raise NotImplementedError
 
     def unknowns(self) -> Iterator[UnknownSize]:
-        """The unknown sizes that it is computed from."""
+        """The unknown sizes from which the size is computed."""
         raise NotImplementedError
 
     def __repr__(self) -> str:
@@ -62,9 +62,9 @@ class UnknownSize(SymbolicSize):
 
     def __init__(self) -> None:
         self.key = next(_keys)
-        """A key that tells it from other unknown sizes, all of which compare equal to it."""
+        """A key that distinguishes the size from other unknown sizes, which all compare equal."""
         self.variable: Any = None
-        """The Variable whose size it is, once there is one."""
+        """The Variable whose size this is, once there is one."""
         self.axis = 0
 
     def value(self, size_of: Callable[[UnknownSize], int]) -> Any:
@@ -102,7 +102,9 @@ class ComputedSize(SymbolicSize):
 
 
 def may_be_equal(first: Sequence[Any], second: Sequence[Any]) -> bool:
-    """Whether two shapes may be the same: a size known only in the run fits any other."""
+    """Whether two shapes may be the same: a size that is known only in the run may equal any
+    other.
+    """
     return len(first) == len(second) and all(
         m == n or isinstance(m, SymbolicSize) or isinstance(n, SymbolicSize)
         for m, n in zip(first, second, strict=True)

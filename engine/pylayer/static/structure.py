@@ -12,7 +12,7 @@ def leaves(value: Any) -> list[Any]:
     """Flatten nested lists and tuples, in order; a single value gives a list of one.
 
     Raises:
-        TypeError: there is a dict, whose order would be left to chance.
+        TypeError: there is a dict, whose order may vary.
     """
     if isinstance(value, dict):
         raise TypeError(

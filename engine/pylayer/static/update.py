@@ -1,4 +1,4 @@
-"""Operators that change parameters: an optimizer's step, and the first values."""
+"""Operators that change parameters: an optimizer's step, and the initialisation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pylayer.tensor.tensor import Tensor
 
 
 class Update(Operator):
-    """One step of an optimizer: the same that it takes in dynamic mode."""
+    """One step of an optimizer: the same as in dynamic mode."""
 
     def __init__(self, optimizer: Any, pairs: Sequence[tuple[Parameter, Variable]]) -> None:
         super().__init__()
@@ -27,7 +27,7 @@ class Update(Operator):
         return ", ".join(f"{p.name}, grad={g.name}" for p, g in self.pairs)
 
     def compute(self, run: Any) -> Sequence[Any]:
-        """Nothing: the parameters are changed."""
+        """No outputs: the parameters are changed in place."""
         for parameter, gradient in self.pairs:
             parameter._grad = run.as_tensor(gradient)
         self.optimizer.step_on([parameter for parameter, _ in self.pairs])
@@ -37,7 +37,7 @@ class Update(Operator):
 
 
 class Initialize(Operator):
-    """Gives a parameter its first values: what a startup program consists of."""
+    """The operator of startup programs, which sets a parameter to its initial values."""
 
     type = "initialize"
 
@@ -50,6 +50,6 @@ class Initialize(Operator):
         return self.parameter.name
 
     def compute(self, run: Any) -> Sequence[Any]:
-        """Do nothing: the values are drawn anew."""
+        """Do nothing: the initial values are drawn again when the program runs."""
         self.parameter.array[...] = self.values().array
         return []

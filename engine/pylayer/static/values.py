@@ -1,5 +1,6 @@
-"""Arguments of operators: find the Tensors in them, replace these by values, and write them as
-text."""
+"""Arguments of operators: finding the Tensors in them, replacing these by values, and formatting
+them as text.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +13,9 @@ from pylayer.tensor.tensor import Tensor
 
 
 def tensors_in(value: Any) -> list[Tensor]:
-    """The Tensors in a value, also inside containers; of a size those that it is read off."""
+    """The Tensors in a value, also inside containers; for a size, the Tensors from which it is
+    computed.
+    """
     tensors: list[Tensor] = []
     for leaf in leaves_in(value):
         if isinstance(leaf, Tensor):

@@ -20,8 +20,9 @@ Shape = tuple[int | SymbolicSize, ...]
 
 
 class Spec:
-    """Known properties of a Variable's array: those that operations read while a program is
-    built."""
+    """The known properties of a Variable's array, which operations read while a program is
+    built.
+    """
 
     __slots__ = ("dtype", "shape", "variable")
 
@@ -69,18 +70,21 @@ XP[Spec] = np
 
 
 class Variable(Tensor, Symbol):
-    """A Tensor of a program. Operations on it are recorded; `Executor.run` computes and fetches it.
+    """A Tensor of a program. A Variable.
 
-    Sizes that are known only in the run show as -1 in `shape`. `block` is the `Block` that it
-    belongs to.
+    Operations on it are recorded; `Executor.run` computes and fetches it. Sizes that are known only
+    in the run are -1 in `shape`. `block` is the `Block` that it belongs to.
     """
 
     constant: np.ndarray[Any, Any] | None = None
-    """Its values, if they are known while the program is built: they are the same in every run."""
+    """The Variable's values, if they are known while the program is built because they are the same
+    in every run.
+    """
 
     replacement: Variable | None = None
-    """Replace it from now on in the program that is built: its values, some of them set
-    (``x[0] = y``)."""
+    """Replace the Variable in the rest of the program, by a copy with some elements set (``x[0] =
+    y``).
+    """
 
     def __init__(
         self, block: Any, name: str, shape: Shape, dtype: Any, stop_gradient: bool = True
@@ -99,7 +103,7 @@ class Variable(Tensor, Symbol):
         """The `Spec`.
 
         Raises:
-            RuntimeError: the mode is dynamic, where operations compute.
+            RuntimeError: the mode is dynamic.
         """
         if recording.get() is None:
             raise RuntimeError(
@@ -110,7 +114,7 @@ class Variable(Tensor, Symbol):
 
     @property
     def shape(self) -> Any:
-        """Its shape, with -1 for sizes that are known only in the run."""
+        """The Variable's shape, with -1 for sizes that are known only in the run."""
         return Size(self._spec.shape)  # type: ignore[arg-type]
 
     @property
@@ -130,11 +134,11 @@ class Variable(Tensor, Symbol):
 
     @property
     def is_leaf(self) -> bool:
-        """Whether it is fed, rather than computed."""
+        """Whether the Variable is fed, rather than computed."""
         return self.is_data
 
     def describe(self) -> str:
-        """Its name, shape and dtype, and where the user's program made it."""
+        """The Variable's name, shape and dtype, and where the user's program made it."""
         shape = ", ".join(map(str, self._spec.shape))
         return (
             f"Variable {self.name!r} of shape [{shape}] and dtype {self.dtype.name}, created at "
@@ -149,13 +153,14 @@ class Variable(Tensor, Symbol):
         )
 
     def detach(self) -> Tensor:
-        """A Variable of the same values, with stop_gradient True."""
+        """A Variable with the same values, with stop_gradient True."""
         recorder = recording.get()
         return self.array if recorder is None else recorder.detach(self)  # type: ignore[no-any-return]
 
     def declaration(self) -> str:
-        """Its name, dtype, shape and, if so, that gradients stop there, as a printed program shows
-        them."""
+        """The Variable's line in a printed program: name, dtype, shape, and whether gradients stop
+        there.
+        """
         shape = ", ".join(map(str, self._spec.shape))
         return (
             f"{self.name} : "
@@ -184,7 +189,7 @@ class Variable(Tensor, Symbol):
         )
 
     def current(self) -> Variable:
-        """The Variable that replaces it now."""
+        """The Variable that replaces this one at present."""
         return self if self.replacement is None else self.replacement.current()
 
     def __deepcopy__(self, memo: Any) -> NoReturn:

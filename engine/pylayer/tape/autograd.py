@@ -45,14 +45,14 @@ def backward(
     `grad_tensors`.
 
     Args:
-        tensors: the outputs, none twice; those with stop_gradient True are passed over (observed
-            rule 78).
+        tensors: the outputs, without repetition; those with stop_gradient True are skipped
+            (observed rule 78).
         grad_tensors: their cotangents, each with as many elements as its output; None for ones.
-        retain_graph: keep what the nodes saved, so that backward can run again.
+        retain_graph: keep the saved values of the nodes, so that backward can run again.
 
     Raises:
-        AssertionError: an argument is of another kind, or a cotangent of another size (observed
-            rule 78).
+        AssertionError: an argument has a wrong type, or a cotangent a wrong size (observed rule
+            78).
         RuntimeError: the graph was released by an earlier backward, or a saved tensor was changed
             in place.
     """
@@ -147,15 +147,14 @@ def grad(
     Args:
         grad_outputs: the cotangents, each with as many elements as its output; None for ones.
         retain_graph: accepted, without effect: the graph is kept in any case.
-        create_graph: record the computation of the gradients, so that they can be differentiated in
-            turn.
-        allow_unused: give None for an input that no output depends on.
-        no_grad_vars: where no gradient flows. PyLayers return None for all that is not wanted
-            (observed rule 87).
+        create_graph: record the computation of the gradients, so that they can be differentiated
+            again. allow_unused: return None for an input that no output depends on. no_grad_vars:
+            Tensors through which no gradient flows. PyLayers return None for every gradient that is
+            not needed (observed rule 87).
 
     Raises:
-        AssertionError: an argument is of another kind, or a cotangent of another size; or the mode
-            is static.
+        AssertionError: an argument has a wrong type, or a cotangent a wrong size; or the mode is
+            static.
         ValueError: an input is not in the graph and `allow_unused` is False (observed rule 79).
         RuntimeError: an output or an input is given twice; or as for `backward`.
     """
@@ -200,8 +199,9 @@ def gradients_of(
     allow_unused: bool,
     held: Iterable[Tensor] | None = None,
 ) -> list[Tensor | None]:
-    """`grad`, of checked arguments. Without `held`, PyLayers may return gradients of Tensors that
-    lead to none of `wanted`."""
+    """`grad`, after its arguments were checked. Without `held`, PyLayers may return gradients for
+    Tensors that lead to none of `wanted`.
+    """
     watching = watchers.get()
     if watching is not NOBODY:
         how = "grad(create_graph=True)" if create_graph else "grad()"
@@ -268,17 +268,17 @@ def own_gradient(
 
 
 def cotangent_for(output: Tensor, given: Tensor | None, create_graph: bool) -> Cotangent:
-    """The cotangent to start from, ones unless given, in the shape of `output`: an array.
+    """The initial cotangent as an array in the shape of `output`; ones unless given.
 
     It is cast to the dtype of an operation's output, as in Paddle; layers cast it themselves, and a
-    leaf takes any dtype.
+    leaf accepts any dtype.
 
-    With `create_graph` a Tensor that needs a gradient: what is computed from it is part of a graph,
-    as in Paddle.
+    With `create_graph` it is a Tensor that needs a gradient: values computed from it are part of a
+    graph, as in Paddle.
 
     Raises:
-        AssertionError: it has another number of elements. The release goes on, and reads memory
-            that is not there.
+        AssertionError: its number of elements differs. The release continues, and reads beyond the
+            memory.
     """
     if given is None:
         ones = XP[type(output.array)].ones_like(output.array, order="C")

@@ -42,8 +42,9 @@ class grad_mode_set:  # noqa: N801 - a function in use
         return wrapper  # type: ignore[return-value]
 
     def _of_generator(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """A generator function each step of which runs in the mode; in between, callers have their
-        own."""
+        """A generator function whose steps run in the mode; between steps, callers have their own
+        mode.
+        """
 
         @functools.wraps(function)
         def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -86,7 +87,7 @@ class enable_grad(grad_mode_set):  # noqa: N801
 
 
 class set_grad_enabled(grad_mode_set):  # noqa: N801
-    """Set grad mode at once; in a ``with`` block, until its end."""
+    """Set grad mode immediately; in a ``with`` block, until its end."""
 
     def __init__(self, mode: bool) -> None:
         super().__init__(mode)

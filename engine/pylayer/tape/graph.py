@@ -26,10 +26,11 @@ Target = Any
 class Node:
     """One recorded call.
 
-    `parents` holds, per input, the node it came from, the leaf Tensor itself, or None where no
+    `parents` holds, per input, the node it came from, the leaf Tensor itself, or None if no
     gradient is needed. `age` is the creation stamp, which counts down, so that a heap yields the
-    newest node first. `saved` is what `pullback` needs; None once a walk released it.
-    `_hooks` take the accumulated cotangent of the node's output and return the one to go on with.
+    newest node first. `saved` are the values that `pullback` needs; None once a walk released them.
+    `_hooks` take the accumulated cotangent of the node's output and return the one to continue
+    with.
     """
 
     __slots__ = ("__weakref__", "_hooks", "age", "parents", "saved")
@@ -52,11 +53,11 @@ class Node:
     def pullback(
         self, cotangent: Cotangent, create_graph: bool, found: Gradients
     ) -> Iterable[tuple[Target, Cotangent]]:
-        """The parents that need a gradient, each with its cotangent, for a walk with the gradients
-        in `found`.
+        """The parents that need a gradient, each with its cotangent, for a walk that stores
+        gradients in `found`.
 
         Raises:
-            RuntimeError: something that the node saved was changed in place.
+            RuntimeError: a value that the node saved was changed in place.
         """
         raise NotImplementedError
 
@@ -118,7 +119,7 @@ def run_hooks(holder: Any, cotangent: Cotangent) -> Cotangent:
 
 
 class Pending:
-    """Cotangents by the targets at which they have arrived, nodes newest first."""
+    """Cotangents by the targets that they have reached, with the newest node first."""
 
     def __init__(self) -> None:
         self.held: dict[Target, Cotangent] = {}
@@ -134,7 +135,9 @@ class Pending:
             heappush(self.heap, (target.age, target))
 
     def arrive_at_output(self, node: Output, cotangent: Cotangent) -> None:
-        """Store the cotangent of one of several outputs with those of the others."""
+        """Store the cotangent of one of a node's outputs, together with those of its other
+        outputs.
+        """
         parent: Any = node.parents[0]
         if parent not in self.held:
             self.arrive(parent, [None] * parent.outputs)
@@ -158,12 +161,12 @@ def walk(
     cotangents are in.
 
     Args:
-        found: takes the cotangents that arrive.
-        enter: the only nodes to pull back through; None for all.
+        found: collects the cotangents of leaves and captured nodes. enter: the only nodes to pull
+            back through; None for all.
 
     Raises:
-        RuntimeError: a node was released by an earlier walk, or something it saved was changed in
-            place.
+        RuntimeError: a node was released by an earlier walk, or a value that it saved was changed
+            in place.
     """
     pending = Pending()
     for target, cotangent in roots:
@@ -188,15 +191,18 @@ def walk(
 def walk_to_leaves(
     roots: Iterable[tuple[Target, Cotangent]], found: Gradients, *, retain_graph: bool = False
 ) -> None:
-    """The walk of a backward. Gradients arrive as copies: two leaves may have got one array."""
+    """The walk of a backward. Gradients are copied, because two leaves might otherwise share one
+    array.
+    """
     walk(roots, found, retain_graph=retain_graph)
     for target, gradient in found.arrived.items():
         found.arrived[target] = duplicate(gradient)
 
 
 def summed(total: Cotangent, cotangent: Cotangent) -> Cotangent:
-    """The sum of the gradients that have arrived at a target and that arrive now, its elements in
-    order as in Paddle."""
+    """The sum of the earlier and the new gradient of a target, with its elements in memory order as
+    in Paddle.
+    """
     total = as_array(total + cotangent, type(cotangent))
     return in_order(total) if type(total) in XP else total  # a Tensor's are
 
@@ -208,8 +214,9 @@ def add_to(cotangents: list[Cotangent | None], index: int, cotangent: Cotangent)
 
 
 def reachable(roots: Iterable[Target], no_grad_targets: Collection[Target] = ()) -> set[Target]:
-    """The nodes and leaves that a gradient flows to from `roots`, none of them in
-    `no_grad_targets`."""
+    """The nodes and leaves that a gradient from `roots` reaches, without passing
+    `no_grad_targets`.
+    """
     reached: set[Target] = set()
     stack = list(roots)
     while stack:
@@ -225,8 +232,9 @@ def reachable(roots: Iterable[Target], no_grad_targets: Collection[Target] = ())
 def nodes_between(
     roots: Iterable[Target], targets: set[Any], no_grad_targets: set[Any]
 ) -> set[Node]:
-    """The nodes through which a gradient flows from `roots` to `targets`, none of them in
-    `no_grad_targets`."""
+    """The nodes through which a gradient flows from `roots` to `targets`, without passing
+    `no_grad_targets`.
+    """
     reached = [t for t in reachable(roots, no_grad_targets) if isinstance(t, Node)]
     between: set[Node] = set()
     for node in sorted(reached, key=attrgetter("age"), reverse=True):  # parents before children

@@ -1,4 +1,4 @@
-"""Hooks on gradients: functions that see, and may replace, the accumulated gradient of a Tensor."""
+"""Hooks on gradients: functions that get, and may replace, the accumulated gradient of a Tensor."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ final_hooks: list[Callable[[], Any]] = []
 
 
 def register_hook(tensor: Tensor, hook: Callable[[Tensor], Tensor | None]) -> HookHandle:
-    """Call `hook` with the accumulated gradient once per backward; what it returns, unless None,
+    """Call `hook` with the accumulated gradient once per backward; its result, unless None,
     replaces the gradient.
 
-    A hook runs in grad mode, as in Paddle, and the gradient that it is given is a leaf: it may not
-    be changed in place, unless under `no_grad`.
+    A hook runs in grad mode, as in Paddle, and gets the gradient as a leaf, which may not be
+    changed in place except under `no_grad`.
 
     Raises:
         RuntimeError: gradients stop at this Tensor (observed rule 85); in backward, the hook
@@ -64,8 +64,9 @@ def at_end_of_backward(hook: Callable[[], Any]) -> None:
 
 
 def retain_grads(tensor: Tensor) -> None:
-    """Keep the gradient of this result in `grad`: that of the last backward, as Paddle does not add
-    those up."""
+    """Keep the gradient of this result in `grad`: only that of the latest backward, as Paddle does
+    not accumulate them.
+    """
     if tensor.is_leaf or tensor._stop_gradient:
         return
     this = weakref.ref(tensor)

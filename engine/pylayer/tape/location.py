@@ -1,4 +1,4 @@
-"""The place in the user's program where something was made."""
+"""The source position in the user's program at which an object was made."""
 
 from __future__ import annotations
 

@@ -25,17 +25,17 @@ Parents = Sequence[Target | None]
 Saved = Sequence[tuple[Any, ...]]
 """The values that each input's vjp reads."""
 Shapes = Iterable[tuple[int, ...] | None]
-"""The inputs' shapes, or None where a gradient's cannot differ by broadcasting."""
+"""The inputs' shapes; None for an input that cannot have been broadcast."""
 
 
 # --------------------------------------------------------------------------- what is saved
 class saved_tensors_hooks:  # noqa: N801 - Paddle's name
-    """Within the ``with`` block, each Tensor saved for backward goes through `pack_hook`, and what
-    that returns through `unpack_hook` each time it is read
-    (``paddle.autograd.saved_tensors_hooks``; observed rule 53).
+    """A block in which each Tensor saved for backward goes through `pack_hook`, and the packed
+    value through `unpack_hook` each time it is read (``paddle.autograd.saved_tensors_hooks``;
+    observed rule 53).
 
     Raises, when entered:
-        ValueError: others are in force, as in Paddle.
+        ValueError: other hooks are active, as in Paddle.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class saved_tensors_hooks:  # noqa: N801 - Paddle's name
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """One saved Tensor as its pack hook left it."""
+    """One saved Tensor, packed by its pack hook."""
 
     value: Any
     unpack: Callable[[Any], Tensor]
@@ -72,7 +72,9 @@ class Packed:
         return tensor
 
     def unpacked(self) -> Tensor:
-        """Unpack the Tensor. Raises TypeError if the unpack hook did not return a Tensor."""
+        """Unpack the Tensor. Unpack the Tensor. Raises TypeError if the unpack hook did not return
+        a Tensor.
+        """
         tensor = self.restored()
         if tensor is None:
             raise self.wrong_type(tensor)
@@ -143,12 +145,13 @@ PADDLES_NAMES = {
     "neg": "scale",
     "setitem": "set_value",
 }
-"""Paddle's names of operations, where they differ from the engine's."""
+"""Paddle's names of operations, if they differ from the engine's."""
 
 
 class OpNode(Node):
-    """A recorded call of an operation. `saved` holds, per input, what its vjp reads; None once
-    released."""
+    """A recorded call of an operation. `saved` holds, per input, the values that its vjp reads;
+    None once released.
+    """
 
     __slots__ = ("op", "shapes")
 
@@ -206,7 +209,9 @@ class OpNode(Node):
         return gradients
 
     def as_recorded(self, vjp: Vjp, values: Sequence[Any]) -> list[Any]:
-        """Saved arrays as Tensors in their place in the graph, for a vjp that is recorded too."""
+        """Saved arrays as Tensors at their place in the graph, for a vjp that is itself
+        recorded.
+        """
         recorded = []
         for name, value in zip(vjp.reads, values, strict=True):
             if name == "out" and isinstance(self, SeveralOutputs):
@@ -225,8 +230,8 @@ class OpNode(Node):
 class SeveralOutputs(OpNode):
     """A recorded call with several outputs; undefined cotangents reach the vjps as zeros.
 
-    Hooks of an output in a list, as `split` gives, see these zeros, and `grad` gives them; those of
-    outputs in a tuple see nothing.
+    Hooks of an output in a list, such as that of `split`, get these zeros, and `grad` returns them;
+    hooks of outputs in a tuple are not called.
     """
 
     __slots__ = ("like", "listed", "outputs")
@@ -254,8 +259,9 @@ class SeveralOutputs(OpNode):
 
 
 def apply_rule(vjp: Vjp, cotangent: Cotangent, F: Any, values: Sequence[Any]) -> Any:
-    """Call a vjp with a cotangent and the `values` that it reads; `F` gives it the other
-    operations."""
+    """Call a vjp with a cotangent and the `values` that it reads; `F` provides the other
+    operations.
+    """
     read = (F, *values) if vjp.takes_ops else values
     return vjp.rule(*read).conjugate() * cotangent if vjp.multiplies else vjp.rule(cotangent, *read)
 
@@ -274,7 +280,7 @@ def with_array_in_order(gradient: Tensor) -> Tensor:
 def unbroadcast(F: Any, gradient: Cotangent, shape: tuple[int, ...]) -> Cotangent:
     """Sum `gradient` over the axes along which an input of `shape` was broadcast.
 
-    One of fewer axes comes from a hook: it is broadcast to all elements, as in NumPy.
+    A gradient with fewer axes comes from a hook; it is broadcast to all elements, as in NumPy.
     """
     extra = gradient.ndim - len(shape)
     if extra < 0:

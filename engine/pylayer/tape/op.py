@@ -1,19 +1,19 @@
 """Operations as data: a name, a forward on arrays, one vjp per differentiable input, and what the
 vjps read.
 
-A vjp is written once. Its parameters say what it reads, and only that is kept for backward:
+A vjp is written once. Its parameters name the values that it reads, and only these are kept for
+backward:
 
     g         the cotangent of the output (a list with one per output, if there are several)
-    F         second, if at all: the other operations, for use inside the vjp
+    F an optional second parameter: the other operations, for use inside the vjp
     out       the output
-    x, y …    an argument of the forward by its name; `x_shape` keeps the shape alone, `x_dtype`
-              the dtype
-    i         for an operation on a list of Tensors: which of them the gradient is for
+    x, y …    an argument of the forward by its name; `x_shape` keeps only the shape, `x_dtype` the
+    dtype i         for an operation on a list of Tensors: which of them the gradient is for
 
-An ordinary backward runs it on raw arrays, with `F` giving the raw forwards. With ``create_graph``
-the same function runs on Tensors, with `F` giving the operations themselves, and is recorded:
-double backward to any order. For an elementwise operation, a `Derivative` may take the place of a
-vjp: the cotangent is multiplied with it.
+An ordinary backward runs it on raw arrays, with raw forwards in `F`. With ``create_graph``
+the same function runs on Tensors, with the operations themselves in `F`, and is recorded, which
+allows double backward to any order. For an elementwise operation, a `Derivative` may replace a vjp:
+the cotangent is multiplied by it.
 """
 
 from __future__ import annotations
@@ -38,27 +38,28 @@ from pylayer.tensor.tensor import Tensor
 from pylayer.watch import NOBODY, watchers
 
 Operation = Callable[..., Tensor]
-"""The public function: it returns a list or a tuple of Tensors where the forward does."""
+"""The public function; like the forward, it returns a Tensor, a list or a tuple."""
 
 AS_THEY_ARE = {bool, int, float, str, NoneType}
-"""The usual types of arguments that kernels take unchanged."""
+"""Types of arguments that kernels usually take unchanged."""
 USUAL = AS_THEY_ARE | {Tensor}
 FLOATS = {FLOAT64, FLOAT32}
 
 
 class Op(OpDef):
-    """A definition that can be called. Users call the function that `unary`, `binary` or `op`
-    makes of it."""
+    """An operation's definition with its call. Users call the public function that `unary`,
+    `binary` or `op` makes of it.
+    """
 
     def apply(self, *arguments: Any) -> Any:
-        """The general call, all arguments given in order: compute, and record if an input needs a
+        """The general call, with all arguments in order: compute, and record if an input needs a
         gradient.
 
         In static mode a call on a Variable or a parameter is added to the program, not computed.
 
         Raises:
-            ValueError: an input is not a Tensor, or the shapes do not fit.
-            TypeError: the dtypes do not go together.
+            ValueError: an input is not a Tensor, or the shapes do not match. TypeError: the dtypes
+                cannot be combined.
         """
         recorder = recording.get()
         if recorder is not None and is_of_a_program(arguments):
@@ -86,9 +87,8 @@ class Op(OpDef):
         gradient.
 
         Args:
-            inputs: those that a gradient may flow to.
-            values: all arguments.
-            raw: the arrays of these, and arguments that are not Tensors.
+            inputs: the Tensors that a gradient may flow to. values: all arguments. raw: all
+                arguments, with arrays in place of Tensors.
         """
         parents = list(map(parent_of, inputs)) if self.differentiable and grad_mode.get() else []
         several, watching = isinstance(out, (tuple, list)), watchers.get()
@@ -127,7 +127,7 @@ class Op(OpDef):
         return list(map(arguments.__getitem__, self.positions))
 
     def with_inputs(self, arguments: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:
-        """The arguments with others in their places, where one is not None."""
+        """The arguments, with those replaced for which a replacement is not None."""
         found = places = list(arguments)
         positions: Sequence[int] = self.positions
         if self.many:
@@ -185,8 +185,9 @@ def compute(row: OpDef, kernel: Function, raw: Sequence[Any]) -> Any:
 
 
 def unwrap(value: Any) -> Any:
-    """The raw array of a Tensor and the plain number of a number, also inside lists, tuples and
-    slices."""
+    """Convert a Tensor to its array and a number to a plain number, also inside lists, tuples and
+    slices.
+    """
     return mapped(value, lambda v: v.array if isinstance(v, Tensor) else plain_number(v))
 
 
@@ -222,7 +223,7 @@ def binary(
 ) -> Operation:
     """An elementwise, broadcasting operation of two Tensors; `x` and `y` are the vjps.
 
-    One of the two may be a number for the operator; for the function only with `numbers`.
+    The operator accepts a number for one of the two; the function does so only with `numbers`.
     """
     forward = forward or (lambda xp: getattr(xp, name))
     vjps = {"x": x, "y": y} if x and y else {}
@@ -295,7 +296,8 @@ def op(
 
 def composed(name: str, function: Function, gives: str = "Tensor") -> Operation:
     """A function composed of operations, which give it its derivatives, under its name; `gives` is
-    the return annotation of a lambda."""
+    the return annotation for a lambda.
+    """
     function.__name__ = function.__qualname__ = name
     function.__annotations__.setdefault("return", gives)
     return function

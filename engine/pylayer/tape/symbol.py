@@ -1,8 +1,8 @@
-"""The operations of static mode, which are recorded, not computed; so are the functions that create
-Tensors.
+"""The interface of operations to static mode, in which operations and functions that create Tensors
+are recorded, not computed.
 
-Tensors made in dynamic mode, except parameters, are computed with as in dynamic mode.
-`pylayer.static` sets the recorder; this is all that operations know of it.
+Operations on Tensors from dynamic mode, except parameters, are computed as usual. `pylayer.static`
+sets the recorder; operations know nothing else of static mode.
 """
 
 from __future__ import annotations
@@ -22,12 +22,14 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Symbol:
-    """Something that has a value only while a program runs: a Variable, or one of its sizes."""
+    """A placeholder that has a value only while a program runs: a Variable, or one of its sizes."""
 
     __slots__ = ()
 
     def describe(self) -> str:
-        """Describe it for messages: its name and kind, and where the user's program made it."""
+        """Describe the symbol for messages: its name and kind, and where the user's program made
+        it.
+        """
         raise NotImplementedError
 
 
@@ -48,11 +50,11 @@ class Recorder(Protocol):
         """Record the call of a function that gives a Tensor through which no gradient flows.
 
         Args:
-            repeatable: it gives the same each time.
+            repeatable: whether each call gives the same result.
         """
 
     def detach(self, value: Any) -> Any:
-        """A Variable of the value of another, with stop_gradient True."""
+        """A Variable with the value of another, with stop_gradient True."""
 
     def replace(self, old: Any, new: Any) -> Any:
         """Let one Variable replace another from now on."""
@@ -144,11 +146,11 @@ def creates(function: F, repeatable: bool = True, like: bool = False) -> F:
 creates_like = functools.partial(creates, like=True)
 """Register an operation that makes a Tensor like its first argument."""
 draws = functools.partial(creates, repeatable=False)
-"""Register an operation that draws random numbers: each run draws anew."""
+"""Register an operation that draws random numbers: each run draws new ones."""
 
 
 def at_once(function: F) -> F:
-    """Let a function compute also in static mode."""
+    """Let a function compute even in static mode."""
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:

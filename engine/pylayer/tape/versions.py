@@ -17,8 +17,9 @@ from pylayer.tensor.array import XP, Array, owner
 from pylayer.tensor.nested import leaves_in
 
 clock = count(0, -1)
-"""Stamps nodes and in-place changes in the order in which they happen: the newest has the
-smallest."""
+"""A counter that stamps nodes and in-place changes in the order in which they happen: the newest
+has the smallest stamp.
+"""
 
 STAMPS = 64
 """The number of changes of one memory whose times are kept for messages: a parameter changes at
@@ -30,8 +31,9 @@ class _Changes(NamedTuple):
     version: int
     stamps: deque[int]
     uncounted: deque[int]
-    """The latest change that leaves the version: only what a PyLayer saved is compared with
-    it."""
+    """The latest change that does not increment the version: only values that a PyLayer saved are
+    compared with it.
+    """
 
 
 changes: dict[int, _Changes] = {}
@@ -42,7 +44,7 @@ def mark_changed(array: Array, times: int = 1, moment: int | None = None) -> Non
     """Record that the memory of `array` was changed in place, at a `moment` of the `clock` or just
     now.
 
-    A change with `times` 0 is one that Paddle's operations do not register.
+    A change with `times` 0 is one that operations of Paddle do not register.
     """
     buffer = owner(array)
     key = id(buffer)
@@ -62,10 +64,10 @@ def version_of(array: Array) -> int:
 
 
 def changed_since(values: Iterable[Any], age: int, uncounted: bool = False) -> Array | None:
-    """The first array among `values`, also in lists and tuples, that was changed since a node of
-    that age saved them; None if there is none.
+    """The first array among `values`, including those in lists and tuples, that was changed since a
+    node of that age saved them; None if there is none.
 
-    With `uncounted`, also by changes that do not raise the version.
+    With `uncounted`, changes that do not increment the version count too.
     """
     for value in leaves_in(list(values)):
         change = changes.get(id(owner(value))) if type(value) in XP else None
@@ -77,7 +79,7 @@ def changed_since(values: Iterable[Any], age: int, uncounted: bool = False) -> A
 
 
 def check_unchanged(values: Iterable[Any], age: int, label: str, uncounted: bool = False) -> None:
-    """Raise RuntimeError if a value has `changed_since` then. The key phrases are Paddle's
+    """Raise RuntimeError if `changed_since` finds a changed value. The key phrases are Paddle's
     (observed rules 18 and 47)."""
     value = changed_since(values, age, uncounted)
     if value is not None:

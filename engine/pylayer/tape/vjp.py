@@ -1,5 +1,6 @@
-"""The op table: definitions of operations as data, what their vjps read, and the other operations
-that those use."""
+"""The op table: definitions of operations as data, the values that their vjps read, and `F`, the
+operations that vjps call.
+"""
 
 from __future__ import annotations
 
@@ -36,8 +37,9 @@ recorded_ops = _Ops(lambda op: op.function)
 
 
 class Derivative(NamedTuple):
-    """The derivative of an elementwise operation, in place of a vjp: of [F and] what the vjp would
-    read but ``g``."""
+    """The derivative of an elementwise operation, in place of a vjp: a function of the same
+    parameters without ``g``.
+    """
 
     function: Function
 
@@ -63,8 +65,9 @@ class Vjp:
 
     @staticmethod
     def source(name: str, arguments: Sequence[str]) -> str:
-        """The expression for what a vjp calls `name`: an argument, ``out``, ``i``, or an argument's
-        shape or dtype."""
+        """The expression for a vjp's parameter `name`: an argument, ``out``, ``i``, or an
+        argument's shape or dtype.
+        """
         base, _, attribute = name.rpartition("_")
         return f"{base}.{attribute}" if name not in arguments and base in arguments else name
 
@@ -72,35 +75,39 @@ class Vjp:
 # Compiled source text picks in one call: with closures a chain of 1000 small operations took 11 %
 # more.
 def picker(reads: Iterable[str], arguments: Sequence[str]) -> Function:
-    """The function of a forward's arguments, ``out`` and ``i`` that gives what vjps read, by these
-    names."""
+    """A function from a forward's arguments, ``out`` and ``i`` to the values that vjps read under
+    these names.
+    """
     picked = "".join(f"{Vjp.source(name, arguments)}, " for name in reads)
     return eval(f"lambda {', '.join(dict.fromkeys((*arguments, 'out', 'i')))}: ({picked})")  # type: ignore[no-any-return]
 
 
 class OpDef:
-    """An operation's definition, and how it is called: by `apply`, or by the public function.
+    """The definition of an operation, as a row of the op table; it is called by `apply`, or by the
+    public function.
 
     Args:
         name: Paddle's name of the operation.
         bind: given an array module, returns the forward on its arrays.
         arguments: the forward's argument names, in order.
         vjps: by input name, or derivatives; inputs without one get no gradient.
-        many: the first argument is a list of Tensors, each of which the one vjp serves.
+        many: the first argument is a list of Tensors, with one vjp for all of them.
         floating: integer inputs are computed in the default floating dtype.
         promote: inputs of different dtypes are reconciled (see `reconciled`).
-        inputs: the arguments that must be Tensors (or a number beside one), if not those with a
-            vjp; otherwise the first.
+        inputs: the arguments that must be Tensors (or a number beside one), by default those with a
+            vjp, or the first.
         view: the result may be a view with other strides. Any other result is put `in_order`.
         view_gradient: the gradient may be one, too.
     """
 
     apply: Function
-    """The general call, all arguments given in order."""
+    """The general call, with all arguments in order."""
     result: Function
-    """The Tensor of a known output, from the inputs, the arguments, their arrays and the output."""
+    """Make the Tensor for a computed output, from the inputs, the arguments, their arrays and the
+    output.
+    """
     recorded: Function
-    """The node of a call, from the targets of its gradients, the arguments and the output."""
+    """Make the node of a call, from the targets of its gradients, the arguments and the output."""
     pull: Function
     """All vjps of an elementwise operation in one call; None if `pylayer.fast` is off."""
 

@@ -2,8 +2,8 @@
 
 Paddle computes the second gradient of multiply, divide and bmm in one kernel, which gives zeros for
 the factors that the first gradient does not depend on. So ``grad(grad(x * y, x), x)`` is zeros,
-while the same for ``x + y`` is "not in the graph". No vjp and no walk is aware of this: after a
-walk, `zero_targets` finds the targets that it has missed.
+while the same for ``x + y`` is "not in the graph". Vjps and walks do not handle this: after a walk,
+`zero_targets` finds the targets that the walk missed.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from pylayer.tensor.tensor import Tensor
 PRODUCTS = {"multiply", "divide", "bmm"}
 
 recorded_gradients: WeakKeyDictionary[Node, tuple[set[Node], Target]] = WeakKeyDictionary()
-"""The nodes that a walk went through, and its target, by the node of the recorded gradient."""
+"""By the node of a recorded gradient: the nodes that the walk went through, and its target."""
 
 
 def recorded_as(gradient: Tensor, walked: set[Node], target: Target) -> Tensor:
-    """A recorded gradient of `target`, with a note of the nodes that it came through."""
+    """Return a recorded gradient of `target`, and remember the nodes that it came through."""
     if gradient.node is not None:
         recorded_gradients[gradient.node] = walked, target
     return gradient

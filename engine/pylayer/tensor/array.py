@@ -1,7 +1,7 @@
-"""Array modules and devices, by Paddle's names too: which module an array belongs to, and where new
-arrays go.
+"""Array modules (NumPy, CuPy) and devices, with Paddle's names for them: the module of an array,
+and the device for new arrays.
 
-The only file that imports CuPy, and it does so on demand: without a GPU nothing here needs it.
+This is the only file that imports CuPy, on demand: without a GPU it is not needed.
 """
 
 from __future__ import annotations
@@ -38,11 +38,14 @@ _quiet = copy_context()
 _quiet.run(np.seterr, all="ignore")
 run_alone = _quiet.run
 """Runs a kernel without NumPy's warnings, whose state is a context variable; a RuntimeError if
-another thread is in it. ``np.errstate`` would take 24 % of a chain of small operations."""
+another thread is using it. ``np.errstate`` would take 24 % of a chain of small operations.
+"""
 
 
 def quietly(kernel: Callable[..., Any], raw: Sequence[Any]) -> Any:
-    """Silence NumPy's warnings of infinities and NaN in a kernel: they are for callers of NumPy."""
+    """Silence NumPy's warnings about infinities and NaN in a kernel: they are meant for callers of
+    NumPy.
+    """
     try:
         return run_alone(kernel, *raw)
     except RuntimeError:
@@ -74,10 +77,10 @@ def set_device(device: str) -> str:
 
 
 def device_name(device: str) -> str:
-    """``cpu`` or ``gpu:<index>`` of a device as users write it; ``gpu`` is the first.
+    """The device ``cpu`` or ``gpu:<index>`` for a name given by the user; ``gpu`` is the first GPU.
 
     Raises:
-        ValueError: the name is neither.
+        ValueError: the name is not a device.
     """
     if not re.fullmatch(r"cpu|gpu(:[0-9]+)?", device):
         raise ValueError(f"The device must be 'cpu', 'gpu' or 'gpu:<index>', but got {device!r}.")
@@ -108,12 +111,12 @@ def default_module() -> ModuleType:
 
 
 def place_of(array: Array) -> str:
-    """Where `array` lies, as Paddle prints it: ``cpu`` or ``gpu:<index>``."""
+    """The device of `array`, as Paddle prints it: ``cpu`` or ``gpu:<index>``."""
     return "cpu" if type(array) is np.ndarray else f"gpu:{array.device.id}"
 
 
 def to_numpy(array: Array) -> np.ndarray[Any, Any]:
-    """`array` as a NumPy array; a copy when it lies on a device."""
+    """`array` as a NumPy array; a copy if it is on a device."""
     return array if type(array) is np.ndarray else array.get()
 
 
@@ -138,7 +141,7 @@ def owner(array: Array) -> Array:
 def in_order(array: Array) -> Array:
     """`array`, copied unless its elements lie in memory in the order of its axes (C order).
 
-    Every computed result does so in Paddle, whereas NumPy keeps the order of the operands.
+    Every computed result has that order in Paddle, whereas NumPy keeps the order of the operands.
     """
     return array if array.flags.c_contiguous else XP[type(array)].ascontiguousarray(array)
 
@@ -152,24 +155,24 @@ def is_broadcast(array: Array) -> bool:
 
 
 def gradient_in_order(gradient: Array) -> Array:
-    """`in_order`, except of what was broadcast: it is never written to, and a copy would take time
-    and memory."""
+    """`in_order`, except for broadcast arrays: they are never written to, and a copy would take
+    time and memory.
+    """
     return gradient if gradient.flags.c_contiguous or is_broadcast(gradient) else in_order(gradient)
 
 
 def duplicate(array: Array) -> Array:
-    """A copy whose axes lie in memory in the same order; in the order of the axes if `array` was
-    broadcast."""
+    """A copy with the same memory order of axes; in C order if `array` was broadcast."""
     return array.copy() if is_broadcast(array) else array.copy("K")
 
 
 def constructed(data: Any, *rest: Any) -> Array:
-    """The array of ``paddle.Tensor(data)``: of lists, and of sizes (zeros), always float32; of a
-    Tensor, its own.
+    """The array for ``paddle.Tensor(data)``: always float32 for lists, and for sizes (zeros); for a
+    Tensor, its own array.
 
     Raises:
         TypeError: a size is a bool, or elements of lists are not numbers.
-        ValueError: it is anything other than these, a size is negative, or lists differ in length.
+        ValueError: `data` is of another type, a size is negative, or lists differ in length.
     """
     if isinstance(data, (list, tuple)):
         values = np.asarray(data)
@@ -211,11 +214,11 @@ class Place:
         return hash(self.name)
 
     def is_cpu_place(self) -> bool:
-        """Whether it is host memory."""
+        """Whether the place is host memory."""
         return self.name == "cpu"
 
     def is_gpu_place(self) -> bool:
-        """Whether it is a GPU."""
+        """Whether the place is a GPU."""
         return not self.is_cpu_place()
 
 
@@ -239,8 +242,9 @@ def current_place() -> Place:
 
 
 def is_compiled_with_cuda() -> bool:
-    """Whether the current device is a GPU: the engine is not compiled, and uses a GPU only if it is
-    set."""
+    """Whether the current device is a GPU: the engine is not compiled, and uses a GPU only if one
+    is set.
+    """
     return get_device() != "cpu"
 
 

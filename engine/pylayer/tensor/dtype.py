@@ -10,8 +10,9 @@ import numpy as np
 
 
 class DType:
-    """A data type: Paddle's name for it and the NumPy dtype behind. Compares equal to nothing but
-    itself."""
+    """A data type: A dtype: Paddle's name for it and its NumPy dtype. Compares equal only to
+    itself.
+    """
 
     __slots__ = ("name", "numpy")
 
@@ -42,7 +43,7 @@ class DType:
 
     @property
     def rank(self) -> int:
-        """The rank of its kind in the order bool, integer, floating, complex."""
+        """The rank of the dtype's kind in the order bool, integer, floating, complex."""
         return {"b": 0, "u": 1, "i": 1, "c": 3}.get(self.numpy.kind, 2)  # bfloat16 is of kind V
 
     @property
@@ -74,11 +75,11 @@ def common_dtype(name: str, shaped: set[DType], zero_d: set[DType]) -> DType:
     """The dtype in which an operation on Tensors of these dtypes, with and without dimensions, is
     computed.
 
-    It is the narrowest dtype that holds all that count: integers do not count next to a floating or
-    complex one.
+    It is the narrowest dtype that holds all of those that count: integers do not count next to a
+    floating or complex one.
 
     Raises:
-        TypeError: the ones with dimensions differ, and are neither all floating nor is one complex.
+        TypeError: the dtypes with dimensions differ, are not all floating, and none is complex.
     """
     complexes = any(d.is_complex for d in shaped)
     if len(shaped) > 1 and not complexes and not all(d.is_floating for d in shaped):
@@ -128,7 +129,7 @@ def as_dtype(value: Any) -> DType:
     """The DType for a DType, its name (with or without ``paddle.``), or a NumPy or Python type.
 
     Raises:
-        TypeError: it names no dtype of the engine.
+        TypeError: the argument is not a dtype of the engine.
     """
     if isinstance(value, DType):
         return value
@@ -150,7 +151,7 @@ class finfo:  # noqa: N801 - Paddle's name
     """The limits of a floating dtype; for a complex one, those of its parts.
 
     Raises:
-        ValueError: it is of integers.
+        ValueError: the dtype is an integer dtype.
     """
 
     def __init__(self, dtype: Any) -> None:

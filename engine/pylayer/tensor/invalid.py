@@ -1,4 +1,6 @@
-"""Checks of arguments, their common dtype, and the errors for invalid ones, in Paddle's words."""
+"""Checks of arguments, their common dtype, and the errors for invalid ones, with Paddle's
+messages.
+"""
 
 from __future__ import annotations
 
@@ -13,16 +15,16 @@ from pylayer.tensor.tensor import Tensor
 
 
 def invalid(text: str) -> ValueError:
-    """The error for an invalid argument, without the text's last full stop."""
+    """Make the error for an invalid argument, without the text's last full stop."""
     return ValueError(f"(InvalidArgument) {text}.")
 
 
 class UnsupportedError(NotImplementedError):
-    """Features that Paddle has and the engine lacks, where the name alone does not show it.
+    """The error for features that Paddle has and the engine lacks although it has the name.
 
     Args:
-        feature: the name, and when; for the verdict.
-        advice: what to do instead, a sentence.
+        feature: the name, and the condition; reported with the status. advice: a sentence on the
+            alternative.
     """
 
     def __init__(self, feature: str, advice: str = "") -> None:
@@ -61,12 +63,11 @@ PLAIN: tuple[Any, ...] = (int, float, complex, bool)
 
 
 def plain_number(value: Any) -> Any:
-    """A number as Python's own type, whatever its class: NumPy treats others as arrays, whose dtype
-    counts.
+    """A number as a plain Python number: NumPy treats other classes as arrays, whose dtype counts.
 
     These are numbers of derived classes, such as ``x.size`` and members of an IntEnum, NumPy's
-    scalars and 0-d arrays. Anything else is returned unchanged, and so are truth values of NumPy,
-    which may be a condition.
+    scalars and 0-d arrays. Anything else is returned unchanged, and so are NumPy's booleans, which
+    may be a condition.
     """
     if type(value) in PLAIN:
         return value
@@ -86,15 +87,16 @@ def as_floating(value: Any) -> Any:
 
 
 COUNTS_ZERO_DIM = {"atan2", "fmax", "fmin", "logaddexp", "maximum", "minimum"}
-"""Operations in which a 0-d Tensor counts as any other for the dtype of the result."""
+"""Operations in which a 0-d Tensor counts like any other for the dtype of the result."""
 
 
 def reconciled(name: str, inputs: Sequence[Any]) -> list[Any]:
     """The inputs of an elementwise operation in a common dtype (observed rule 76).
 
-    Floating and complex Tensors go to the widest; a 0-d Tensor follows the others unless its kind
-    is higher. A Python number follows the Tensor, except that a float takes an integer Tensor to
-    the default floating dtype, and a complex one to the complex dtype of that precision.
+    Floating and complex Tensors are cast to the widest; a 0-d Tensor is cast like the others unless
+    its kind is higher. A Python number takes the Tensor's dtype, except that a float casts an
+    integer Tensor to the default floating dtype, and a complex number to the complex dtype of that
+    precision.
 
     Raises:
         TypeError: Tensors of different dtypes that are not all floating or complex.
@@ -117,7 +119,9 @@ def reconciled(name: str, inputs: Sequence[Any]) -> list[Any]:
 
 # --------------------------------------------------------------------------- of backward and grad
 def checked_tensors(name: str, value: Any) -> list[Tensor]:
-    """A Tensor or a list of some, as a list. Raises AssertionError if it is neither, or empty."""
+    """A Tensor or a list of Tensors, as a list. Raises AssertionError if it is neither, or
+    empty.
+    """
     if value is None:
         raise AssertionError(f"{name} should not be None")
     check_supported(value)
@@ -137,14 +141,14 @@ def checked_tensors(name: str, value: Any) -> list[Tensor]:
 
 
 def check_switches(**switches: Any) -> None:
-    """Raise AssertionError unless each is True or False."""
+    """Raise AssertionError unless each option is True or False."""
     for name, value in switches.items():
         if not isinstance(value, bool):
             raise AssertionError(f"{name} must be True or False, but got {value!r}.")
 
 
 def repeated(tensors: Sequence[Tensor]) -> list[Tensor]:
-    """The Tensors that occur earlier in the list as well."""
+    """The Tensors that occur more than once in the list."""
     return [t for k, t in enumerate(tensors) if any(t is earlier for earlier in tensors[:k])]
 
 
@@ -154,7 +158,7 @@ def checked_cotangents(
     """One cotangent or None per output, of `argument`; none at all for None and an empty
     list.
 
-    Raises AssertionError if they are not as many, or one is neither a Tensor nor None.
+    Raises AssertionError if their number differs, or one is neither a Tensor nor None.
     """
     cotangents = [value] if isinstance(value, Tensor) else [] if value is None else value
     if not isinstance(cotangents, (list, tuple)) or not all(
@@ -173,7 +177,7 @@ def checked_cotangents(
 
 
 def wrong_shape(output: Tensor, cotangent: Tensor) -> AssertionError:
-    """The error for a cotangent that does not fit."""
+    """The error for a cotangent that does not match its output."""
     return AssertionError(
         f"Tensor shape not match, Tensor of grad_tensor [ {cotangent.name} ] with shape "
         f"{list(cotangent.shape)} mismatch Tensor [ {output.name} ] with shape {list(output.shape)}"

@@ -32,7 +32,7 @@ def mapped(value: Any, function: Callable[[Any], Any]) -> Any:
     """`value` with `function` applied to the items of its lists, tuples, dicts and slices, at any
     depth.
 
-    Containers in which nothing changes are themselves in the result.
+    Containers in which nothing changes are returned unchanged.
     """
     kind = type(value)
     if kind is slice:
@@ -48,5 +48,5 @@ def mapped(value: Any, function: Callable[[Any], Any]) -> Any:
 
 
 def like(value: Any, items: Sequence[Any]) -> Any:
-    """Items in the same kind of list or tuple as `value`; a namedtuple stays one."""
+    """Items in the same kind of list or tuple as `value`, including named tuples."""
     return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)

@@ -1,8 +1,7 @@
-"""Values as text, laid out as Paddle 3.3.1 does (observed rule 74).
+"""Values as text, laid out like Paddle 3.3.1 (observed rule 74).
 
-A float that is whole shows no decimals, any other eight of them. All elements have the width of the
-widest, which is looked for at the edges of each axis only; a column for the sign is kept if one of
-those is negative.
+A whole float has no decimals, other floats have eight. All elements have the width of the widest
+one at the edges of the axes; there is a column for the sign if one of these is negative.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ def text_of(values: np.ndarray[Any, Any], indent: int) -> str:
 
 
 def at_the_edges(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """`values` without the elements further than `EDGE` from both ends of an axis."""
+    """`values` without the elements that are further than `EDGE` from both ends of an axis."""
     for axis, size in enumerate(values.shape):
         if size > 2 * EDGE:
             values = np.take(values, [*range(EDGE), *range(size - EDGE, size)], axis)

@@ -1,4 +1,4 @@
-"""The shape of a Tensor as users see it."""
+"""The types of ``Tensor.shape`` and ``Tensor.size``."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Tensor: an array, where it came from, and whether a gradient is wanted. Its operators and methods
-come from `ops`."""
+"""Tensor: an array, its place in the graph, and whether it needs a gradient. Its operators and
+methods come from `ops`.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +24,8 @@ _names, _NOTHING = itertools.count(), np.empty(0, np.float32)
 class Tensor:
     """An array with a place in the graph.
 
-    `array` is the raw array, `node` the node that made it (None for a leaf). Use `paddle.to_tensor`
-    to make one; a user's own call returns the result of `constructed`.
+    `array` is the raw array, `node` the node that made it (None for a leaf). Users make Tensors by
+    `paddle.to_tensor`; ``Tensor(data)`` in user code returns the result of `constructed`.
     """
 
     __slots__ = ("__dict__", "__weakref__", "_stop_gradient", "array", "node")
@@ -35,7 +36,7 @@ class Tensor:
     _hooks: dict[int, Callable[[Cotangent], Cotangent]] | None = None
 
     persistable = False
-    """Whether it is kept across training steps, as a parameter is."""
+    """Whether the Tensor is kept across training steps, like a parameter."""
 
     __array_priority__ = 1000  # so that ndarray + Tensor asks the Tensor
     __array_ufunc__ = None
@@ -97,7 +98,7 @@ class Tensor:
 
     @property
     def place(self) -> Place:
-        """The device that holds it."""
+        """The device that holds the Tensor."""
         return Place(place_of(self.array))
 
     @property
@@ -111,23 +112,24 @@ class Tensor:
 
     @property
     def is_leaf(self) -> bool:
-        """Whether no recorded operation made it."""
+        """Whether no recorded operation made the Tensor."""
         return not isinstance(self.node, Node)
 
     @property
     def grad_fn(self) -> Node | None:
-        """The node that made it, or None."""
+        """The node that made the Tensor, or None."""
         return self.node if isinstance(self.node, Node) else None
 
     @property
     def inplace_version(self) -> int:
-        """How often its memory was changed in place."""
+        """How often the Tensor's memory was changed in place."""
         return version_of(self.array)
 
     @property
     def stop_gradient(self) -> bool:
-        """Whether gradients stop here. True for Tensors that users make; setting it on a result
-        cuts the graph."""
+        """Whether gradients stop here. True for Tensors that users make; setting it to True on a
+        result cuts the graph.
+        """
         return self._stop_gradient
 
     @stop_gradient.setter
@@ -143,8 +145,9 @@ class Tensor:
 
     @property
     def grad(self) -> Tensor | None:
-        """The accumulated gradient of a leaf; of a result after `retain_grads`, that of the last
-        backward."""
+        """The accumulated gradient of a leaf; for a result after `retain_grads`, that of the latest
+        backward.
+        """
         return self._grad
 
     @grad.setter
@@ -169,7 +172,7 @@ class Tensor:
         )
 
     def _values(self, how: str) -> np.ndarray[Any, Any]:
-        """Its values on the host, not to be changed, as the method `how` returns them."""
+        """The values on the host, not to be changed, for the method `how`."""
         watchers.get().observer.left(self, how)
         return to_numpy(self.array)
 
@@ -178,10 +181,11 @@ class Tensor:
         return values if dtype is None else values.astype(dtype)
 
     def item(self, *index: int) -> Any:
-        """Return its only element, or the one at `index`, as a Python number.
+        """Return the only element, or the one at `index`, as a Python number.
 
         Raises:
-            ValueError: it has several elements and no index is given, or the index is out of range.
+            ValueError: there are several elements and no index is given, or the index is out of
+                range.
         """
         return self._element(".item()", *index)
 
@@ -282,8 +286,9 @@ class Tensor:
     clear_gradient = clear_grad
 
     def accumulate(self, gradient: Array) -> None:
-        """Add `gradient`, an array nobody else holds, to `grad`: the same Tensor object, so that
-        old handles see it."""
+        """Add `gradient`, an array with no other references, to `grad`, which stays the same Tensor
+        object, so that earlier references to it are updated.
+        """
         if self._grad is None:
             self._grad = Tensor(gradient, None, False)
         else:

@@ -1,9 +1,8 @@
-"""Observation of a computation: one place holds the observer, which is notified by one protocol.
+"""Observers of a computation: the current observer, and the protocol by which it is notified.
 
-While an observer that `records` is in force, all that is computed from the inputs is one graph,
-whatever the code says: under `no_grad`, behind `detach`, and inside the forward of a PyLayer, whose
-backward takes no part. So the graph is that of the function as it is computed, to be compared with
-its hand-written backward.
+Under an observer that `records`, everything computed from the inputs is one graph, even under
+`no_grad`, after `detach`, and inside the forward of a PyLayer, whose backward is not used. So the
+graph is that of the actual computation, to be compared with the hand-written backward.
 """
 
 from __future__ import annotations
@@ -18,8 +17,9 @@ from pylayer.tape.vjp import OpDef
 from pylayer.tensor.array import Array
 
 Tensor = Any
-"""A Tensor, which notifies its observer itself; so its module imports this file, not the other way
-round."""
+"""A Tensor. As Tensors notify the observer, their module imports this file, not the other way
+round.
+"""
 
 
 class LayerObserver(Protocol):
@@ -38,11 +38,11 @@ class Observer:
     values of an `out` in place before anything else reads them."""
 
     records: bool = False
-    """Whether everything is recorded, as above; otherwise calls run as if unobserved."""
+    """Whether everything is recorded (see above); otherwise calls run as if unobserved."""
     backwards: bool = False
-    """Whether PyLayers keep their backward all the same, so that a gradient can be taken, of which
-    everything is
-    recorded as well: the graph is then that of the gradient as it is computed."""
+    """Whether PyLayers keep their backward nevertheless, so that the call can take gradients, which
+    are recorded too: the graph is then that of the actual computation of the gradient.
+    """
 
     def made(self, node: Node, arguments: Sequence[Any], out: Any) -> None:
         """An operation was recorded: its node, the arguments of its kernel, arrays and others, and
@@ -53,21 +53,23 @@ class Observer:
         differentiate, or no need. If an argument is a list, the Tensors are in it."""
 
     def left(self, tensor: Tensor, how: str) -> None:
-        """Values of `tensor` were handed to code outside the graph, by the method or function
-        `how`."""
+        """Values of `tensor` were passed to code outside the graph, by the method or function
+        `how`.
+        """
 
     def leaked(self, how: str) -> None:
-        """Values that come from outside the graph, by `how`, may depend on its Tensors."""
+        """Values that `how` brought in from outside the graph may depend on its Tensors."""
 
     def decided(self, tensor: Tensor) -> None:
-        """`bool(tensor)` was read."""
+        """`bool(tensor)` was computed."""
 
     def applied(self, layer: Any, context: Any) -> None:
         """A layer was applied, as for a `LayerObserver`; its forward is recorded."""
 
     def stands_for(self, output: Output, made_by: Any) -> None:
-        """An output of a PyLayer that keeps its backward is the value that came from `made_by`
-        inside its forward."""
+        """An output of a PyLayer that keeps its backward has the value of `made_by`, a node inside
+        its forward.
+        """
 
 
 SavedValue = tuple[Tensor, Array, Any, bool]
@@ -81,11 +83,11 @@ class Watchers(NamedTuple):
     observer: Observer = Observer()
     """The innermost observer; one that does nothing if there is none."""
     moved: Any = ()
-    """For an observer that records, a list of the Tensors that in-place operations changed, each as
-    it was before: a `SavedValue`."""
+    """For an observer that records, a list of the Tensors that in-place operations changed, each
+    with its previous state, a `SavedValue`.
+    """
     numpy: Any = None
-    """The `pylayer.watch.numpy_array.Session`, if any, which records NumPy code that takes values
-    of Tensors and gives them back."""
+    """The `pylayer.watch.numpy_array.Session`, if any, which records NumPy code between Tensors."""
     hooks: Any = None
     """The `saved_tensors_hooks`, if any."""
 
@@ -93,7 +95,7 @@ class Watchers(NamedTuple):
 NOBODY = Watchers()
 watchers: ContextVar[Watchers] = ContextVar("watchers", default=NOBODY)
 layer_observers: list[LayerObserver] = []
-"""The observers of layers, in any thread and on all ranks of a world."""
+"""The observers of layers, for all threads and all ranks of a world."""
 
 
 @contextmanager
@@ -112,13 +114,14 @@ def observe(observer: Observer) -> Iterator[list[SavedValue]]:
 
 
 def recording_all() -> bool:
-    """Whether everything is recorded here and now."""
+    """Whether everything is recorded at present, in this thread."""
     return watchers.get().observer.records
 
 
 def takes_place(tensor: Tensor, array: Array, node: Any, stop_gradient: bool) -> bool:
-    """While everything is recorded, let `tensor` have another value from here on; its memory, which
-    others may have saved, stays unchanged. Return whether it does."""
+    """While everything is recorded, give `tensor` another value; its memory, which nodes may have
+    saved, stays unchanged. Return whether everything is recorded.
+    """
     current = watchers.get()
     if current.observer.records:
         current.moved.append((tensor, tensor.array, tensor.node, tensor._stop_gradient))
@@ -127,7 +130,8 @@ def takes_place(tensor: Tensor, array: Array, node: Any, stop_gradient: bool) ->
 
 
 def from_numpy_hook(value: Any, with_lists: bool = False) -> Any:
-    """The Tensor that a value of recorded NumPy code stands for, or lists of such values if
-    `with_lists`; tuples with Tensors in place of such values; anything else unchanged."""
+    """The Tensor that a value of recorded NumPy code represents; also for lists of such values if
+    `with_lists`; tuples are converted item by item; anything else is unchanged.
+    """
     session = watchers.get().numpy
     return value if session is None else session.from_numpy_hook(value, with_lists)

@@ -1,5 +1,4 @@
-"""Computing without casts to fewer digits: gives the results of a layer's formulas, regardless of
-the dtypes that it rounds to."""
+"""Leaving out casts to fewer digits, to compute a layer's formulas without its own rounding."""
 
 from __future__ import annotations
 
@@ -16,8 +15,7 @@ class Casts(local):
     another context."""
 
     left_out: set[str] | None = None
-    """Collects the names of dtypes that were requested and not used; None where all casts are
-    made."""
+    """Collects the names of dtypes whose casts were left out; None if all casts are made."""
 
 
 casts = Casts()
@@ -29,7 +27,7 @@ def casts_left_out(noted: set[str]) -> Iterator[None]:
     this thread.
 
     Args:
-        noted: collects the names of dtypes that were requested and not used.
+        noted: collects the names of dtypes whose casts were left out.
     """
     before, casts.left_out = casts.left_out, noted
     try:
@@ -39,8 +37,7 @@ def casts_left_out(noted: set[str]) -> Iterator[None]:
 
 
 def leaves_out(dtype: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
-    """Whether a cast from one dtype to another is to be left out here and now: if it is to fewer
-    bytes."""
+    """Whether a cast from one dtype to another is left out at present: if it is to fewer bytes."""
     noted = casts.left_out
     kinds = {"c"} if dtype.kind == "c" else {"f", "V"}  # V: bfloat16
     if noted is None or not {dtype.kind, wanted.kind} <= kinds or wanted.itemsize >= dtype.itemsize:

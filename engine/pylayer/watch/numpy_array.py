@@ -1,10 +1,10 @@
 """An array that represents a Tensor in NumPy code: a NumPy array, together with its values on the
 tape.
 
-NumPy's own array answers all questions about form (shape, strides, flags, which array is a view of
-which) and makes every view. Arrays that are views of each other share one `Buffer`, which has the
-Tensor of all values in it. The start of a view's memory and its strides give the positions of its
-elements in the buffer, so a write through any view reaches the Tensor, and later reads see it.
+NumPy's own array provides the form (shape, strides, flags, which array is a view of which) and
+makes every view. Arrays that are views of each other share one `Buffer`, which has a Tensor of all
+its values. The start of a view's memory and its strides give the positions of its elements in the
+buffer, so a write through any view changes the Tensor, and later reads get the new values.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ Plain = np.ndarray[Any, Any]
 BASIC = {int, slice, NoneType, EllipsisType}
 """The types of parts of an index that gives a view."""
 Dispatched = type(np.sum)
-"""The type of NumPy functions that follow ``__array_function__``."""
+"""The type of NumPy functions that support ``__array_function__``."""
 
 
 class Session:
-    """The recording of NumPy code during one call, in one thread. It hands out Tensors as arrays
-    and takes them back.
+    """The recording of NumPy code during one call, in one thread. It converts Tensors to arrays and
+    back.
 
-    `is_users` tells whether a file of code is the user's. `exact` says that nothing changes the
-    values of the operations, so that they can be compared with what NumPy computes.
+    `is_users` determines whether a file of code is the user's. `exact` means that no perturbation
+    changes the results of operations, so that they can be compared with NumPy's.
     """
 
     def __init__(self, is_users: Callable[[str], bool], exact: bool = True) -> None:
@@ -50,14 +50,14 @@ class Session:
         self.watch = watchers.get().observer
         self.open = True
         self.is_used = False
-        """Whether a Tensor was handed to NumPy code."""
+        """Whether a Tensor was passed to NumPy code."""
 
     def leak(self, tensor: Tensor, how: str) -> None:
         """Report that `how` took the values of `tensor` out of the recording."""
         self.watch.left(tensor, how)
 
     def to_numpy_hook(self, tensor: Tensor) -> Any:
-        """An array that stands for a copy of the Tensor's values."""
+        """An array that represents a copy of the Tensor's values."""
         self.is_used = True
         copy = as_it_is(tensor)
         # In-place operations write to this array.
@@ -71,7 +71,7 @@ class Session:
         return mapped(stack_recorded(value) if with_lists else value, self.tensor_of)
 
     def tensor_of(self, value: Any) -> Any:
-        """The Tensor that a recorded array stands for; anything else unchanged."""
+        """The Tensor that a recorded array represents; anything else unchanged."""
         if type(value) is not RecordedArray:
             return value
         cut = self.watch is not NOBODY.observer and not self.watch.records
@@ -79,14 +79,15 @@ class Session:
 
 
 def current_session() -> Session | None:
-    """The session in force in this thread."""
+    """The current session of this thread."""
     session: Session | None = watchers.get().numpy
     return session if session and session.thread == threading.get_ident() else None
 
 
 def as_it_is(tensor: Tensor) -> Tensor:
-    """A Tensor of the same value and place in the graph, which in-place operations on the other do
-    not change."""
+    """A Tensor with the same value and place in the graph, which in-place operations on the
+    original do not change.
+    """
     if isinstance(tensor, Symbol):  # it has its place by its class
         return copy.copy(tensor)
     return Tensor(
@@ -95,7 +96,7 @@ def as_it_is(tensor: Tensor) -> Tensor:
 
 
 def recorded_in(value: Any) -> list[RecordedArray]:
-    """The recorded arrays in a value: itself, or in containers at any depth."""
+    """The recorded arrays in a value: the value itself, or those in containers at any depth."""
     return [leaf for leaf in leaves_in(value) if type(leaf) is RecordedArray]
 
 
@@ -122,7 +123,7 @@ def stack_recorded(value: Any) -> Any:
 
 
 def is_usual_index(parts: Sequence[Any]) -> bool:
-    """Whether the parts of an index are ints, None, ``...``, and slices of such."""
+    """Whether the parts of an index are ints, None, ``...``, and slices of these."""
     for item in parts:
         kind = type(item)
         if kind is slice:
@@ -154,7 +155,7 @@ def usual_write(tensor: Tensor, index: tuple[Any, ...], value: Tensor) -> Any:
 
 
 def usual_transpose(tensor: Tensor) -> Any:
-    """The Tensor with its axes in reverse."""
+    """The Tensor with its axes in reverse order."""
     axes = [*reversed(range(tensor.array.ndim))]
     if isinstance(tensor, Symbol):
         return transpose(tensor, axes)
@@ -162,7 +163,7 @@ def usual_transpose(tensor: Tensor) -> Any:
 
 
 def is_live(dtype: np.dtype[Any]) -> bool:
-    """Whether a derivative can go through values of this dtype."""
+    """Whether values of this dtype can carry a derivative."""
     return dtype.kind in "fcV"
 
 
@@ -188,10 +189,10 @@ def constant(memory: Any, session: Session) -> Any:
 
 
 class Buffer:
-    """Memory that views share, its values as a Tensor, and how often that was changed.
+    """The memory that views share, its values as a Tensor, and how often they were changed.
 
-    The Tensor is None if they depend on none that the session handed out: then only the memory has
-    them.
+    The Tensor is None if the values do not depend on any Tensor of the session; then they are only
+    in the memory.
     """
 
     __slots__ = ("memory", "numbers", "session", "tensor", "version")
@@ -222,8 +223,9 @@ def address(memory: Plain) -> int:
 
 
 class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
-    """See the file. Its `_memory` is NumPy's own array, or number: what NumPy gives for one
-    element."""
+    """See the file. A recorded array. Its `_memory` is a plain NumPy array, or a NumPy scalar for a
+    single element.
+    """
 
     __slots__ = ("__weakref__", "_buffer", "_cached", "_memory", "_version")
     __array_priority__ = 1000.0
@@ -240,7 +242,7 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
 
     # ----------------------------------------------------------------- reading and writing
     def _current_session(self) -> Session | None:
-        """The session in force here, to which this belongs. A use by another thread is reported."""
+        """The session that the array belongs to. A use by another thread is reported."""
         buffer, current = self._buffer, current_session()
         if buffer.session is current:
             return current
@@ -252,7 +254,7 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
         return current
 
     def _positions(self) -> Any:
-        """The numbers of its elements in the buffer."""
+        """The positions of the array's elements in the buffer."""
         base, memory = self._buffer.memory, self._memory
         if not memory.size:
             return np.zeros(memory.shape, np.intp)
@@ -269,8 +271,9 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
         )
 
     def _component(self) -> Any:
-        """The function that gives its values of those in the buffer, if these are complex and it is
-        a part of them."""
+        """A function from the buffer's values to the array's, if these are the real or imaginary
+        parts of complex values.
+        """
         base, memory = self._buffer.memory, self._memory
         if memory.dtype == base.dtype:
             return None
@@ -296,7 +299,9 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
         return values if component is None else component(values)
 
     def _rearrange(self, where: Any) -> Tensor:
-        """Its values at these positions, by a single operation of the engine if there is one."""
+        """The array's values at these positions, by a single operation of the engine if
+        possible.
+        """
         positions, values = self._positions(), self._tensor()
         if np.size(where) == positions.size:
             if np.array_equal(np.ravel(where), positions.ravel()):
@@ -318,7 +323,7 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
         """A recorded array for a part of its memory; a copy if the part is read as other numbers.
 
         Args:
-            make: makes its values of those of this array, if it is known how.
+            make: computes its values from those of this array, if known.
         """
         if memory is self._memory:
             return self
@@ -368,7 +373,7 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
         buffer.memory[...] = written.array
 
     def _assign(self, value: Any, index: Any = ...) -> None:
-        """Write a value at an index, cast and broadcast as NumPy does it."""
+        """Write a value at an index, cast and broadcast like NumPy."""
         session, dtype = self._current_session(), self._memory.dtype
         value = (
             session.to_numpy_hook(value)
@@ -404,7 +409,7 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
             self._write(tensor, positions)
 
     def _copy_out(self, how: str) -> Any:
-        """A private copy of its values, for code outside the recording."""
+        """A private copy of the array's values, for code outside the recording."""
         session = self._current_session()
         if session is not None and self._buffer.tensor is not None:
             session.leak(self._tensor(), how)
@@ -558,7 +563,7 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
 
 
 class Flat:
-    """The elements of an array one after the other, as ``array.flat`` has them."""
+    """The elements of an array in the order of ``array.flat``."""
 
     def __init__(self, array: Any) -> None:
         self.array = array
@@ -580,7 +585,7 @@ class Flat:
 
 
 def in_place(operate: Callable[[Any, Any], Any], into: Callable[[Any, Any], Any]) -> Any:
-    """``x ∘= y``: a new number for a number, and a Tensor's own result for a Tensor.
+    """``x ∘= y``: a number gives a new number; a Tensor operand gives a Tensor.
 
     A result of the same shape and dtype is computed, and then written.
     """

@@ -1,9 +1,9 @@
-"""How NumPy's operations on recorded arrays are computed: by a rule, which records them, otherwise
-as a leak.
+"""Dispatch of NumPy's operations on recorded arrays: to a rule, which records them, otherwise as a
+leak.
 
 NumPy itself computes each operation first, on its own arrays. Its exceptions are raised. A result
-in the memory of its arguments is a view of them. The rule must reproduce everything else, and what
-NumPy writes into its arguments, in shape, dtype and value; otherwise its result is not used.
+in the memory of an argument is a view of it. A rule must reproduce any other result, and everything
+that NumPy writes into the arguments, in shape, dtype and value; otherwise its result is not used.
 Without a rule the values leave the recording; this is the only place where they do.
 """
 
@@ -44,22 +44,24 @@ Rule = Callable[..., Any]
 
 FUNCTIONS: dict[Any, Rule] = {}
 """Rules by NumPy function: each computes the function's result from the same arguments by recorded
-operations. The rule under None does so for any other function, from it and its arguments."""
+operations. The rule under None applies to any other function, and gets the function too."""
 NAMED: dict[str, dict[str, Rule]] = {}
 """Rules for SciPy, which may not be installed: by module and name, ufuncs included."""
 UFUNCS: dict[Any, Rule] = {}
 """Functions that compute a ufunc's result as a Tensor, by ufunc; they take the result's dtype and
-the operands, Tensors and plain values."""
+the operands, which are Tensors or plain values.
+"""
 OPERATIONS: dict[tuple[Any, Any], Any] = {}
 """The engine's operation with bitwise equal results, by ufunc and dtype."""
 BESIDE_NUMBERS = {np.add, np.subtract, np.multiply, np.divide}
-"""The ufuncs among them whose operands may be numbers."""
+"""The ufuncs in `OPERATIONS` whose operands may be numbers."""
 REDUCTIONS: dict[Any, Any] = {}
-"""The operation of the engine, by the NumPy function that reduces."""
+"""The operation of the engine, by NumPy's reduction."""
 FLOATS = (np.dtype("float64"), np.dtype("float32"))
 METHODS: dict[str, Rule] = {}
-"""As `FUNCTIONS`, for methods of ufuncs such as ``reduce``; they take the ufunc and the
-arguments."""
+"""Like `FUNCTIONS`, but for methods of ufuncs such as ``reduce``; they take the ufunc and the
+arguments.
+"""
 MAKES = {
     "array",
     "asarray",
@@ -69,7 +71,7 @@ MAKES = {
     "asarray_chkfinite",
     "astype",
 }
-"""The names of functions and methods that make an array of anything, perhaps of another dtype."""
+"""The names of functions and methods that convert values to an array, possibly of another dtype."""
 PLACES = {
     "copy",
     "view",
@@ -89,7 +91,9 @@ PLACES = {
     "fill",
     "block_diag",
 }
-"""The names of those that only place elements anew, in a new array or in the first argument."""
+"""The names of functions and methods that only rearrange elements, in a new array or in the first
+argument.
+"""
 ASKS = {
     "zeros_like",
     "ones_like",
@@ -108,11 +112,11 @@ ASKS = {
     "may_share_memory",
     "broadcast",
 }
-"""The names of functions that read an array's form or make a new array of its shape, but never read
-its values."""
+"""The names of functions that use only the form of an array, never its values."""
 CALL_USERS = {"apply_along_axis", "apply_over_axes", "piecewise"}
-"""The names of functions that call the user's functions, so that NumPy does not compute them
-first."""
+"""The names of functions that call user functions; for these, NumPy does not compute the result
+first.
+"""
 CHANGE_NOTHING = (
     "out",
     "order",
@@ -136,11 +140,11 @@ DECISIONS = {
     "argpartition": "argsort",
     "digitize": "searchsorted",
 }
-"""The engine's names of NumPy functions whose results are choices by value."""
+"""The engine's names for NumPy functions whose results are choices that depend on values."""
 ALONG = {"argmax": None, "argmin": None, "argsort": -1}
-"""Functions among them that take an axis after the array, with its default."""
+"""Functions in `CHOICES` that take an axis after the array, with its default."""
 OF_TWO = ("isclose", "allclose", "equal_all", "searchsorted")
-"""Functions among them that compare their first two arguments, one of which may be plain."""
+"""Functions in `CHOICES` that compare their first two arguments, one of which may be plain."""
 
 
 FEW_DIGITS = 2.0**-7
@@ -148,14 +152,14 @@ FEW_DIGITS = 2.0**-7
 
 
 class Choice(NamedTuple):
-    """An operation whose result, integers or bools, depends on the values by comparison."""
+    """An operation whose result (integers or bools) depends on comparisons of values."""
 
     name: str
     arguments: Sequence[str]
 
 
 class Unruled(Exception):  # noqa: N818 - no error: the values leave the recording
-    """The call has no rule."""
+    """Raised for a call without a rule."""
 
 
 def refuse_call(*args: Any) -> Any:
@@ -202,8 +206,9 @@ def view_of(value: Any, arrays: Sequence[RecordedArray]) -> Any:
 def conform_result(
     result: Any, expected: Any, session: Session, arrays: Sequence[RecordedArray]
 ) -> Any:
-    """A rule's result as NumPy code receives it. Raises Unruled if it differs from NumPy's own
-    result."""
+    """A rule's result in the form in which NumPy code receives it. Raises Unruled if it differs
+    from NumPy's own result.
+    """
     if isinstance(expected, (list, tuple)):
         if not isinstance(result, (list, tuple)):
             raise Unruled
@@ -236,9 +241,10 @@ def conform_result(
 
 
 def alike(values: Any, expected: Any, exact: bool = True) -> bool:
-    """Whether values are those that NumPy computed, up to rounding: half of the digits of the
-    largest value; up to an eighth of it, or more in a dtype of few digits, if operations are
-    perturbed and the rule may not be."""
+    """Whether values are those that NumPy computed, up to rounding: to half of the digits of the
+    largest value; to an eighth of it, or more in a dtype of few digits, if operations are perturbed
+    but the rule may not be.
+    """
     same = bool(values.tobytes() == expected.tobytes())
     if same or not is_live(values.dtype):
         return same or not exact
@@ -257,7 +263,7 @@ def alike(values: Any, expected: Any, exact: bool = True) -> bool:
 
 # --------------------------------------------------------------------------- decisions
 def is_decision(expected: Any) -> bool:
-    """Whether a result holds nothing that a derivative could go through."""
+    """Whether a result contains no value that could carry a derivative."""
     if isinstance(expected, (list, tuple)):
         return bool(expected) and all(map(is_decision, expected))
     if isinstance(expected, (np.ndarray, np.generic)):
@@ -266,11 +272,11 @@ def is_decision(expected: Any) -> bool:
 
 
 def tell_decision(name: str, operands: Sequence[Any], axis: Any = None, outcome: Any = None) -> Any:
-    """Tell the watch that the values of these operands, recorded arrays or plain, decided on
-    `outcome`, if that is known.
+    """Report to the observer that the values of these operands, recorded arrays or plain,
+    determined the choice `outcome`, if known.
 
     Returns:
-        `outcome`, which the watch may have changed.
+        `outcome`, which the observer may have changed.
     """
     array = np.asarray(outcome) if isinstance(outcome, (np.ndarray, np.generic)) else None
     read = dict(
@@ -299,10 +305,9 @@ def perform(
     """Call an operation of NumPy or of other code with arguments that contain recorded arrays.
 
     Args:
-        name: as people write it.
-        rule: computes the result by recorded operations, from NumPy's result and the arguments.
-        written: the arguments that it may write into. out: the arrays among them that its results
-        go into.
+        name: as written in code. rule: computes the result by recorded operations, from NumPy's
+            result and the arguments. written: the arguments that the operation may write into. out:
+            the arrays among them that receive the results.
     """
     arrays = recorded_in((args, kwargs))
     session = session_of(arrays)
@@ -390,7 +395,7 @@ def as_tuple(value: Any) -> tuple[Any, ...]:
 
 
 def session_of(arrays: Sequence[RecordedArray]) -> Session | None:
-    """The current session, after every array was checked to belong to it."""
+    """The current session, after a check that every array belongs to it."""
     sessions = [array._current_session() for array in arrays]
     return sessions[0] if sessions else current_session()
 
@@ -456,7 +461,7 @@ def call_method(array: RecordedArray, name: str, *args: Any, **kwargs: Any) -> A
 
 
 def by_function(function: Any, expected: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """The result by the rule of a function."""
+    """The result of a function, by its rule."""
     name = function.__name__
     if name in MAKES:
         return make_array(args[0], expected)
@@ -480,8 +485,9 @@ def by_function(function: Any, expected: Any, args: Sequence[Any], kwargs: dict[
 
 
 def call_rule(rule: Rule, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """Call a rule without arguments that change nothing; a `dtype` becomes that of the first
-    argument."""
+    """Call a rule, leaving out arguments that have no effect; a `dtype` becomes that of the first
+    argument.
+    """
     rest = effective_options(kwargs)
     dtype = rest.pop("dtype", None)
     first = (
@@ -491,8 +497,7 @@ def call_rule(rule: Rule, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
 
 
 def effective_options(kwargs: dict[str, Any]) -> dict[str, Any]:
-    """The keywords of a call that are given and change something; an `order` that is a number is
-    that of a spline."""
+    """The given keywords of a call that have an effect; a numeric `order` is that of a spline."""
     options = {k: v for k, v in kwargs.items() if k not in CHANGE_NOTHING and v is not np._NoValue}
     if not isinstance(kwargs.get("order"), str | None):
         options["order"] = kwargs["order"]
@@ -538,8 +543,8 @@ def is_vector(value: Any) -> bool:
 def usual_reduction(function: Any, array: Any, axis: Any = None, keepdims: Any = False) -> Any:
     """The result of `call` for one of `REDUCTIONS` of an array of `FLOATS`, in fewer calls.
 
-    None for any other call, and for an array that does not lie in memory as its Tensor does: the
-    sums would be rounded otherwise.
+    None for any other call, and for an array whose memory order is not its Tensor's: the sums would
+    be rounded differently.
     """
     session = current_session()
     if type(array) is not RecordedArray or session is None or array._buffer.session is not session:
@@ -620,7 +625,7 @@ def usual_call(ufunc: np.ufunc, dtype: np.dtype[Any], inputs: Sequence[Any]) -> 
 def by_ufunc(
     ufunc: np.ufunc, method: str, expected: Any, inputs: Sequence[Any], kwargs: dict[str, Any]
 ) -> Any:
-    """The result by the rule of a ufunc, or of one of its methods."""
+    """The result of a ufunc, or of one of its methods, by its rule."""
     if method != "__call__":
         return call_rule(functools.partial(METHODS[method], ufunc), inputs, kwargs)
     if is_decision(expected):
@@ -643,7 +648,9 @@ def by_ufunc(
 
 
 def operand(value: Any) -> Any:
-    """The Tensor of a recorded array, or its values if these are constants; otherwise the value."""
+    """The Tensor of a recorded array, or its values if they are constants; any other value
+    unchanged.
+    """
     if type(value) is not RecordedArray:
         return value
     return value._memory if value._buffer.tensor is None else value._tensor()
@@ -657,7 +664,9 @@ RecordedArray._call = call_method
 # --------------------------------------------------------------------------- making arrays, and
 # placing elements anew
 def make_array(value: Any, expected: Any) -> Tensor:
-    """An array, or lists of arrays and numbers, in the dtype and shape that NumPy gives."""
+    """Convert an array, or lists of arrays and numbers, to a Tensor with NumPy's dtype and
+    shape.
+    """
     tensor = stack_recorded(value)._tensor()
     if tensor.array.dtype.kind == "c" and expected.dtype.kind not in "cb":
         tensor = real(tensor)
@@ -667,8 +676,8 @@ def make_array(value: Any, expected: Any) -> Tensor:
 def rearrange_elements(function: Any, *args: Any, **kwargs: Any) -> Any:
     """Call a function that only rearranges elements, in its result or in its first argument.
 
-    It is run on marks, numbers that occur nowhere else, in place of recorded values. Any other
-    number is a constant.
+    It is run on marks (numbers that occur nowhere else) in place of recorded values. Any other
+    number in the result is a constant.
     """
     arrays = [array for array in recorded_in((args, kwargs)) if array._buffer.tensor is not None]
     ends = np.cumsum([array.size for array in arrays])

@@ -1,7 +1,7 @@
-"""NumPy as the recorded code sees it: the same names, but functions that make arrays make recorded
-ones.
+"""The NumPy module for recorded code: the same names, but functions that create arrays create
+recorded ones.
 
-NumPy's module is never changed: NumPy's code, above all in C, goes on using it.
+NumPy's own module is never changed, as NumPy's code, in particular in C, uses it.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ class StandIn(ModuleType):
 
 
 stand_ins: dict[int, tuple[Any, Any]] = {}
-"""Stand-ins by the identity of the NumPy object, which is kept alive."""
+"""Stand-ins by the id of the NumPy object, which is kept alive."""
 standing: set[int] = set()
-"""The identities of all stand-ins."""
+"""The ids of all stand-ins."""
 
 
 def stand_in(value: Any) -> Any:
@@ -90,7 +90,7 @@ def register_stand_in(other: Any, value: Any) -> Any:
 
 
 def is_of_libraries(value: Any) -> bool:
-    """Whether something is NumPy's or SciPy's."""
+    """Whether an object belongs to NumPy or SciPy."""
     name = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
     if name is None:  # NumPy's C methods
         name = type(getattr(value, "__self__", None)).__module__
@@ -129,8 +129,9 @@ class Joiner:
 
 
 def iterator(*args: Any, **kwargs: Any) -> np.nditer:
-    """``np.nditer``, which reads and writes memory directly: from then on the memory holds
-    constants."""
+    """``np.nditer``, which reads and writes memory directly: afterwards the memory holds
+    constants.
+    """
     for array in recorded_in((args, kwargs)):
         array._left("np.nditer")
         array._buffer.tensor = None
@@ -155,7 +156,7 @@ namespaces: dict[str, dict[str, Any]] = {}
 
 
 class Converter:
-    """Stand-in for functions that NumPy's Python code uses to convert arguments to arrays."""
+    """Stand-in for the functions by which NumPy's Python code converts arguments to arrays."""
 
     def __init__(self, *values: Any) -> None:
         self.arrays = [np_.asanyarray(v) for v in values]
@@ -202,7 +203,7 @@ def namespace(function: FunctionType) -> dict[str, Any]:
 
 
 def library_stand_in(value: Any) -> Any:
-    """The stand-in that NumPy's Python code gets for a function or module that it uses."""
+    """The stand-in for a function or module that NumPy's Python code uses."""
     if type(value) is FunctionType and is_of_libraries(value):
         return functools.partial(replay, value)
     return value if type(value) is Dispatched else stand_in(value)
