@@ -138,24 +138,24 @@ def glu(x: Tensor, axis: int = -1) -> Tensor:
 
 
 # --------------------------------------------------------------------------- softmax
-def _subtract_largest(xp: ModuleType, x: Array, axis: int) -> Array:
+def _subtract_largest(x: Array, axis: int) -> Array:
     """x less its largest element along `axis`, so that no exponential overflows."""
     axis = normal_axis(axis, x.ndim)
-    return x - xp.max(x, axis, keepdims=True) if x.size else x
+    return x - x.max(axis, keepdims=True) if x.size else x
 
 
 @op(floating=True, x=lambda g, F, out, axis: out * (g - F.sum(g * out, axis, None, True)))
 def softmax_(xp: ModuleType, x: Array, axis: int) -> Array:
     """Exponentials over their sum along `axis`, without overflow."""
-    powers = xp.exp(_subtract_largest(xp, x, axis))
-    return powers / xp.sum(powers, axis, keepdims=True)
+    powers = xp.exp(_subtract_largest(x, axis))
+    return powers / powers.sum(axis, keepdims=True)
 
 
 @op(floating=True, x=lambda g, F, out, axis: g - F.exp(out) * F.sum(g, axis, None, True))
 def log_softmax_(xp: ModuleType, x: Array, axis: int) -> Array:
     """The logarithm of the softmax along `axis`, without overflow."""
-    shifted = _subtract_largest(xp, x, axis)
-    return shifted - xp.log(xp.sum(xp.exp(shifted), axis, keepdims=True))
+    shifted = _subtract_largest(x, axis)
+    return shifted - xp.log(xp.exp(shifted).sum(axis, keepdims=True))
 
 
 def _softmax_in(function: Callable[..., Tensor], x: Tensor, axis: int, dtype: Any) -> Tensor:

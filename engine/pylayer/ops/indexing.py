@@ -21,6 +21,7 @@ from pylayer.ops.shape import astype, reshape
 from pylayer.tape.op import composed, op
 from pylayer.tensor.array import Array
 from pylayer.tensor.dtype import common_dtype
+from pylayer.tensor.invalid import invalid
 from pylayer.tensor.tensor import Tensor
 
 
@@ -71,16 +72,16 @@ def _part(xp: ModuleType, part: Any) -> Any:
     if isinstance(part, slice):
         ends = (part.start, part.stop, part.step)
         return slice(*[None if n is None else int(n) for n in ends])
-    if isinstance(part, numbers.Integral) and not isinstance(part, bool):
-        return int(part)
     if isinstance(part, (list, tuple, range)):
         part = xp.asarray(list(part), dtype=None if len(part) else "int64")
     elif isinstance(part, bool) or hasattr(part, "dtype"):
         part = xp.asarray(part)
+    elif isinstance(part, numbers.Integral):
+        return int(part)
     dtype: Any = getattr(part, "dtype", type(part).__name__)
-    is_index = getattr(dtype, "kind", "") in ("b", "i", "u")
-    text = "an index only allows ints, bools, slices, Ellipsis, None, and lists or Tensors of these"
-    require(is_index, f"{text}, but got {dtype}")
+    if getattr(dtype, "kind", "") not in ("b", "i", "u"):
+        text = "an index only allows ints, bools, slices, Ellipsis, None, and lists or Tensors of"
+        raise invalid(f"{text} these, but got {dtype}")
     return int(part) if not part.ndim and dtype.kind != "b" else part
 
 

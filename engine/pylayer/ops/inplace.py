@@ -79,8 +79,9 @@ def in_place(
         array = x.array if view else x.array.copy()
         result = function(Tensor(array, x.node, x._stop_gradient), *args, **kwargs)
         fits = result.array.shape == x.array.shape
-        text = f"the result has shape {result.shape}, which does not fit into the Tensor's"
-        require(fits or view or anew, f"{name}(): {text} {x.shape}")
+        if not (fits or view or anew):
+            text = f"the result has shape {result.shape}, which does not fit into the Tensor's"
+            raise invalid(f"{name}(): {text} {x.shape}")
         return take_values(x, result, begun if view or not fits else None, changes)
 
     call.__name__ = call.__qualname__ = name

@@ -63,7 +63,7 @@ def sum(
     """The sum over `axis`; bools and int32 give int64."""
     usual = np.dtype("int64") if x.dtype in _SUMMED_AS_INT64 else x.dtype
     wanted = usual if dtype is None else as_dtype(dtype).numpy
-    return xp.sum(x, axis=axes_of(axis, x.ndim), dtype=wanted, keepdims=keepdim)
+    return x.sum(axis=axes_of(axis, x.ndim), dtype=wanted, keepdims=keepdim)
 
 
 @op(
@@ -78,7 +78,7 @@ def mean_(xp: ModuleType, x: Array, axis: Any = None, keepdim: bool = False) -> 
     """
     axes = axes_of(axis, x.ndim)
     if x.size or x.dtype.kind in "iub":
-        return xp.mean(x, axis=axes, keepdims=keepdim).astype(x.dtype)
+        return x.mean(axis=axes, keepdims=keepdim).astype(x.dtype)
     return xp.sum(x, axis=axes, keepdims=keepdim).astype(x.dtype) * x.dtype.type(math.nan)
 
 
@@ -97,10 +97,10 @@ def _at_extreme(g: Any, F: Any, x: Any, out: Any, axis: Any) -> Any:
 
 
 def _reduction(name: str, **vjps: Any) -> Operation:
-    """The array module's reduction of that name over `axis`."""
+    """The array's reduction of that name over `axis`."""
 
     def forward(xp: ModuleType, x: Array, axis: Any = None, keepdim: bool = False) -> Array:
-        return getattr(xp, name)(x, axis=axes_of(axis, x.ndim), keepdims=keepdim)
+        return getattr(x, name)(axis=axes_of(axis, x.ndim), keepdims=keepdim)
 
     return op(**vjps)(composed(name, forward))
 

@@ -69,9 +69,9 @@ def plain_number(value: Any) -> Any:
     scalars and 0-d arrays. Anything else is returned unchanged, and so are NumPy's booleans, which
     may be a condition.
     """
-    if type(value) in PLAIN:
+    if type(value) in PLAIN or (type(value) is np.ndarray and value.ndim):
         return value
-    if isinstance(value, np.generic) or (type(value) is np.ndarray and not value.ndim):
+    if isinstance(value, np.generic) or type(value) is np.ndarray:
         return value if value.dtype.kind == "b" else value.item()
     for kind in PLAIN[:3]:
         if isinstance(value, kind):
