@@ -39,7 +39,8 @@ class RankOfProcess(Rank):
     """A rank whose calls are answered by the process that it was forked from.
 
     Args:
-        backend: whose Tensors it exchanges. line: the connection to that process.
+        backend: whose Tensors it exchanges.
+        line: the connection to that process.
     """
 
     def __init__(self, number: int, size: int, backend: Backend, line: Connection) -> None:

@@ -171,7 +171,7 @@ class Recomputation:
         return result
 
     def without_casts(self, keep_casts: bool, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Call a function with casts to fewer digits left out and noted, or made if `keep_casts`."""
+        """Call a function with casts to fewer digits omitted and noted, or made if `keep_casts`."""
         noted = self.last_omitted_casts = set[str]()
         before = casts.left_out
         casts.left_out = before if keep_casts else noted

@@ -94,7 +94,8 @@ class StaticLayer(ScenarioLayer):
 
         Args:
             active: per output that claims a gradient, whether it takes part in a gradient.
-                cotangents: of the active outputs. seconds: cotangents of the first gradients.
+            cotangents: of the active outputs.
+            seconds: cotangents of the first gradients.
         """
         program, feeds, fetches, _ = self.program(order, active, arrays)
         values = dict(zip(self.inputs, arrays, strict=True))

@@ -165,7 +165,8 @@ class Evidence:
 
     Args:
         wrong: the inputs whose gradients are wrong.
-        truth: the right gradients of the input. bounds: the error bounds of `truth`.
+        truth: the right gradients of the input.
+        bounds: the error bounds of `truth`.
     """
 
     def __init__(

@@ -213,8 +213,9 @@ class Claimed:
     """Backward's claimed gradient of one input for several cotangents, and the tape's.
 
     Args:
-        gradients: one row per draw of cotangents, of which `independent` are independent. right:
-            the tape's gradients. rounding: the largest difference that rounding explains.
+        gradients: one row per draw of cotangents, of which `independent` are independent.
+        right: the tape's gradients.
+        rounding: the largest difference that rounding explains.
     """
 
     def __init__(self, gradients: Array, right: Array, rounding: float, independent: int) -> None:

@@ -260,10 +260,11 @@ class Measured:
     runs so far.
 
     Args:
-        compute: computes the arrays under a `Change`. epsilon: of the coarsest dtype in the
-            computation. plain: the unperturbed arrays, with the choices made, if known. nondet: how
-            far two equal runs may differ, relative to the largest entry; such a difference is not a
-            response.
+        compute: computes the arrays under a `Change`.
+        epsilon: of the coarsest dtype in the computation.
+        plain: the unperturbed arrays, with the choices made, if known.
+        nondet: how far two equal runs may differ, relative to the largest entry; such a difference
+            is not a response.
     """
 
     def __init__(

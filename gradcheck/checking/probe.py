@@ -482,9 +482,9 @@ class Prober:
         """A probe along a random direction over the elements in `masks`, or over all.
 
         Args:
-            whole: use steps of all sizes, if the first ones were not enough. by_rows: estimate a
-                derivative for every output, even if there is a tape. without: a mask of outputs
-                that take no part.
+            whole: use steps of all sizes, if the first ones were not enough.
+            by_rows: estimate a derivative for every output, even if there is a tape.
+            without: a mask of outputs that take no part.
         """
         point, direction = self.point, self.point.direction(self.random, masks)
         by_rows = point.by_rows and (by_rows or point.tape is None)

@@ -98,9 +98,11 @@ class Printer:
     """Writes the gradients of a trace.
 
     Args:
-        trace: of forward. dialect: the library's names. names: of the values that can be read.
-            is_fixed: whether no other values can be read, because forward must not save anything
-            else. first: the printer that wrote the same before.
+        trace: of forward.
+        dialect: the library's names.
+        names: of the values that can be read.
+        is_fixed: whether no other values can be read, because forward must not save anything else.
+        first: the printer that wrote the same before.
     """
 
     def __init__(

@@ -60,9 +60,9 @@ class Repair:
     """The search for a single edit of a backward.
 
     Args:
-        call: a call of the layer or function at which backward is wrong. backward: of the layer;
-            for a function of arrays, its hand-written gradients. passes: whether gradcheck passes
-            with another backward.
+        call: a call of the layer or function at which backward is wrong.
+        backward: of the layer; for a function of arrays, its hand-written gradients.
+        passes: whether gradcheck passes with another backward.
 
     Raises:
         NotDerived: the gradients of forward, or the source of backward, are not known.

@@ -76,8 +76,10 @@ class Steps:
     """The steps of a backward at a point, with the values that they compute.
 
     Args:
-        function: the syntax tree of the backward. scope: the names that it reads from outside.
-            point: the point at which it runs. backward: the unedited backward.
+        function: the syntax tree of the backward.
+        scope: the names that it reads from outside.
+        point: the point at which it runs.
+        backward: the unedited backward.
     """
 
     def __init__(

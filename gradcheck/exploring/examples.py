@@ -186,8 +186,8 @@ def example_strategy(
     """Return the Hypothesis strategy of `Example` for some inputs.
 
     Args:
-        dtypes: of floating inputs without a dtype of their own. layouts: of inputs with several
-            axes.
+        dtypes: of floating inputs without a dtype of their own.
+        layouts: of inputs with several axes.
 
     Raises:
         ImportError: Hypothesis is not installed.

@@ -50,8 +50,8 @@ def gradient_lines(
     """The lines about a gradient: its wrong entries, `shown` of them, and their causes.
 
     Args:
-        said: the lines above; a diagnosis that is in one of them is not repeated. width: of the
-            screen; it limits the table of entries and the excerpts.
+        said: the lines above; a diagnosis that is in one of them is not repeated.
+        width: of the screen; it limits the table of entries and the excerpts.
     """
     lines = wrong_entry_lines(gradient, width, shown)
     for label, cause in labelled_causes(gradient, said):
@@ -178,8 +178,8 @@ def failure_block(
     """The lines about a result that is not as expected, and how to run it again.
 
     Args:
-        options: the options of this run that a repetition needs too, such as ``--seed 3``. width:
-            of the screen, if lines are to be wrapped for one.
+        options: the options of this run that a repetition needs too, such as ``--seed 3``.
+        width: of the screen, if lines are to be wrapped for one.
         entries: how many wrong entries are shown.
         others: further failures of the same cause, named in a last line.
     """

@@ -46,33 +46,18 @@ class DeadlockError(CommunicationError):
 class Call:
     """A rank's call of a collective, or of a send or receive.
 
-        Args:
-            kind: a key of `collectives.COLLECTIVES`.
-            rank: the calling rank's number in the world.
-            members: the ranks of the world that take part, in the order of the group.
-    <<<<<<< HEAD
-            place: who calls, counted among `members`.
-            key: what tells this group, or this pair of ranks, from others: calls meet in their order,
-                key by key. It begins with 0 for the group of all.
-            inputs: what the rank hands over, as it is at the call: Tensors, or any objects.
-            likes: shape and dtype of each Tensor that takes part, be it an input or to be filled.
-            agreed: what all members must say alike, such as the root.
-    ||||||| 303615fb
-            place: who calls, counted among `members`.
-            key: what tells this group, or this pair of ranks, from others: calls meet in their order,
-                key by key. It begins with 0 for the group of all.
-            given: what the rank hands over, as it is at the call: Tensors, or any objects.
-            likes: shape and dtype of each Tensor that takes part, whether given or to be filled.
-            agreed: what all members must say alike, such as the root.
-    =======
-            place: the calling rank's position among `members`. key: identifies the group, or the pair
-                of ranks: calls are matched in order, key by key. It begins with 0 for the group of all
-                ranks. given: the values that the rank passes, as they are at the call: Tensors, or any
-                objects.
-            likes: shape and dtype of each Tensor that takes part, whether given or to be filled.
-                agreed: the properties that must be equal on all members, such as the root.
-    >>>>>>> w9-prose
-            where: ``file:line`` of the user's code.
+    Args:
+        kind: a key of `collectives.COLLECTIVES`.
+        rank: the calling rank's number in the world.
+        members: the ranks of the world that take part, in the order of the group.
+        place: the calling rank's position among `members`.
+        key: identifies the group, or the pair of ranks: calls are matched in order, key by
+            key. It begins with 0 for the group of all ranks.
+        inputs: the values that the rank passes, as they are at the call: Tensors, or any
+            objects.
+        likes: shape and dtype of each Tensor that takes part, whether given or to be filled.
+        agreed: the properties that must be equal on all members, such as the root.
+        where: ``file:line`` of the user's code.
     """
 
     kind: str

@@ -24,9 +24,10 @@ def to_experts(paddle: Any, x: Any, local_count: Sizes, global_count: Sizes, mem
     """The rows that the experts of this rank get: expert by expert, from each rank.
 
     Args:
-        paddle: the module with ``concat`` and ``zeros``. x: the rows of this rank, in the order of
-            all experts. local: how many of these rows go to each expert of the world. own: how many
-            rows come, from each rank, to each expert of this rank.
+        paddle: the module with ``concat`` and ``zeros``.
+        x: the rows of this rank, in the order of all experts.
+        local_count: how many of these rows go to each expert of the world.
+        global_count: how many rows come, from each rank, to each expert of this rank.
     """
     count, ranks = len(local_count) // members.nranks, members.nranks
     check_row_count(x, local_count, "local_count")

@@ -43,8 +43,8 @@ class CommunicateTopology:
     """The grid of ranks.
 
     Args:
-        hybrid_group_names: names of the axes, the slowest first. dims: the number of ranks along
-            each axis.
+        hybrid_group_names: names of the axes, the slowest first.
+        dims: the number of ranks along each axis.
     """
 
     def __init__(

@@ -71,8 +71,8 @@ class Layer(Members):
         result replaces the inputs.
 
         Args:
-            prepend: call it before existing hooks. with_kwargs: the hook also gets the keyword
-                arguments, and may return both.
+            prepend: call it before existing hooks.
+            with_kwargs: the hook also gets the keyword arguments, and may return both.
         """
 
         def replace_both(layer: Layer, inputs: Any, kwargs: Any) -> Any:
@@ -100,8 +100,8 @@ class Layer(Members):
         None, its result replaces the outputs.
 
         Args:
-            prepend: call it before existing hooks. with_kwargs: the hook gets the keyword arguments
-                before the outputs.
+            prepend: call it before existing hooks.
+            with_kwargs: the hook gets the keyword arguments before the outputs.
         """
 
         def general(layer: Layer, inputs: Any, kwargs: Any, outputs: Any) -> Any:
@@ -216,8 +216,9 @@ class Layer(Members):
 
         Args:
             destination: a dict to put them into.
-            include_sublayers: False for only those of this layer. structured_name_prefix: the
-                prefix of all names. use_hook: ignored, as states have no hooks.
+            include_sublayers: False for only those of this layer.
+            structured_name_prefix: the prefix of all names.
+            use_hook: ignored, as states have no hooks.
             keep_vars: False for detached Tensors.
         """
         saved = OrderedDict() if destination is None else destination

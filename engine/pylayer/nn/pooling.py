@@ -111,7 +111,8 @@ def _avg_pool(
     """The mean of every window of `x`, [batch, channels, *space].
 
     Args:
-        exclusive: do not count padding. divisor_override: replaces the number of elements.
+        exclusive: do not count padding.
+        divisor_override: replaces the number of elements.
 
     Raises:
         ValueError: shapes do not match.

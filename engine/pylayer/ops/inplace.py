@@ -63,10 +63,11 @@ def in_place(
     Paddle. `check_not_leaf` checks that the Tensor may be changed.
 
     Args:
-        changes: by how much the version rises; 0 if the release does not register the change. anew:
-            the operation may give another shape or dtype, and so a new array, which the Tensor then
-            uses. view: the operation gives a view, like a reshape, which the Tensor then uses;
-            Tensors that share the memory keep their shape.
+        changes: by how much the version rises; 0 if the release does not register the change.
+        anew: the operation may give another shape or dtype, and so a new array, which the Tensor
+            then uses.
+        view: the operation gives a view, like a reshape, which the Tensor then uses; Tensors that
+            share the memory keep their shape.
     """
     name = name or f"{function.__name__}_"
     first = next(iter(inspect.signature(function).parameters))

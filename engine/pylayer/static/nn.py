@@ -28,10 +28,10 @@ def fc(
     """``activation(x · W + b)``, with new parameters.
 
     Args:
-        x: a Variable, or a list of them; each has a weight, and the products are summed. size: of
-            the last axis of the result. num_flatten_dims: how many leading axes of `x` are kept;
-            the others are merged. weight_attr, bias_attr: as for `create_parameter`; False for no
-            bias.
+        x: a Variable, or a list of them; each has a weight, and the products are summed.
+        size: of the last axis of the result.
+        num_flatten_dims: how many leading axes of `x` are kept; the others are merged. weight_attr,
+            bias_attr: as for `create_parameter`; False for no bias.
         activation: the name of a function of one Tensor, such as ``relu``.
 
     Raises:

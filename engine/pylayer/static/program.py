@@ -101,8 +101,8 @@ class Block:
     the blocks around it.
 
     Args:
-        branch: whether it runs only sometimes, so that its Variables cannot be used outside. sees:
-            blocks whose Variables it may use although they do not enclose it.
+        branch: whether it runs only sometimes, so that its Variables cannot be used outside.
+        sees: blocks whose Variables it may use although they do not enclose it.
     """
 
     def __init__(

@@ -148,9 +148,10 @@ def grad(
         grad_outputs: the cotangents, each with as many elements as its output; None for ones.
         retain_graph: accepted, without effect: the graph is kept in any case.
         create_graph: record the computation of the gradients, so that they can be differentiated
-            again. allow_unused: return None for an input that no output depends on. no_grad_vars:
-            Tensors through which no gradient flows. PyLayers return None for every gradient that is
-            not needed (observed rule 87).
+            again.
+        allow_unused: return None for an input that no output depends on.
+        no_grad_vars: Tensors through which no gradient flows. PyLayers return None for every
+            gradient that is not needed (observed rule 87).
 
     Raises:
         AssertionError: an argument has a wrong type, or a cotangent a wrong size; or the mode is

@@ -161,8 +161,8 @@ def walk(
     cotangents are in.
 
     Args:
-        found: collects the cotangents of leaves and captured nodes. enter: the only nodes to pull
-            back through; None for all.
+        found: collects the cotangents of leaves and captured nodes.
+        enter: the only nodes to pull back through; None for all.
 
     Raises:
         RuntimeError: a node was released by an earlier walk, or a value that it saved was changed

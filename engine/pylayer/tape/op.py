@@ -87,8 +87,9 @@ class Op(OpDef):
         gradient.
 
         Args:
-            inputs: the Tensors that a gradient may flow to. values: all arguments. raw: all
-                arguments, with arrays in place of Tensors.
+            inputs: the Tensors that a gradient may flow to.
+            values: all arguments.
+            raw: all arguments, with arrays in place of Tensors.
         """
         parents = list(map(parent_of, inputs)) if self.differentiable and grad_mode.get() else []
         several, watching = isinstance(out, (tuple, list)), watchers.get()

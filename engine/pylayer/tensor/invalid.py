@@ -23,8 +23,8 @@ class UnsupportedError(NotImplementedError):
     """The error for features that Paddle has and the engine lacks although it has the name.
 
     Args:
-        feature: the name, and the condition; reported with the status. advice: a sentence on the
-            alternative.
+        feature: the name, and the condition; reported with the status.
+        advice: a sentence on the alternative.
     """
 
     def __init__(self, feature: str, advice: str = "") -> None:

@@ -305,9 +305,10 @@ def perform(
     """Call an operation of NumPy or of other code with arguments that contain recorded arrays.
 
     Args:
-        name: as written in code. rule: computes the result by recorded operations, from NumPy's
-            result and the arguments. written: the arguments that the operation may write into. out:
-            the arrays among them that receive the results.
+        name: as written in code.
+        rule: computes the result by recorded operations, from NumPy's result and the arguments.
+        written: the arguments that the operation may write into.
+        out: the arrays among them that receive the results.
     """
     arrays = recorded_in((args, kwargs))
     session = session_of(arrays)
