@@ -39,7 +39,7 @@ class Recomputation:
     """Runs a function again, perturbed or recorded.
 
     A perturbation changes the result of every operation on the way. Casts to fewer digits are left
-    out, except in `own` runs, which keep the user's precision.
+    out, except in runs that keep them, as the user's do.
 
     Args:
         function: on the engine.
