@@ -82,7 +82,8 @@ def input_slots(
     slots: list[Slot] = []
     tensors: list[Tensor] = []
     slotless: list[int | str] = []
-    for name, value in [*enumerate(args), *kwargs.items()]:
+    given: list[tuple[int | str, Any]] = [*enumerate(args), *kwargs.items()]
+    for name, value in given:
         slot = Slot(name, value)
         tensors += slot.tensors
         if slot.tensors:

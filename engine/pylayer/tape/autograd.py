@@ -33,7 +33,6 @@ from pylayer.tensor.invalid import (
 from pylayer.tensor.tensor import Tensor
 from pylayer.watch import NOBODY, watchers
 
-
 quiet_walk = np.errstate(all="ignore")(walk)
 
 
