@@ -21,4 +21,4 @@ def no_fix_is_searched(monkeypatch: pytest.MonkeyPatch) -> None:
     def search(function: Any, settings: gradient_check.Settings) -> Any:
         return no_fix
 
-    monkeypatch.setattr(gradient_check, "fix_search", search)
+    monkeypatch.setattr(gradient_check, "EditSearch", search)

@@ -81,6 +81,8 @@ class BundledBackend(PaddleApi):
         self.name = name
         if set_device(device) != "cpu":
             self.array = lambda tensor: to_numpy(tensor.array)
+        self.module = default_module()
+        """The array module of its device."""
         if install:
             pylayer.install_paddle()
         super().__init__(import_module("paddle" if install else "pylayer.paddle"))
@@ -89,7 +91,7 @@ class BundledBackend(PaddleApi):
         known = BY_NUMPY.get(array.dtype) if type(array) is np.ndarray else None
         if known is not None and dtype in (None, known.name):
             # what `to_tensor` makes of it, which most evaluations begin with
-            return Tensor(default_module().array(array, order="C"), None, stop_gradient)
+            return Tensor(self.module.array(array, order="C"), None, stop_gradient)
         return self.to_tensor(array, dtype, stop_gradient=stop_gradient)
 
     to_tensor = staticmethod(at_once(to_tensor))
@@ -159,6 +161,6 @@ class BundledBackend(PaddleApi):
     array = staticmethod(attrgetter("array"))
 
     def leaf(self, array: Array, stop_gradient: bool) -> Tensor:
-        return Tensor(default_module().asarray(array), None, stop_gradient)
+        return Tensor(self.module.asarray(array), None, stop_gradient)
 
     ranks = staticmethod(RanksInTurns)

@@ -59,13 +59,20 @@ def output_names(count: int) -> list[str]:
 
 def with_gaps(values: Sequence[Any], present: Iterable[bool]) -> list[Any]:
     """Values in the places that are present, None in the others."""
-    remaining = iter(values)
-    return [next(remaining) if is_present else None for is_present in present]
+    # Loops here and below, as each evaluation comes here: up to Python 3.11 a comprehension is a
+    # call.
+    remaining, placed = iter(values), list[Any]()
+    for is_present in present:
+        placed.append(next(remaining) if is_present else None)
+    return placed
 
 
 def map_present(function: Callable[[Any], Any], values: Iterable[Any]) -> list[Any]:
     """Map a function over values; None stays None."""
-    return [None if value is None else function(value) for value in values]
+    mapped = list[Any]()
+    for value in values:
+        mapped.append(None if value is None else function(value))
+    return mapped
 
 
 def with_zeros(values: Iterable[Any], like: Iterable[Any]) -> list[Any]:
@@ -196,8 +203,10 @@ class TensorFunction:
 
     def bind_inputs(self, arrays: Sequence[Array]) -> dict[str, Tensor]:
         """The inputs as leaf Tensors of the arrays' own dtypes, as the first call had them."""
-        rows = zip(self.arrays, arrays, self.first_call.needed, strict=True)
-        return {name: self.tensor(name, array, None, not need) for name, array, need in rows}
+        leaves = dict[str, Tensor]()
+        for name, array, need in zip(self.arrays, arrays, self.first_call.needed, strict=True):
+            leaves[name] = self.tensor(name, array, None, not need)
+        return leaves
 
     def tensor(self, name: str, array: Array, dtype: str | None, stop_gradient: bool) -> Tensor:
         """One input as a leaf Tensor."""
@@ -537,6 +546,7 @@ class TensorFunction:
             outputs=gradient.forward(inputs),
             reruns=self.recomputation(gradient_of, takes_gradients=True),
             order=2,
+            nondet=first.nondet,
         )
 
     def double_vjp(

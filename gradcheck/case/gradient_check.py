@@ -6,13 +6,13 @@ derivative.
 
 from __future__ import annotations
 
-import functools
 import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import islice
 from math import inf
 from pathlib import Path
@@ -82,7 +82,6 @@ def check_gradient(
     listed: int = MOST_LISTED,
     effort: Effort = "usual",
     precision: Precision = "strict",
-    nondet: float = 0.0,
     seconds: float = np.inf,
 ) -> GradientSummary:
     """Compare the vjp of `problem` with the differences and the tape, and its behaviour with the
@@ -99,8 +98,6 @@ def check_gradient(
         effort: ``usual`` spends up to ten times the cost of the check on diagnosing a failure, and
             so does ``least``; ``full`` diagnoses every entry.
         precision: ``loose`` accepts a backward that is right but loses digits in its own dtypes.
-        nondet: how far results of equal runs may be apart, relative to the largest entry of an
-            output or gradient. It widens the error bounds by as much.
         seconds: how long the check may take before the diagnosis ends; the verdict comes first and
             is never lost.
 
@@ -110,8 +107,7 @@ def check_gradient(
     deadline = time.monotonic() + seconds
     # steps lead out of the domain, weights of what is not seen overflow
     with np.errstate(all="ignore"):
-        problem = replace(problem, nondet=nondet)
-        bound = (rtol or 0.0) + nondet
+        bound = (rtol or 0.0) + problem.nondet
         check, outcome = run_check(problem, seed, bound, mode != "probe", precision)
         if (
             mode == "full"
@@ -286,9 +282,9 @@ def gradient_summary(
         Exception: whatever else the function raises.
     """
     options = settings._asdict()
-    order = options.pop("order")
+    order, nondet = options.pop("order"), options.pop("nondet")
     try:
-        problem = replace(function.problem(), find_fix=find_fix)
+        problem = replace(function.problem(), find_fix=find_fix, nondet=nondet)
         if unchecked := function.first_call.unchecked:
             why = f"nothing was checked: {unchecked}"
             nothing = GradientSummary(verdict=Status.INCONCLUSIVE, why=why)
@@ -391,7 +387,7 @@ def as_expected(
         Exception: whatever the function raises.
     """
     is_repaired = expect == "matches" and settings.effort != "least"
-    find_fix = fix_search(function, settings) if is_repaired else no_fix
+    find_fix = EditSearch(function, settings) if is_repaired else no_fix
     summary = gradient_summary(function, settings, find_fix)
     if summary.verdict is Status.FAIL and (fix := find_fix()) is not None:
         summary = with_fix(summary, fix)
@@ -421,14 +417,26 @@ def as_expected(
     return with_marks(summary.model_copy(update=changed), f"expected to {MUST_BE[expect]}")
 
 
-def fix_search(function: TensorFunction, settings: Settings) -> FixSearch:
+@dataclass(eq=False)
+class EditSearch:
     """The search for the single edit of a backward that repairs a function; it runs at most
     once."""
 
-    def passes(changed: TensorFunction) -> bool:
-        return gradient_summary(changed, settings._replace(effort="least")).verdict in GREEN
+    function: TensorFunction
+    settings: Settings
 
-    return functools.cache(functools.partial(fix_of, function, passes))
+    def __call__(self) -> Fix | None:
+        return self.fix
+
+    @cached_property
+    def fix(self) -> Fix | None:
+        """The edit, if there is one."""
+        return fix_of(self.function, self.passes)
+
+    def passes(self, changed: TensorFunction) -> bool:
+        """Whether a changed function has the right gradient."""
+        least = self.settings._replace(effort="least")
+        return gradient_summary(changed, least).verdict in GREEN
 
 
 def with_fix(summary: GradientSummary, fix: Fix) -> GradientSummary:

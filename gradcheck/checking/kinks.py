@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -962,17 +962,16 @@ def kinks(graph: Tape) -> list[Kink]:
     whose output cancels.
     """
     recording, found = graph.recording, list[Kink]()
-    random = cache(lambda: np.random.default_rng(0))  # most tapes need none
     steps = [step for step in recording.steps if step.name in KINKED]
+    decisions = [decision for decision in recording.decisions if decision.name in KINKED]
+    if not steps and not decisions:  # as most tapes
+        return []
+    random = np.random.default_rng(0)
     if steps:
-        dead = dead_steps(graph, [random().standard_normal(out.shape) for out in recording.outputs])
+        dead = dead_steps(graph, [random.standard_normal(out.shape) for out in recording.outputs])
         steps = [step for step in steps if step.first not in dead]
     keyed: list[tuple[int, int, Any]] = [(step.first, 1, step) for step in steps]
-    keyed += [
-        (decision.values_before, 0, decision)
-        for decision in recording.decisions
-        if decision.name in KINKED
-    ]
+    keyed += [(decision.values_before, 0, decision) for decision in decisions]
     for _, _, step in sorted(keyed, key=lambda entry: entry[:2]):
         starts, again = dict[int, Array](), dict[int, Array]()
         masks, labels = elements_at_kinks(graph, step)
@@ -981,7 +980,7 @@ def kinks(graph: Tape) -> list[Kink]:
                 shape, whole = recording.arrays[edge].shape, mask.shape
                 mask = mask.any(axis=tuple(range(mask.ndim - len(shape))))
                 mask = mask.any(axis=tuple(k for k, n in enumerate(shape) if n == 1), keepdims=True)
-                drawn = random().uniform(1, 2, shape) * mask
+                drawn = random.uniform(1, 2, shape) * mask
                 # A broadcast element feeds several rows.
                 label = labels if whole == shape == labels.shape else 0.0
                 starts[edge] = starts.get(edge, 0.0) + drawn

@@ -124,7 +124,7 @@ class Problem:
     """The name and index by which reports name an element of an input or output."""
     nondet: float = 0.0
     """How far results of two equal runs may be apart, as a share of the largest entry of each
-    array."""
+    array. It widens the error bounds by as much."""
     ranked: frozenset[str] = frozenset()
     """The inputs and outputs whose first axis is that of the ranks of a world."""
 

@@ -40,20 +40,22 @@ def parsed(xp: ModuleType, shape: Sequence[int], index: Any) -> Index:
     out of range.
     """
     parts = [_part(xp, part) for part in (index if type(index) is tuple else (index,))]
-    used = sum(map(_axes_used, parts))
+    widths = list(map(_axes_used, parts))
+    used = sum(widths)
     if used > len(shape):
         raise OutOfRangeError(f"too many indices: {used} for {len(shape)} axes")
     first = [*map(type, parts), EllipsisType].index(EllipsisType)
     parts[first : first + 1] = [slice(None)] * (len(shape) - used)
+    widths[first : first + 1] = [1] * (len(shape) - used)
     basic: list[Any] = []
     advanced: list[Any] = []
     axis, has_arrays = 0, False
-    for part in parts:
-        end = axis + _axes_used(part)
+    for part, width in zip(parts, widths, strict=True):
+        end = axis + width
         if hasattr(part, "dtype"):
             has_arrays = True
             _check_array(part, shape[axis:end], axis)
-            basic += [slice(None)] * (end - axis)
+            basic += [slice(None)] * width
             advanced.append(part)
         elif isinstance(part, int):
             _check_range(part, part, shape[axis], axis)
