@@ -106,9 +106,12 @@ def likely_causes(
         of_swaps = {name for d in swaps for name in d.inputs}
         found = [*swaps, *(d for d in found if not of_swaps.issuperset(d.inputs))]
         explained = of_swaps.union(*(d.inputs for d in found))
-        for of_input in evidence:
-            if of_input.name not in explained:
-                found += of_input.diagnoses(FAMILIES_OF_FORMULAS)
+        left = [of_input for of_input in evidence if of_input.name not in explained]
+        families = PLAIN_FAMILIES
+        if left and point.problem.find_fix() is None:
+            families += FAR_FETCHED_FAMILIES
+        for of_input in left:
+            found += of_input.diagnoses(families)
         if not is_explained or swaps:
             backward = point.vjp
     return [*with_their_inputs(found, wrong_names)], backward
@@ -444,5 +447,7 @@ def terms(s: Evidence) -> Iterator[Formula]:
             yield "GC114", text, c * (cotangents * f) + s.analytic
 
 
-FAMILIES_OF_FORMULAS = (trivial, constant_factor, parts, rearranged, operands, ratios, terms)
-"""Families of formulas, in the order in which they are tried."""
+PLAIN_FAMILIES: tuple[FormulaFamily, ...] = (trivial, constant_factor, parts)
+FAR_FETCHED_FAMILIES: tuple[FormulaFamily, ...] = (rearranged, operands, ratios, terms)
+"""Families of formulas, in the order in which they are tried; those that are far-fetched only where
+no edit repairs backward."""

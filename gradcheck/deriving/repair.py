@@ -30,6 +30,7 @@ from gradcheck.deriving.source import (
     parsed_block,
     part_of_file,
     source_of_file,
+    statements_in,
 )
 from gradcheck.deriving.steps import Steps, edited, gradients_in
 from gradcheck.deriving.trace import Return, Trace, attributes_of, trace
@@ -86,7 +87,7 @@ class Repair:
         if not isinstance(function, ast.FunctionDef) or function.name != code.co_name:
             raise NotDerived("the source of backward is not known")
         function.decorator_list = []
-        self.function, self.nodes = function, [*ast.walk(function)]
+        self.function = function
         self.texts = Texts()
         self.scope = {
             **self.backward.__globals__,
@@ -239,7 +240,7 @@ class Repair:
     def assigned(self) -> list[Any]:
         """The values that backward assigns to names."""
         kinds = ast.Assign, ast.AugAssign, ast.AnnAssign
-        return [node.value for node in self.nodes if isinstance(node, kinds)]
+        return [node.value for node in statements_in(self.function) if isinstance(node, kinds)]
 
     def whole_expressions(self) -> Iterator[Edit]:
         """The edits that write out the only wrong gradient; none if several are wrong."""

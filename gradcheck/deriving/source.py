@@ -8,7 +8,7 @@ import inspect
 import linecache
 import re
 import tokenize
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
@@ -190,17 +190,19 @@ def body_of(function: FunctionNode) -> Sequence[ast.stmt]:
     return function.body[1:] if ast.get_docstring(function, clean=False) else function.body
 
 
-def returns_of(function: FunctionNode) -> list[ast.Return]:
-    """The return statements of a function, without those of nested functions."""
-    found: list[ast.Return] = []
+def statements_in(function: FunctionNode) -> Iterator[ast.AST]:
+    """The statements of a function and their parts, without expressions and functions in it."""
     waiting: list[ast.AST] = list(function.body)
     while waiting:
         node = waiting.pop(0)
-        if isinstance(node, ast.Return):
-            found.append(node)
+        yield node
         if not isinstance(node, (*SCOPES, ast.expr)):
             waiting += ast.iter_child_nodes(node)
-    return found
+
+
+def returns_of(function: FunctionNode) -> list[ast.Return]:
+    """The returns of a function, without those of functions in it."""
+    return [node for node in statements_in(function) if isinstance(node, ast.Return)]
 
 
 def is_call_of(statement: ast.AST, method: str) -> bool:
