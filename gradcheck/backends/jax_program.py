@@ -8,6 +8,7 @@ JAX's derivative.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -377,6 +378,13 @@ class JaxProgram:
             for program in equation.parts:
                 yield from program.programs()
 
+    def coarsest_dtype(self) -> Any:
+        """The floating dtype with the fewest digits among the results of its equations; None if
+        there is none."""
+        results = (v.aval for p in self.programs() for e in p.equations for v in e.eqn.outvars)
+        dtypes = {aval.dtype for aval in results if jax.numpy.issubdtype(aval.dtype, np.inexact)}
+        return max(dtypes, key=lambda dtype: float(jax.numpy.finfo(dtype).eps), default=None)
+
     def applied_layers(self) -> list[HandWritten]:
         """The user's functions with a hand-written derivative, also inside loops."""
         layers = [layer for program in self.programs() for layer, _, _ in program.layers]
@@ -416,16 +424,26 @@ class JaxProgram:
 
 def hand_written(jaxpr: Any, params: dict[str, Any]) -> HandWritten:
     """The function whose primal a jaxpr is; `parameters` are those of its call."""
-    info, bwd = jaxpr.debug_info, code_of(getattr(params.get("bwd"), "f", None))
+    info, bwd = jaxpr.debug_info, code_of(params.get("bwd"))
     line = int(info.func_lineno or 0)
     return HandWritten(str(info.func_name), str(info.func_filename), line, bwd)
 
 
 def code_of(function: Any) -> CodeType | None:
-    """The code of a function, or of the function inside partials; None if it has none."""
-    while hasattr(function, "func"):
-        function = function.func
+    """The code of a function, or of the one that partials and JAX's own functions are made of; None
+    if it has none."""
+    while (inner := inner_function(function)) is not None:
+        function = inner
     return getattr(function, "__code__", None)
+
+
+def inner_function(function: Any) -> Any:
+    """The function inside a partial, inside JAX's wrapper of a function, or inside the bwd of a
+    batch that `vmap` makes of a bwd; None if there is none."""
+    code = getattr(function, "__code__", None)
+    if isinstance(code, CodeType) and code.co_filename.startswith(JAX_FOLDER):
+        return inspect.getclosurevars(function).nonlocals.get("bwd")
+    return getattr(function, "func", None) or getattr(function, "f", None)
 
 
 # --------------------------------------------------------------------------- control flow

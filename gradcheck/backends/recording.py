@@ -530,10 +530,11 @@ def is_replayed(known: Array, again: Array) -> bool:
     return is_differentiable(known) and is_close(again, known, ROUNDINGS)
 
 
-def is_close(ours: Array, theirs: Array, roundings: float | None = None) -> bool:
-    """Whether two floating arrays agree to half of their digits, or up to a number of roundings of
-    the largest finite entry, with NaN and infinities in the same places."""
-    limits: Any = ml_dtypes.finfo(theirs.dtype)  # type: ignore[no-untyped-call]
+def is_close(ours: Array, theirs: Array, roundings: float | None = None, dtype: Any = None) -> bool:
+    """Whether two floating arrays agree to half of the digits of a dtype, their own unless given,
+    or up to a number of roundings of the largest finite entry, with NaN and infinities in the same
+    places."""
+    limits: Any = ml_dtypes.finfo(dtype or theirs.dtype)  # type: ignore[no-untyped-call]
     tolerance = roundings * float(limits.eps) if roundings else 2.0 ** -(limits.nmant // 2)
     a, b = widen_values(ours), widen_values(theirs)
     size = np.abs(b).max(initial=0.0, where=np.isfinite(b))

@@ -32,7 +32,7 @@ from gradcheck.deriving.source import (
     source_of_file,
     statements_in,
 )
-from gradcheck.deriving.steps import Steps, edited, gradients_in
+from gradcheck.deriving.steps import Steps, compiled_backward, edited, gradients_in
 from gradcheck.deriving.trace import Return, Trace, attributes_of, trace
 from gradcheck.result import Fix
 from pylayer.tensor.tensor import Tensor
@@ -129,7 +129,7 @@ class Repair:
     def compiled(self) -> WrittenGradient:
         """The backward with the current edit."""
         scope = dict(self.scope)
-        exec(compile(self.tree, "<edited backward>", "exec"), scope)
+        exec(compiled_backward(self.tree), scope)
         return scope[self.function.name]  # type: ignore[no-any-return]
 
     # ----------------------------------------------------------------- where it has to be right

@@ -8,6 +8,7 @@ other values are known from the first run. Any other backward is a single step.
 from __future__ import annotations
 
 import ast
+import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -33,6 +34,11 @@ READ_LATER = {ast.Lambda, ast.GeneratorExp}
 EDITS_AS_A_RUN = 3
 """The number of edits of a single-step backward that count as one run: torch's Functions in
 tests/backends/torch/fresh_functions.py need about 200 edits, and up to 600."""
+
+TURNS = "__turns__"
+"""The variable of a backward that counts the turns of its `while` loops."""
+MOST_TURNS = 1000
+"""Turns of `while` loops that one run may take, as an edit may be such that they never end."""
 
 Variables = dict[str, Any]
 
@@ -69,7 +75,7 @@ class BackwardStep:
 
     def compiled(self) -> CodeType:
         """Compile the step's syntax tree."""
-        return compile(self.tree, "<edited backward>", "exec")
+        return compiled_backward(self.tree)
 
 
 class Steps:
@@ -159,6 +165,20 @@ class Steps:
                 wrong.discard(k)
             return not wrong
         return False
+
+
+def compiled_backward(tree: ast.Module) -> CodeType:
+    """The code of a backward that may be edited: `while` loops raise StopIteration after
+    `MOST_TURNS` turns."""
+    if any(isinstance(node, ast.While) for node in ast.walk(tree)):
+        tree = copy.deepcopy(tree)
+        for node in ast.walk(tree):
+            if isinstance(node, ast.While):
+                node.test = ast.BoolOp(ast.And(), [parsed(f"next({TURNS})"), node.test])
+        function: Any = tree.body[0]
+        function.body[:0] = ast.parse(f"{TURNS} = iter([True] * {MOST_TURNS})").body
+        ast.fix_missing_locations(tree)
+    return compile(tree, "<edited backward>", "exec")
 
 
 @contextmanager

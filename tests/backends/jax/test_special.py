@@ -76,6 +76,29 @@ def test_what_is_right_passes(name: str) -> None:
     assert result.verdict == "PASS", str(result)
 
 
+@pytest.mark.parametrize("batched", [jax.vmap(square), jax.vmap(jax.vmap(square)), lambda x: jax.vmap(square)(x)])
+def test_a_backward_runs_in_a_batch_of_it(batched: Any) -> None:
+    def layer(x: Any) -> Any:
+        return batched(x) * 2
+
+    result = gradcheck.check(layer, X)
+    assert (result.verdict, result.marks) == ("PASS", ())
+
+
+def test_a_product_in_bfloat16_of_which_xla_leaves_out_the_rounding() -> None:
+    def product(x: Any, w: Any) -> Any:
+        return (x.astype("bfloat16") @ w.astype("bfloat16")).astype("float32")
+
+    def backward(saved: Any, g: Any) -> Any:
+        x, w = (value.astype("bfloat16") for value in saved)
+        g = g.astype("bfloat16")
+        return (g @ w.T).astype("float32"), (x.T @ g).astype("float32")
+
+    layer = custom(product, lambda x, w: (product(x, w), (x, w)), backward)
+    x, w = (np.random.default_rng(k).standard_normal(s).astype("float32") for k, s in enumerate([(3, 4), (4, 2)]))
+    assert gradcheck.check(layer, x, w).verdict == "PASS"
+
+
 def test_a_complex_gradient_is_not_conjugated() -> None:
     wrong = custom(lambda z: z * z, lambda z: (z * z, z), lambda z, g: (2 * jnp.conj(z) * g,))
     assert gradcheck.check(wrong, V + 1j * V[::-1]).verdict == "FAIL"
