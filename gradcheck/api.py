@@ -276,9 +276,10 @@ def check(
             ``same``.
 
     Returns:
-        Its `verdict` is PASS, FAIL, KINK or INCONCLUSIVE; its truth is whether that is PASS or
-        KINK. `wrong` lists the wrong entries, `diagnosis` the causes. For several points and dtypes
-        it is the worst one, and `where` says at which. Printed it is the panel of the command line.
+        Its `verdict` is PASS, FAIL, KINK or INCONCLUSIVE; it is true for PASS and KINK. `wrong`
+        lists the wrong entries, `diagnosis` the causes. For several points and dtypes it is the
+        worst result, with its point and dtype in `where`. Printed it is the panel of the command
+        line.
 
     Raises:
         TypeError: no input needs a gradient, or an option is of the wrong type; or the layer, or an
@@ -349,9 +350,9 @@ def derive(
 ) -> Derived:
     """Derive the backward of a layer's forward, or of a function, as source, and check it.
 
-    The forward is traced at the inputs, and the rules of its operations give the gradients. What is
-    written in forward's own names is checked by `check` at the given sizes and two others, in
-    float64 and float32; only what passes is returned.
+    The forward is traced at the inputs, and the rules of its operations give the gradients. The
+    code is written with forward's own names, and checked by `check` at the given sizes and two
+    others, in float64 and float32; it is returned only if it passes.
 
     Args:
         layer_or_function: a PyLayer class of the bundled engine, a Function of torch, a function of
@@ -363,8 +364,8 @@ def derive(
         options: further arguments of forward, by name.
 
     Returns:
-        Its `code` is the class, its `diff` the change of the user's file. Its truth is whether
-        there is one; if not, `refused` says why.
+        Its `code` is the class, its `diff` the change of the user's file. It is true if there is
+        code; otherwise `refused` has the reason.
 
     Raises:
         ValueError: `order` is neither 1 nor 2.
@@ -507,7 +508,7 @@ def explore(
 
 
 def summarise_search(search: Search, check_at: Callable[[Example], CheckResult]) -> Explored:
-    """Return what a search found, with the check of the smallest example that is wrong."""
+    """Return the result of a search, with the check of the smallest wrong example."""
     smallest, result = search.smallest, None
     unchecked = search.tried - search.checked
     message = f"nothing wrong in {count(search.tried, 'example')}"

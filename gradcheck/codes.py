@@ -40,15 +40,14 @@ CODES: dict[str, Code] = {
         "The backward is the derivative times a constant: a 2 from a square or a batch size is "
         "missing or appears twice.",
         "numeric = c · analytic for every entry, with the same c.",
-        "Multiply what backward returns by c, and look for the place in the formula where c "
-        "belongs.",
+        "Multiply backward's result by c, and find where c belongs in the formula.",
         "y = x * x      wrong: dy * x      right: dy * 2 * x",
     ),
     "GC102": Code(
         "wrong sign",
         "A minus was forgotten, or there is one too many.",
         "numeric = −analytic for every entry.",
-        "Negate what backward returns for this input.",
+        "Negate backward's gradient for this input.",
         "y = a - b      wrong: return dy, dy      right: return dy, -dy",
     ),
     "GC103": Code(
@@ -374,7 +373,7 @@ CODES: dict[str, Code] = {
     "GC151": Code(
         "counted once for each rank",
         "A value that all ranks share counts once in the loss, and the gradient of a value that "
-        "each rank has is that rank's; here the gradient is summed over the ranks once more, or "
+        "each rank has is that rank's own; here the gradient is also summed over the ranks, or "
         "divided by their number.",
         "numeric = analytic / N or N · analytic, for a world, or a group, of N ranks.",
         "Leave the all-reduce out (or add the one that is missing); divide by N only where "

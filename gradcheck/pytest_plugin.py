@@ -55,8 +55,8 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Let the whole run import the engine as ``paddle`` if the ini file says so and no Paddle is
-    installed.
+    """Let the whole run import the engine as ``paddle`` if the ini file requests it and no Paddle
+    is installed.
     """
     if config.getini("gradcheck_engine"):
         from gradcheck.case.user_code import engine

@@ -217,9 +217,7 @@ MOST_LISTED = 20
 
 
 class GradientSummary(_Record):
-    """The gradient check of a case: its verdict, what was compared, and every entry listed as
-    wrong.
-    """
+    """The gradient check of a case: its verdict, what was compared, and the wrong entries."""
 
     verdict: Status
     wrong: tuple[WrongEntry, ...] = ()
@@ -257,7 +255,7 @@ class GradientSummary(_Record):
     @classmethod
     def _no_more_than_all(cls, counts: dict[str, tuple[int, int]]) -> dict[str, tuple[int, int]]:
         if any(wrong > total for wrong, total in counts.values()):
-            raise ValueError("more elements are wrong than there are")
+            raise ValueError("more elements are wrong than the input has")
         return counts
 
     @property

@@ -198,7 +198,7 @@ def split(x: Any, size: int, axis: int = 0) -> Any:
 
 
 def index_of(indices: Sequence[Any]) -> tuple[Any, ...]:
-    """The index of a Tensor: aten has None for a whole axis."""
+    """The index of a Tensor: in aten None stands for a whole axis."""
     return tuple(slice(None) if index is None else index for index in indices)
 
 

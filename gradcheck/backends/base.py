@@ -1,4 +1,4 @@
-"""The protocol of a backend: what a framework provides, and the table of all backends."""
+"""The interface of a backend to a framework, and the table of all backends."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ RecordableCall = tuple[list[Tensor], Callable[[], list[Tensor]]]
 
 
 class Recordable(Computed, Protocol):
-    """A function whose call can be recorded as well."""
+    """A function whose call can also be recorded."""
 
     def recordable_call(self, arrays: Sequence[Array], /) -> RecordableCall | None:
         """The recordable call at some arrays; None if there is none."""
@@ -357,7 +357,7 @@ class Backend(Protocol):
 
 
 class ObserverBlock:
-    """A block in which a backend reports layers to an observer as well.
+    """A block in which a backend also reports layers to an observer.
 
     It is a class because every evaluation enters one, and a generator would take twice the calls.
     """
@@ -376,7 +376,7 @@ class BackendRow(NamedTuple):
     """A row of the table of backends: the class and its arguments, and how to install its
     requirement.
 
-    `requirement` is what pip installs for it; empty if gradcheck itself needs it. `distributions`
+    `requirement` is the requirement for pip; empty if gradcheck itself needs it. `distributions`
     are the packages that may bring it: their version is the backend's. `preload` are modules that a
     server imports before it forks the first case of the backend, so that cases do not import them
     again. `warm_up`: whether a server may run the backend before it forks; not allowed for backends
@@ -459,7 +459,7 @@ def framework_of_backend(name: str) -> str:
 
 
 def usual_backend(framework: str) -> str:
-    """The backend that runs the spec files of a framework where none is named."""
+    """The default backend for the spec files of a framework."""
     return next(name for name, row in BACKENDS.items() if row.framework == framework)
 
 
@@ -528,7 +528,7 @@ def load_backend(name: str) -> Backend:
 
 
 def flat_tensors(value: Any, is_tensor: Callable[[Any], bool]) -> list[Tensor]:
-    """The Tensors in what a layer returned, in order, at any depth of lists, tuples and dicts."""
+    """The Tensors in the result of a layer, in order, at any depth of lists, tuples and dicts."""
     if is_tensor(value):
         return [value]
     if isinstance(value, dict):

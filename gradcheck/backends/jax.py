@@ -172,7 +172,7 @@ class JaxBackend(Backend):
         JAX.
         """
         self.program_at, self.compiled_at = cache(trace_program), cache(compile_by_xla)
-        """Programs, and what XLA makes of them, of functions at arrays of some shapes and dtypes.
+        """Traced and compiled programs, by function and by the shapes and dtypes of its arrays.
         """
         self.inspected: set[Any] = set()
         """The calls whose results on the engine were compared with those of JAX, by the same

@@ -1,7 +1,7 @@
 """Ranks on the installed Paddle: one process per rank; collectives are computed in the parent
 process.
 
-Paddle's own backward is not thread-safe, and its collectives on the CPU lack half of what
+Paddle's own backward is not thread-safe, and on the CPU it lacks half of the collectives that
 layers call. So a rank is a fork of this process in which the names of `paddle.distributed` are
 those of the bundled engine's ranks, which send arrays to the parent process; there the calls are
 matched as the engine matches its own, so that the same mistakes are found.
@@ -217,7 +217,7 @@ class RanksOfProcesses(WorldRanks):
             self.send(call.rank, "answer", call.number, results, call.error)
 
     def receive(self, number: int) -> tuple[str, Any]:
-        """A rank's next message; if the rank has died, a message that says so."""
+        """A rank's next message; a message about its end if the rank has died."""
         try:
             return self.lines[number].recv()  # type: ignore[no-any-return]
         except (EOFError, ConnectionResetError):

@@ -9,7 +9,7 @@ place, through the memory that NumPy shares with torch. While a call is recorded
 tensors share memory and code writes into it.
 
 Values that leave torch (``.item()``, ``.numpy()``), and operations outside of aten that are not
-written in Python, are leaks: differences check what is computed from them.
+written in Python, are leaks: only differences check the values computed from them.
 """
 
 from __future__ import annotations
@@ -359,7 +359,7 @@ class PlayedOperation:
                 shadows[id(copy)] = shadows[key]
 
     def results(self, results: Sequence[Any]) -> list[Shadow]:
-        """The shadows of the results; none where they are not followed."""
+        """The shadows of the results; empty if the results are not followed."""
         if not results:
             return []
         if any(r.layout is not torch.strided for r in results):

@@ -44,8 +44,8 @@ def backend_of(function: Any, inputs: Sequence[Any], *, is_named: bool = False) 
         is_named: whether the user names the framework of a function that names none itself.
 
     Raises:
-        TypeError: nothing says which framework's methods the function calls;
-            ForeignFrameworkError: it is of a framework that has no backend.
+        TypeError: the framework of the function cannot be determined; ForeignFrameworkError: the
+            framework has no backend.
     """
     imported = sorted((FRAMEWORK_PACKAGES - {"pylayer"}) & sys.modules.keys())
     if imported:

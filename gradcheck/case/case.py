@@ -42,9 +42,9 @@ class Case(BaseModel):
     compared: bool = False
     """Whether outputs and gradients are kept, to compare them with those of other backends."""
     memory: int = MEMORY
-    """Limit in bytes of what the case may allocate."""
+    """The most bytes that the case may allocate."""
     recorded: bool = False
-    """Whether the result describes what the backend does instead of what is expected."""
+    """Whether the result describes a backend's behaviour if it deviates from the expected."""
 
     @property
     def name(self) -> str:

@@ -263,7 +263,9 @@ class Run:
 
     @contextmanager
     def expected_exception(self) -> Iterator[list[Finding]]:
-        """Compare what the block raises with `raises`; findings are added to the yielded list."""
+        """Compare the exception of the block with `raises`; findings are added to the yielded
+        list.
+        """
         findings: list[Finding] = []
         expected, text = self.expect.raises, ""
         try:

@@ -199,7 +199,8 @@ class ScenarioLayer(TensorFunction):
             raise NoLayerError(f"call: {name} is applied, not called: write {name}.apply(…)")
 
     def names_from_module(self, call: str, module: ModuleType, known: set[str]) -> dict[str, Any]:
-        """Return what a call reads from a module, by name; `known` are the names from elsewhere.
+        """Return the objects that a call reads from a module, by name; `known` are names from
+        elsewhere.
 
         Raises NoLayerError: there is no such name.
         """

@@ -88,7 +88,7 @@ def is_defined_in(module: ModuleType, value: Any) -> bool:
 
 
 under_way: set[str] = set()
-"""The references that are being imported anew."""
+"""The references that are being imported again."""
 
 
 def import_anew(reference: str, folder: Path | None = None) -> Any:
@@ -97,7 +97,7 @@ def import_anew(reference: str, folder: Path | None = None) -> Any:
 
 
 def module_anew(reference: str, folder: Path | None = None) -> ModuleType:
-    """The module of `module_of_reference`, loaded anew: module-level values of the user's code are
+    """The module of `module_of_reference`, loaded again: module-level values of the user's code are
     as in a new process.
 
     Afterwards `sys.modules` is as it was.
@@ -314,7 +314,7 @@ def package_of_frame(frame: FrameType) -> str:
 
 
 def phase_of(error: BaseException) -> str:
-    """``backward`` if the error was raised while gradients were taken, else ``forward``."""
+    """``backward`` if the error was raised while gradients were taken, otherwise ``forward``."""
     for frame, _ in traceback.walk_tb(error.__traceback__):
         public = (
             package_of_frame(frame) in FRAMEWORK_PACKAGES

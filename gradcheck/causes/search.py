@@ -483,7 +483,8 @@ class CauseSearch:
 
     # ----------------------------------------------------------------- on a walk over the tape
     def confirmed(self, causes: Sequence[Cause]) -> list[Cause]:
-        """Return the causes that reproduce the claim for all cotangents, with what they explain.
+        """Return the causes that reproduce the claim for all cotangents, with the inputs that they
+        explain.
 
         The simplest are given first. No cause is tried that is more far-fetched than one that
         explains everything, and none after the last walk. A share that would be scaled for some
@@ -524,7 +525,7 @@ class CauseSearch:
 def mistaken_gradients(
     graph: Tape, cotangents: Sequence[Array | None], cause: Cause
 ) -> list[Array]:
-    """The gradients of the inputs on a walk on which mistakes are made."""
+    """The gradients of the inputs from a walk with mistakes."""
     edges = [mistake.edge for mistake, _ in cause.mistakes]
     if edges[0].position == Edge.VALUE:
         return gradient_at_other_value(graph, cotangents, cause.mistakes[0][0])

@@ -202,8 +202,9 @@ class Tape:
                     )
 
     def pulled(self, pending: dict[int, Array]) -> list[Array]:
-        """The cotangents of the inputs, zeros where none flows, for cotangents of any values, by
-        number."""
+        """The cotangents of the inputs (zeros if none flows there), for cotangents of any values,
+        by number.
+        """
         for _ in self.walk(pending):
             pass
         return self.filled(pending)
@@ -216,7 +217,7 @@ class Tape:
         ]
 
     def gradient(self, cotangents: Sequence[Array | None]) -> list[Array]:
-        """The cotangents of the inputs, zeros where none flows, in float64 or complex128.
+        """The cotangents of the inputs (zeros if none flows there), in float64 or complex128.
 
         `cotangents` are one per output, of its shape; None for an output that takes no part.
         """

@@ -42,8 +42,8 @@ COMMANDS = {
     "show": ("show:show", "Show a scenario, a rule or a diagnosis code in full."),
     "compare": ("compare:compare", "Show what has changed from one JSON report to another."),
     "explain": ("show:explain", "Explain a diagnosis code such as GC104."),
-    "backends": ("backends:backends", "List what scenarios can run on; add releases of Paddle."),
-    "matrix": ("matrix:matrix", "Show what each release of Paddle does with each rule."),
+    "backends": ("backends:backends", "List backends; add releases of Paddle."),
+    "matrix": ("matrix:matrix", "Show the behaviour of each release under each rule."),
     "export": ("export:export", "Write the suite as plain pytest files, for Paddle alone."),
     "schema": ("init:schema", "Print the JSON Schema of spec files."),
 }

@@ -50,7 +50,7 @@ class ResultChange(NamedTuple):
     """The difference between two results of a case."""
 
     text: str
-    """What is wrong in B; empty if nothing is."""
+    """The mistakes in B; empty if there are none."""
     is_new_failure: bool
 
 

@@ -71,7 +71,7 @@ OPTION_ADVICE = {
 
 
 def meant_option(error: click.NoSuchOption) -> str:
-    """Return what to write in place of an unknown option, as the end of a sentence."""
+    """Return the advice for an unknown option, as the end of a sentence."""
     context, name = error.ctx, error.option_name
     if context is None:
         return "."

@@ -112,7 +112,7 @@ def show_scenarios(names: Sequence[str], reproduce: bool, rules: Sequence[str]) 
     """
     specs, ids = read_specs(names)
     if not ids:
-        raise UserError("name the scenario to show; `gradcheck list` shows what there is")
+        raise UserError("name the scenario to show; `gradcheck list` lists all")
     known = sorted(ids_in(specs))
     for name in ids:
         if scenario_of(name) not in known:

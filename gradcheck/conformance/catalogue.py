@@ -42,7 +42,7 @@ class Rule(_Strict):
     decided: str = ""
     """The decision, if documents contradict one another or the engine follows the release."""
     engine: str = ""
-    """The engine's behaviour, if the document says nothing about misuse."""
+    """The engine's behaviour, if the document does not cover the misuse."""
 
 
 class Sentence(_Strict):

@@ -39,10 +39,10 @@ class NoteRecord(_MatrixPart):
 
 
 class ProgramRecord(_MatrixPart):
-    """A plain program that shows what releases do with a sentence."""
+    """A plain program that shows how releases deviate from a sentence."""
 
     code: str
-    prints: dict[str, str] = Field(description="Release → what the program prints there.")
+    prints: dict[str, str] = Field(description="Release → the output of the program there.")
 
 
 class RuleRecord(_MatrixPart):
@@ -57,7 +57,7 @@ class RuleRecord(_MatrixPart):
     gloss: str = Field(description="The quote in English, where it is in another language.")
     against: str = Field(description="For a decision: the evidence against it.")
     decided: str
-    cells: dict[str, CellRecord] = Field(description="Backend → what it does.")
+    cells: dict[str, CellRecord] = Field(description="Backend → its behaviour.")
     notes: list[NoteRecord]
     scenarios: list[str]
     program: ProgramRecord | None

@@ -27,7 +27,7 @@ class PlainProgram(NamedTuple):
     code: str
     """The program without the comments that hold its output."""
     asked: str
-    """The output that the documents require, or the right one if they do not say."""
+    """The output that the documents require, or the right one if they are silent."""
     prints: dict[str, str]
     """Release → the output there; the name of the signal if the process dies."""
 

@@ -53,7 +53,7 @@ class KnownFailure(BaseModel):
 
 
 def broken_codes(gradient: GradientSummary) -> tuple[str, ...]:
-    """Return the codes in a summary that say that something is wrong, rather than why."""
+    """Return the codes in a summary that are mistakes, not causes."""
     if gradient.verdict is Status.INCONCLUSIVE:
         return ()
     codes = {cause.code for cause in gradient.diagnosis if says_what_is_wrong(cause.code)}

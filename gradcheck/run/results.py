@@ -23,8 +23,8 @@ class SideBySide:
         """The number of pairs of cases whose values were compared."""
 
     def with_comparisons(self, results: Iterable[Result]) -> Iterator[Result]:
-        """Yield the results, those of one scenario at one point of its matrix next to each other,
-        without their values; and the differences.
+        """Yield the results without their values, grouped by scenario and point of its matrix, each
+        group followed by its differences.
         """
         for _, group in groupby(results, key=point):
             comparable = []

@@ -154,7 +154,7 @@ def spec_text(
     notes: bool = False,
     call_note: str = "",
 ) -> str:
-    """Return a spec file with one scenario, with comments on what can be changed if `notes`.
+    """Return a spec file with one scenario, with comments on possible changes if `notes`.
 
     `call_note` replaces a call that is not given.
     """

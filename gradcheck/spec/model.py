@@ -761,7 +761,7 @@ class Observed(Expect):
         """Yield observations that are empty or contradict each other."""
         yield from super().find_mistakes(rules)
         if not self.written:
-            yield Violation((), "observed must not be empty", "write what is seen")
+            yield Violation((), "observed must not be empty", "write the observed behaviour")
         if "hang" in self.written and not self.hang:
             yield Violation(("hang",), "'hang: false' has no meaning", "remove it", at_key=True)
         ends = sorted(self.written & {"crash", "hang"})
@@ -998,7 +998,7 @@ CLASSES: dict[ExpectationClass, str] = {
     "recorded": "the behaviour of Paddle 3.3.1 where documents are silent",
     "verdict": "the findings of gradcheck itself",
 }
-"""The origin of the expectation, which decides what a deviation from it means."""
+"""The origin of the expectation, which determines the meaning of a deviation."""
 RuleName = Annotated[KebabName, forbid(value_rules.find_unknown_rule)]
 Citation = Annotated[
     Annotated[RuleName, Tag("(other)")]

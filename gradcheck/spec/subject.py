@@ -37,7 +37,7 @@ def find_subject_mistakes(scenario: Scenario) -> Iterator[Violation]:
 
 
 class _Subject:
-    """A scenario with a layer, and what the layer's source defines."""
+    """A scenario with a layer, and the definitions in the layer's source."""
 
     def __init__(self, scenario: Scenario) -> None:
         self.scenario, self.inputs = scenario, scenario.inputs

@@ -153,5 +153,5 @@ def _file_suggestion(path: Path) -> str:
     return (
         f"did you mean '{path.with_name(close)}'?"
         if close
-        else f"it was looked for in {path.parent.absolute()}"
+        else f"it was searched for in {path.parent.absolute()}"
     )

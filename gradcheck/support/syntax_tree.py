@@ -1,4 +1,4 @@
-"""Questions about a syntax tree of Python."""
+"""Queries on a Python syntax tree."""
 
 from __future__ import annotations
 

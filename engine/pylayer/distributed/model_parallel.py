@@ -18,26 +18,26 @@ from pylayer.tensor.tensor import Tensor
 # --------------------------------------------------------------------------- what they do to a
 # Tensor
 def sum_over_group(x: Tensor, group: Group) -> Tensor:
-    """Sum over the group."""
+    """The sum over the group."""
     total: Tensor = clone(x)
     communication.all_reduce(total, group=group)
     return total
 
 
 def take_part(x: Tensor, group: Group, axis: int = 0) -> Tensor:
-    """Take this rank's part along an axis."""
+    """This rank's part along an axis."""
     return split(x, group.nranks, axis)[group.rank]
 
 
 def gather_parts(x: Tensor, group: Group, axis: int = 0) -> Tensor:
-    """Join the Tensors of all ranks along an axis."""
+    """The Tensors of all ranks, joined along an axis."""
     parts: list[Tensor] = []
     communication.all_gather(parts, x, group)
     return concat(parts, axis)
 
 
 def sum_and_take_part(x: Tensor, group: Group) -> Tensor:
-    """Take this rank's part, along the first axis, of the sum over the group."""
+    """This rank's part, along the first axis, of the sum over the group."""
     result: Tensor = empty([x.shape[0] // group.nranks, *x.shape[1:]], x.dtype)
     communication.reduce_scatter(result, x, group=group)
     return result
@@ -50,7 +50,7 @@ def model_group() -> Group:
 
 # --------------------------------------------------------------------------- tensor parallelism
 class c_identity_eager(PyLayer):  # noqa: N801 - Paddle's name
-    """Return the Tensor; its gradient is summed over the group."""
+    """Return the Tensor; backward sums its gradient over the group."""
 
     @staticmethod
     def forward(
@@ -65,7 +65,7 @@ class c_identity_eager(PyLayer):  # noqa: N801 - Paddle's name
 
 
 class mp_allreduce_eager(PyLayer):  # noqa: N801 - Paddle's name
-    """Sum over the group; the gradient is the cotangent, the same on every rank."""
+    """Sum over the group; backward returns the cotangent, which is the same on every rank."""
 
     @staticmethod
     def forward(ctx: Any, tensor: Tensor, group: Group, *rest: Any) -> Tensor:
@@ -77,7 +77,7 @@ class mp_allreduce_eager(PyLayer):  # noqa: N801 - Paddle's name
 
 
 class c_split_eager(PyLayer):  # noqa: N801 - Paddle's name
-    """Take this rank's part along the last axis; gradients are gathered."""
+    """Take this rank's part along the last axis; backward gathers the gradients of all ranks."""
 
     @staticmethod
     def forward(ctx: Any, tensor: Tensor, group: Group, rank: int = 0, nranks: int = 0) -> Tensor:
@@ -90,7 +90,9 @@ class c_split_eager(PyLayer):  # noqa: N801 - Paddle's name
 
 
 class _Concat(PyLayer):
-    """Join the parts of all ranks along the last axis; the gradient is this rank's part."""
+    """Join the parts of all ranks along the last axis; backward takes this rank's part of the
+    gradient.
+    """
 
     @staticmethod
     def forward(ctx: Any, tensor: Tensor, group: Group) -> Tensor:
@@ -139,7 +141,7 @@ def reduce_scatter(input: Tensor) -> Tensor:
 
 
 class ScatterOp(PyLayer):
-    """This rank's part along the first axis; its gradient is gathered."""
+    """Take this rank's part along the first axis; backward gathers the gradients of all ranks."""
 
     @staticmethod
     def forward(ctx: Any, input: Tensor) -> Tensor:
@@ -151,7 +153,7 @@ class ScatterOp(PyLayer):
 
 
 class GatherOp(PyLayer):
-    """The parts of all ranks; its gradient is this rank's part."""
+    """Gather the parts of all ranks; backward takes this rank's part of the gradient."""
 
     @staticmethod
     def forward(ctx: Any, input: Tensor) -> Tensor:
@@ -163,7 +165,9 @@ class GatherOp(PyLayer):
 
 
 class AllGatherOp(PyLayer):
-    """The parts of all ranks; its gradient is summed, this rank's part of it."""
+    """Gather the parts of all ranks; backward sums the gradients over the ranks and takes this
+    rank's part.
+    """
 
     @staticmethod
     def forward(ctx: Any, input: Tensor) -> Tensor:
@@ -175,7 +179,7 @@ class AllGatherOp(PyLayer):
 
 
 class ReduceScatterOp(PyLayer):
-    """This rank's part of the sum; the gradient is gathered."""
+    """Take this rank's part of the sum; backward gathers the gradients of all ranks."""
 
     @staticmethod
     def forward(ctx: Any, input: Tensor) -> Tensor:

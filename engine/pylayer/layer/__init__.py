@@ -1,1 +1,1 @@
-"""PyLayer, its context, what it saves, saved-tensor hooks and recompute."""
+"""PyLayer, its context and saved values, saved-tensor hooks, and recompute."""

@@ -30,7 +30,7 @@ def check_format(
 
 
 def are_channels_last(data_format: str) -> bool:
-    """Whether channels are the last axis; in ``NC`` they are the second as well."""
+    """Whether channels are the last axis; in ``NC`` they are also the second axis."""
     return data_format.endswith("C") and data_format != "NC"
 
 

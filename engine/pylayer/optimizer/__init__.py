@@ -1,1 +1,1 @@
-"""Optimizers: SGD, Momentum, Adam and AdamW, and weight decay."""
+"""Optimizers: SGD, Momentum and Adam, and weight decay."""

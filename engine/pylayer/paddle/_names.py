@@ -159,7 +159,7 @@ ALSO = {
     "utils.unique_name": "base.unique_name",
     "distributed.stream": "distributed.communication.stream",
 }
-"""Modules that are attributes of another as well."""
+"""Modules that are also attributes of other modules."""
 
 
 class Facade(ModuleType):
@@ -172,7 +172,7 @@ class Facade(ModuleType):
             super().__setattr__(name, value)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """`paddle.tensor` is a function as well."""
+        """`paddle.tensor` is also a function."""
         if paddles(self.__name__) != "paddle.tensor":
             raise TypeError(f"{paddles(self.__name__)} is a module, which cannot be called")
         return vars(self)["to_tensor"](*args, **kwargs)

@@ -28,8 +28,8 @@ class Call(Operator):
         self.several = several
         """Whether the result is a list, even with a single output."""
         self.wanted: set[int] = set()
-        """Positions of the inputs whose gradient is computed somewhere: a run keeps what their vjps
-        read.
+        """Positions of the inputs whose gradient is computed somewhere: a run keeps the values that
+        their vjps read.
         """
         self.type = op.name.removesuffix("_")
 

@@ -1,5 +1,6 @@
-"""The recorded call of an operation: what is saved, and how its vjps are run, on arrays or recorded
-on Tensors."""
+"""The recorded call of an operation: its saved values, and the run of its vjps, on arrays or
+(recorded) on Tensors.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Operations as data: a name, a forward on arrays, one vjp per differentiable input, and what the
-vjps read.
+"""Operations as data: a name, a forward on arrays, one vjp per differentiable input, and the values
+that vjps read.
 
 A vjp is written once. Its parameters name the values that it reads, and only these are kept for
 backward:

@@ -1,1 +1,1 @@
-"""Tensor and what it is made of: arrays, dtypes, sizes, and how it prints."""
+"""Tensor and its parts: arrays, dtypes, sizes, printing."""

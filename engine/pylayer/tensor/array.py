@@ -23,7 +23,7 @@ XP: dict[type, ModuleType] = {np.ndarray: np}
 
 
 class ByArrayType(dict[type, Any]):
-    """A mapping from array types to what `make` returns for them, filled on first use."""
+    """A mapping from array types to the results of `make` for them, filled on first use."""
 
     def __init__(self, make: Callable[[type], Any]) -> None:
         super().__init__()

@@ -4,12 +4,12 @@
         out = layer.apply(x)
 
 In the block, ``Tensor.numpy()`` and ``np.asarray(tensor)`` return arrays that represent the Tensor.
-NumPy's operations on them are done by operations of the engine, which every active watch sees;
-``paddle.to_tensor`` takes them back. Values that leave the recording are leaks, each of which is
-reported to the watch (`Observer.left`). The block changes nothing of NumPy: code reachable from the
-functions that are given sees stand-ins for NumPy's modules and functions until the block ends, in
-its globals, closures and defaults, and in what it imports. Only the thread that entered the block
-is recorded.
+NumPy's operations on them are computed by operations of the engine, of which every active observer
+is notified; ``paddle.to_tensor`` converts them back. Values that leave the recording are leaks,
+each of which is reported to the observer (`Observer.left`). NumPy itself is not changed: until the
+block ends, code that is reachable from the given functions gets stand-ins for NumPy's modules and
+functions in its globals, closures, defaults and imports. Only the thread that entered the block is
+recorded.
 
 A cast to a dtype of fewer digits (``x.astype("float32")``) is the engine's operation `cast`.
 """
@@ -69,28 +69,28 @@ PLAIN: tuple[type, ...] = (
 WRAPPERS = (type(functools.lru_cache(len)),)
 """Callables in C that hold a user's function."""
 MOST_LISTED = 100
-"""The most items of a list that are looked through."""
+"""The most items of a list that are searched."""
 MOST_VISITED = 20_000
-"""The most objects that are looked through for references to NumPy."""
+"""The most objects that are searched for references to NumPy."""
 
 
 @functools.cache
 def is_users(path: str, libraries: tuple[str, ...]) -> bool:
-    """Whether a file of code is neither a library's nor Python's own, nor in one of the folders
-    `libraries`."""
+    """Whether a file of code belongs neither to a library, nor to Python, nor to one of the folders
+    `libraries`.
+    """
     if path.startswith((*libraries, *OWN, "<frozen")):
         return False
     return not path.startswith(STANDARD) or path.startswith(INSTALLED)
 
 
 class Code:
-    """The user's code that can be reached from some functions, and where it refers to NumPy, which
-    is looked for once.
+    """The user's code that can be reached from some functions, and its references to NumPy, which
+    are searched for once.
 
-    Args:
-        functions: what is called: functions, classes such as a PyLayer, objects. Code reachable
-            from them is the user's, except for that of Python itself, of installed packages and of
-            the engine.
+    Args: functions: the called objects: functions, classes such as a PyLayer, or others. Code
+            reachable from them is the user's, except for that of Python itself, of installed
+            packages and of the engine.
         libraries: folders with further code that is not the user's.
     """
 
@@ -103,7 +103,7 @@ class Code:
 
     @functools.cached_property
     def references(self) -> list[Reference]:
-        """Where it refers to NumPy."""
+        """The code's references to NumPy."""
         references, waiting, visited = list[Reference](), list(self.functions), set[int]()
         while waiting and len(visited) < MOST_VISITED:
             value = waiting.pop()
@@ -180,28 +180,30 @@ class Code:
 
 
 def file_of(cls: type) -> str:
-    """The file of the module that a class says it is of; empty if there is none, as in a
-    session."""
+    """The file of the module in the ``__module__`` of a class; empty if there is none, as in an
+    interactive session.
+    """
     return getattr(sys.modules.get(str(getattr(cls, "__module__", None))), "__file__", None) or ""
 
 
 def is_a(value: Any, kinds: type | tuple[type, ...]) -> bool:
-    """Whether a value is of a type, by its type alone: `isinstance` reads its ``__class__``, which
-    may be anything."""
+    """Whether a value is of a type, judged only by its type: `isinstance` reads its ``__class__``,
+    which may be anything.
+    """
     return issubclass(type(value), kinds)
 
 
 Reference = tuple[Any, Any]
-"""A namespace, cell or function, and the key by which it holds something."""
+"""A slot: a namespace, cell or function, and the key of an object in it."""
 
 
 def look_up(holder: Any, key: Any) -> Any:
-    """The object in a place."""
+    """The object in a slot."""
     return holder.get(key) if isinstance(holder, dict) else getattr(holder, key)
 
 
 def put(holder: Any, key: Any, value: Any) -> None:
-    """Put a value into a place."""
+    """Put a value into a slot."""
     if isinstance(holder, dict):
         holder[key] = value
     else:
@@ -230,18 +232,19 @@ recordings: list[Session] = []
 """Active recordings of all threads: names are replaced for all of them at once, until the last
 ends."""
 standing_in: dict[tuple[int, Any], tuple[Any, Any, Any, Any]] = {}
-"""Holder, key, the value outside of recordings and the value now, by the identity of the holder and
-the key."""
+"""Holder, key, the value outside of recordings and the current value, by the id of the holder and
+the key.
+"""
 
 
 @contextlib.contextmanager
 def recording_numpy(code: Code, exact: bool = True) -> Iterator[Session]:
-    """Record the NumPy code of a call made in the block, in this thread, which gives the session.
+    """A block in which the NumPy code of a call in this thread is recorded; yields the session.
 
     Args:
         code: the called objects.
-        exact: nothing changes the values that operations give, so a rule whose result differs from
-            NumPy's is not used.
+        exact: no perturbation changes the results of operations, so that a rule whose result
+            differs from NumPy's is not used.
     """
     session = Session(code.holds, exact)
     # Looked up first, so that an error leaves nothing changed.
@@ -269,7 +272,7 @@ def recording_numpy(code: Code, exact: bool = True) -> Iterator[Session]:
 
 
 def replace(holder: Any, key: Any, other: Any) -> None:
-    """Replace the value in a place while any recording is active."""
+    """Replace the value in a slot while any recording is active."""
     before = look_up(holder, key)
     if other is not before:
         standing_in.setdefault((id(holder), key), (holder, key, before, other))
@@ -277,7 +280,7 @@ def replace(holder: Any, key: Any, other: Any) -> None:
 
 
 def give_back() -> None:
-    """Restore all places, except those that the code itself has changed."""
+    """Restore all slots, except those that the code itself has changed."""
     for holder, key, before, other in standing_in.values():
         if look_up(holder, key) == other:
             put(holder, key, before)
@@ -285,8 +288,7 @@ def give_back() -> None:
 
 
 def import_for_users(real: Any, name: str, *args: Any, **kwargs: Any) -> Any:
-    """Result of an import: a stand-in for the user's functions, the module itself for any other
-    code."""
+    """The result of an import: a stand-in for user code, the module itself for any other code."""
     module, session = real(name, *args, **kwargs), current_session()
     if name.partition(".")[0] not in LIBRARIES or session is None:
         return module

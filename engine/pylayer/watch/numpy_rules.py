@@ -1,10 +1,10 @@
-"""NumPy's operations in the engine's: ufuncs, their methods, and functions. A function without a
-rule is reported as a leak.
+"""Rules for NumPy's ufuncs, their methods, and functions, in operations of the engine. A function
+without a rule is reported as a leak.
 
 A rule of a ufunc takes the dtype of the result and the operands, Tensors and plain values; one of a
-function takes the arguments of the call. A rule has the parameters that it implements: with any
-other the call fails, as if there were no rule. Functions that NumPy itself writes in Python need
-none: `numpy_proxy` runs that code on recorded arrays.
+function takes the arguments of the call. A rule has the parameters that it implements: a call with
+any other counts as a call without a rule. Functions that NumPy implements in Python need no rule:
+`numpy_proxy` runs that code on recorded arrays.
 """
 
 from __future__ import annotations
@@ -77,21 +77,21 @@ def number(value: Any, dtype: Any) -> Any:
 
 
 def axes_of(axis: Any, ndim: int) -> list[int]:
-    """The axes that a reduction goes over."""
+    """The axes of a reduction."""
     named = range(ndim) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
     return [int(plain(k)) % max(ndim, 1) for k in named]
 
 
 # --------------------------------------------------------------------------- ufuncs
 def unary_rule(function: Callable[..., Any]) -> Rule:
-    """A ufunc of one operand."""
+    """Make the rule of a ufunc of one operand."""
     return lambda dtype, x: function(
         x if dtype.kind == "f" and x.array.dtype.kind == "c" else as_tensor(x, dtype)
     )
 
 
 def binary_rule(function: Callable[..., Any], numbers: bool = False) -> Rule:
-    """A ufunc of two operands; `numbers` may stay numbers."""
+    """Make the rule of a ufunc of two operands; with `numbers`, plain numbers stay numbers."""
     convert = number if numbers else as_tensor
     return lambda dtype, x, y: function(convert(x, dtype), convert(y, dtype))
 
@@ -228,7 +228,7 @@ def _outer(ufunc: Any, x: Any, y: Any, **options: Any) -> Any:
 
 
 def _at(ufunc: Any, array: Any, index: Any, value: Any = None) -> None:
-    """``ufunc.at``: applied once each time that a place is named."""
+    """``ufunc.at``: applied once for each occurrence of a position."""
     positions = np.array(np.arange(array.size).reshape(array.shape)[plain(index)])
     places = positions.ravel()
     operand: Any = (
@@ -404,7 +404,7 @@ def _concatenate(arrays: Any, axis: Any = 0) -> Any:
 
 # --------------------------------------------------------------------------- linear algebra
 def on_tensors(function: Callable[..., Any]) -> Rule:
-    """A rule on arrays as one on Tensors, all of the common dtype."""
+    """Convert a rule on arrays to one on Tensors, all cast to the common dtype."""
 
     def rule(*args: Any, **kwargs: Any) -> Any:
         kinds = (RecordedArray, np.ndarray)
@@ -421,7 +421,7 @@ def swap_axes(x: Any) -> Any:
 
 
 def from_triangle(x: Any, lower: bool) -> Any:
-    """The Hermitian matrix of which one triangle is given: LAPACK does not read the other."""
+    """The Hermitian matrix given by one triangle; LAPACK does not read the other."""
     if x.array.dtype.kind != "c":
         return factors.symmetric_from_lower(x if lower else swap_axes(x))
     x = x if lower else complexes.conj(swap_axes(x))
@@ -432,7 +432,7 @@ def from_triangle(x: Any, lower: bool) -> Any:
 
 
 def cholesky(a: Any, /, *, upper: bool = False) -> Any:
-    """The Cholesky factor, from the triangle that is read."""
+    """The Cholesky factor, from the triangle that LAPACK reads."""
     return factors.cholesky(from_triangle(a, not upper), upper)
 
 
@@ -527,8 +527,9 @@ for _name, _function in MATRICES.items():
 
 
 def _transform(function: Callable[..., Any]) -> Rule:
-    """A Fourier transform; the engine's have the same parameters, but for None, which is no
-    `norm`."""
+    """A Fourier transform; the engine's have the same parameters, except that `norm` cannot be
+    None.
+    """
     return lambda a, *args, **options: function(
         a._tensor(), *args, **{k: v for k, v in options.items() if v is not None}
     )

@@ -1,5 +1,6 @@
-"""SciPy's functions in the engine's operations, by name, where SciPy is installed; see
-`numpy_rules`."""
+"""Rules for SciPy's functions in operations of the engine, used if SciPy is installed; see
+`numpy_rules`.
+"""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from observed.rule import Rule
 
 RULES = [
-    Rule(45, "save_for_backward may be called again: the last call counts.", """
+    Rule(45, "save_for_backward may be called again; the last call counts.", """
 def forward(ctx, x):
     ctx.save_for_backward(x)
     ctx.save_for_backward(x * 10)
@@ -15,7 +15,7 @@ x = leaf(1.0)
 layer(forward, lambda ctx, dy: ctx.saved_tensor()[0]).apply(x).backward()
 print(x.grad.item())
 """, "The documents say at most once, and only in forward: the engine raises RuntimeError."),
-    Rule(46, "saved_tensor gives the tuple that was saved, the very Tensors; None if nothing was.", """
+    Rule(46, "saved_tensor returns the saved tuple with the same Tensor objects; None if nothing was saved.", """
 def backward(ctx, dy):
     found = ctx.saved_tensor()
     print(type(found).__name__, found[0] is x)
@@ -25,14 +25,14 @@ x = leaf(1.0)
 layer(lambda ctx, x: (ctx.save_for_backward(x), x * 2)[1], backward).apply(x).backward()
 layer(lambda ctx, x: x * 2, lambda ctx, dy: (print(ctx.saved_tensor()), dy)[1]).apply(x).backward()
 """),
-    Rule(47, "A change in place of what a layer saved is not detected.", """
+    Rule(47, "An in-place change of a Tensor that a layer saved is not detected.", """
 x = leaf(3.0) * 1
 y = Square.apply(x)
 x.add_(paddle.to_tensor([10.0], dtype="float64"))
 y.backward()
 print("taken")
 """, "The engine raises RuntimeError, as for operations."),
-    Rule(48, "container holds what was saved and may be set; attributes are free.", """
+    Rule(48, "container holds the saved values and may be set; any attribute may be set.", """
 def forward(ctx, x):
     ctx.container = (x * 5,)
     ctx.scale = 2
@@ -42,7 +42,7 @@ x = leaf(1.0)
 layer(forward, lambda ctx, dy: dy * ctx.scale * ctx.saved_tensor()[0]).apply(x).backward()
 print(x.grad.item())
 """),
-    Rule(49, "mark_not_inplace lets forward return its input, as a leaf without a graph of its own.", """
+    Rule(49, "mark_not_inplace lets forward return its input; the output is a leaf without a graph.", """
 def forward(ctx, x):
     ctx.mark_not_inplace(x)
     return x
@@ -52,7 +52,7 @@ h = x * 2
 y = layer(forward, lambda ctx, dy: dy * 10).apply(h)
 y.sum().backward()
 print(y is h, x.grad)
-""", "The documents' example has a gradient: in the engine the new Tensor goes on in the graph."),
+""", "The documents' example has a gradient: in the engine the new Tensor continues the graph."),
     Rule(50, "A marked output needs no gradient; backward gets zeros of its shape and dtype for it.", """
 def forward(ctx, x):
     i = (x > 0).astype("int64")
@@ -63,7 +63,7 @@ y, i = layer(forward, lambda ctx, dy, di: (print(di.dtype, di.tolist()), dy)[1])
 print(i.stop_gradient)
 y.backward()
 """),
-    Rule(51, "set_materialize_grads(False) gives None for an unused output; it takes a bool only.", """
+    Rule(51, "set_materialize_grads(False) gives None for an unused output; it accepts only a bool.", """
 def forward(ctx, x):
     ctx.set_materialize_grads(False)
     return x * 2, x * 3
@@ -91,19 +91,19 @@ with paddle.autograd.saved_tensors_hooks(lambda t: (seen.append("pack"), t)[1], 
 y.backward()
 print(seen)
 """),
-    Rule(55, "static_pylayer is for static mode only.", """
+    Rule(55, "static_pylayer works only in static mode.", """
 paddle.static.nn.static_pylayer(lambda x: x, [leaf(1.0)], lambda dy: dy)
 """),
-    Rule(56, "Its inputs are a list; a tuple or a Variable is refused.", """
+    Rule(56, "static_pylayer's inputs are a list; a tuple or a Variable is refused.", """
 build(lambda x: pylayer(lambda a: a * 2, (x,), lambda dy: dy))
 """),
-    Rule(57, "Its functions must be callable.", """
+    Rule(57, "static_pylayer's functions must be callable.", """
 build(lambda x: pylayer(3, [x], lambda dy: dy))
 """),
     Rule(58, "Without a backward_fn no input may need a gradient.", """
 build(lambda x: pylayer(lambda a: a * 2, [x]))
 """),
-    Rule(59, "It returns what forward_fn returned, flattened to a list.", """
+    Rule(59, "static_pylayer returns the outputs of forward_fn, flattened to a list.", """
 def make(x):
     out = pylayer(lambda a: (a * 2, [a * 3, a * 4]), [x], lambda *dy: dy[0])
     print(type(out).__name__, len(out))
@@ -111,7 +111,7 @@ def make(x):
 
 build(make)
 """, "The engine keeps the structure, as the document says."),
-    Rule(60, "forward_fn runs once while the program is built, backward_fn once per gradients.", """
+    Rule(60, "forward_fn runs once while the program is built, backward_fn once per call of gradients.", """
 def make(x):
     y = pylayer(lambda a: (print("forward"), a * 2)[1], [x], lambda dy: (print("backward"), dy * 2)[1])
     print("built")
@@ -166,18 +166,18 @@ x = paddle.static.data("x", [None, 2], "float32")
 print(x.stop_gradient, list(x.shape))
 paddle.static.data("y", [1], "floaty")
 """),
-    Rule(70, "Executor.run takes a dict, ignores what it does not know, and refuses a wrong dtype.", """
+    Rule(70, "Executor.run takes a dict of feeds, ignores unknown names, and refuses a wrong dtype.", """
 print(build(lambda x: [x * 2], np.ones((1, 2), "float32"))[0].tolist())
 build(lambda x: [x * 2], np.ones((1, 2), "int64"))
 """),
-    Rule(71, "static.gradients returns a list, with None for what the targets do not depend on.", """
+    Rule(71, "static.gradients returns a list, with None for inputs that the targets do not depend on.", """
 def make(x):
     print(gradients(x * 2, x * 3))
     return gradients(x * 2, x)
 
 print(build(make)[0][0].tolist())
 """),
-    Rule(54, "The context's name is that of the node, in backward.", """
+    Rule(54, "In backward, the context's name is that of the node.", """
 def backward(ctx, dy):
     print(ctx.name())
     return dy

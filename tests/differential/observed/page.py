@@ -16,12 +16,12 @@ PAGE = Path(__file__).parents[3] / "docs/observed.md"
 
 HEAD = f"""# What Paddle 3.3.1 does
 
-Where the documents are silent the engine does what the release does. Comments, specs and messages cite these rules by number
-("observed rule 38"). Each has the program that shows it and what it prints on paddlepaddle 3.3.1 (CPU); an exception is printed
-as its type. Where the engine differs on purpose, the rule says how.
+If the documents are silent, the engine behaves like the release. Comments, specs and messages cite these rules by number
+("observed rule 38"). Each has a program that shows it, and the program's output on paddlepaddle 3.3.1 (CPU); an exception is printed
+as its type. If the engine differs on purpose, the rule says how.
 
-This page is made by `python tests/differential/observed/page.py`; `tests/differential` runs every program on both. Numbers
-that are left out are cited nowhere. The programs use `paddle`, `PyLayer`, `np` and
+`python tests/differential/observed/page.py` writes this page; `tests/differential` runs every program on both. Missing
+numbers are not cited anywhere. The programs use `paddle`, `PyLayer`, `np` and
 
 ```python
 {HELPERS.strip()}

@@ -5,18 +5,18 @@ from __future__ import annotations
 from observed.rule import Rule
 
 RULES = [
-    Rule(72, "Numbers become float32 or int64, arrays keep their dtype; a shape is a paddle.Size, a list.", """
+    Rule(72, "Numbers become float32 or int64, arrays keep their dtype; a shape is a paddle.Size, which is a list.", """
 made = [paddle.to_tensor(v) for v in (1.5, 2, True, np.float64(1), np.ones(1))]
 print([str(t.dtype) for t in made], made[0].stop_gradient)
 print(paddle.ones([2, 3]).shape, paddle.ones([2, 3]).shape == [2, 3])
 """),
-    Rule(73, "seed makes random numbers repeatable.", """
+    Rule(73, "seed makes random numbers reproducible.", """
 paddle.seed(1)
 a = paddle.randn([3])
 paddle.seed(1)
 print(bool((a == paddle.randn([3])).all()))
 """),
-    Rule(74, "The text of a Tensor.", """
+    Rule(74, "The text of a printed Tensor.", """
 print(paddle.to_tensor([[1.0, 2.0], [3.0, 4.5]]))
 """),
     Rule(75, "detach shares memory and is a leaf; clone is a copy in the graph; a cast is differentiated.", """
@@ -25,26 +25,26 @@ print(x.detach().stop_gradient, x.clone().stop_gradient, (x > 1).stop_gradient, 
 x.astype("float32").backward()
 print(x.grad.dtype)
 """),
-    Rule(76, "Floating Tensors of two dtypes go to the wider one; integers beside floating Tensors are refused.", """
+    Rule(76, "Floating Tensors of two dtypes are cast to the wider one; integers with floating Tensors are refused.", """
 f, d, i = paddle.ones([1]), paddle.ones([1], "float64"), paddle.ones([1], "int64")
 print((f + d).dtype, (i * 2.5).dtype, (i / 2).dtype, (d * 2).dtype)
 i + f
 """),
-    Rule(77, "A mean of integers is an integer; sums of bools are int64; functions take Tensors only.", """
+    Rule(77, "A mean of integers is an integer; sums of bools are int64; functions accept only Tensors.", """
 i = paddle.to_tensor([1, 2])
 print(i.mean().item(), (i > 1).sum().dtype, paddle.tanh(i).dtype, i.sum().shape)
 paddle.tanh([1.0])
 """),
-    Rule(78, "backward where gradients stop does nothing; a cotangent is a Tensor of the same shape.", """
+    Rule(78, "backward of a Tensor with stop_gradient True does nothing; a cotangent is a Tensor of the same shape.", """
 print(paddle.ones([1]).backward())
 (leaf(1.0) * 2).backward(paddle.ones([2], "float64"))
 """),
-    Rule(79, "paddle.grad gives a list and leaves grad alone; an unused input is refused, or None if allowed.", """
+    Rule(79, "paddle.grad returns a list and does not change grad; an unused input is refused, or gives None if allowed.", """
 x, other = leaf(3.0), leaf(1.0)
 print(paddle.grad(x * x, [x])[0].item(), x.grad, paddle.grad(x * x, [other], allow_unused=True))
 paddle.grad(x * x, [x, other])
 """),
-    Rule(80, "clear_grad sets zeros, clear_gradient(False) None.", """
+    Rule(80, "clear_grad sets the gradient to zeros, clear_gradient(False) sets it to None.", """
 x = leaf(3.0)
 (x * x).backward()
 x.clear_grad()
@@ -76,7 +76,7 @@ x = leaf(1.0, 2.0)
 print((x == x).tolist(), x == None, bool(leaf(0.0)))
 bool(x)
 """),
-    Rule(85, "Hooks run in the order in which they were registered, each on what the one before returned.", """
+    Rule(85, "Hooks run in the order of registration, each on the result of the previous one.", """
 x = leaf(1.0)
 x.register_hook(lambda g: g * 10)
 x.register_hook(lambda g: g + 1)
@@ -84,7 +84,7 @@ x.register_hook(lambda g: g + 1)
 print(x.grad.item())
 paddle.ones([1]).register_hook(lambda g: g)
 """),
-    Rule(86, "Slopes where there is none: 0 for relu, abs and sign, infinite for sqrt, half each for equal ones in maximum.", """
+    Rule(86, "Gradients at kinks: 0 for relu, abs and sign, infinite for sqrt, half each for equal arguments of maximum.", """
 def slope(function):
     x = leaf(0.0)
     function(x).backward()
@@ -94,7 +94,7 @@ print(slope(paddle.nn.functional.relu), slope(paddle.abs), slope(paddle.sign), s
 print(slope(lambda x: paddle.maximum(x, paddle.zeros_like(x))), slope(lambda x: x**0.5), slope(lambda x: x**2))
 leaf(1.0, 2.0) + leaf(1.0, 2.0, 3.0)
 """),
-    Rule(87, "paddle.grad of some inputs of a PyLayer: backward returns None for the others, as if they were stopped.", """
+    Rule(87, "paddle.grad of some inputs of a PyLayer: backward must return None for the others, as if they had stop_gradient True.", """
 def of_both(ctx, dy):
     x, y = ctx.saved_tensor()
     return dy * y, dy * x
