@@ -166,7 +166,8 @@ class Recomputation:
 
     def without_casts(self, own: bool, function: Callable[..., Any], *given: Any) -> Any:
         """Call a function with casts to fewer digits left out and noted; made if `own`."""
-        noted = self.left_out_last = set[str]()
+        noted: set[str] = set()
+        self.left_out_last = noted
         before = casts.left_out
         casts.left_out = before if own else noted
         try:

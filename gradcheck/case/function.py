@@ -59,7 +59,8 @@ def with_gaps(values: Sequence[Any], present: Iterable[bool]) -> list[Any]:
     """Values in the places that are present, None in the others."""
     # Loops here and below, as each evaluation comes here: up to Python 3.11 a comprehension is a
     # call.
-    remaining, placed = iter(values), list[Any]()
+    remaining = iter(values)
+    placed: list[Any] = []
     for is_present in present:
         placed.append(next(remaining) if is_present else None)
     return placed
@@ -67,7 +68,7 @@ def with_gaps(values: Sequence[Any], present: Iterable[bool]) -> list[Any]:
 
 def map_present(function: Callable[[Any], Any], values: Iterable[Any]) -> list[Any]:
     """Map a function over values; None stays None."""
-    mapped = list[Any]()
+    mapped: list[Any] = []
     for value in values:
         mapped.append(None if value is None else function(value))
     return mapped
@@ -87,7 +88,8 @@ def gradients_of(
     create_graph: bool = False,
 ) -> list[Tensor | None]:
     """The gradients of leaves, of the outputs that have both a graph and a cotangent."""
-    ends, starts = list[Tensor](), list[Tensor]()
+    ends: list[Tensor] = []
+    starts: list[Tensor] = []
     for out, cotangent in zip(outputs, cotangents, strict=True):
         if out is not None and cotangent is not None and backend.needs_gradient(out):
             ends.append(out)
@@ -198,7 +200,7 @@ class TensorFunction:
 
     def bound(self, arrays: Sequence[Array]) -> dict[str, Tensor]:
         """The inputs as leaf Tensors of the arrays' own dtypes, as the first call had them."""
-        leaves = dict[str, Tensor]()
+        leaves: dict[str, Tensor] = {}
         for name, array, need in zip(self.arrays, arrays, self.first_call.needed, strict=True):
             leaves[name] = self.tensor(name, array, None, not need)
         return leaves

@@ -285,7 +285,7 @@ class Point:
         """The dtypes of the casts that forward makes."""
         self.x = self.those_moved(self.inputs)
         """The inputs that are moved."""
-        self.everywhere = [np.ones_like(abs(x), bool) for x in self.x]
+        self.everywhere = [np.ones(x.shape, bool) for x in self.x]
         """Masks of all elements of these."""
         self.infinite: Sequence[Array] = [~mask for mask in self.everywhere]
         """Masks of the elements at which the gradient is infinite, one per moved input: these stay
