@@ -77,7 +77,7 @@ def unflatten(vector: Array, arrays: Sequence[Array]) -> list[Array]:
 
 def of_each_largest(arrays: Sequence[Array]) -> Array:
     """A flat vector with, per entry, the size of the largest finite entry of its array."""
-    return flat([np.full_like(abs(a), largest(a)) for a in arrays])
+    return flat([np.full(a.shape, largest(a)) for a in arrays])
 
 
 def array_and_element(arrays: Sequence[Array], position: int) -> tuple[int, int]:
