@@ -172,7 +172,8 @@ class Recomputation:
 
     def without_casts(self, keep_casts: bool, function: Callable[..., Any], *arguments: Any) -> Any:
         """Call a function with casts to fewer digits omitted and noted, or made if `keep_casts`."""
-        noted = self.last_omitted_casts = set[str]()
+        noted: set[str] = set()
+        self.last_omitted_casts = noted
         before = casts.left_out
         casts.left_out = before if keep_casts else noted
         try:

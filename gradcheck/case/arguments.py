@@ -120,7 +120,7 @@ def tensor_function(
 
         def call(tensors: Mapping[str, Any]) -> Any:
             # A loop, as each evaluation comes here: up to Python 3.11 a comprehension is a call.
-            values = list[Any]()
+            values: list[Any] = []
             for name, value in arguments.items():
                 if name in tensors:
                     values.append(tensors[name])

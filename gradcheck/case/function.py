@@ -61,7 +61,8 @@ def with_gaps(values: Sequence[Any], present: Iterable[bool]) -> list[Any]:
     """Values in the places that are present, None in the others."""
     # Loops here and below, as each evaluation comes here: up to Python 3.11 a comprehension is a
     # call.
-    remaining, placed = iter(values), list[Any]()
+    remaining = iter(values)
+    placed: list[Any] = []
     for is_present in present:
         placed.append(next(remaining) if is_present else None)
     return placed
@@ -69,7 +70,7 @@ def with_gaps(values: Sequence[Any], present: Iterable[bool]) -> list[Any]:
 
 def map_present(function: Callable[[Any], Any], values: Iterable[Any]) -> list[Any]:
     """Map a function over values; None stays None."""
-    mapped = list[Any]()
+    mapped: list[Any] = []
     for value in values:
         mapped.append(None if value is None else function(value))
     return mapped
@@ -89,7 +90,8 @@ def gradients_of(
     create_graph: bool = False,
 ) -> list[Tensor | None]:
     """The gradients of leaves, from the outputs that have both a graph and a cotangent."""
-    ends, starts = list[Tensor](), list[Tensor]()
+    ends: list[Tensor] = []
+    starts: list[Tensor] = []
     for output, cotangent in zip(outputs, cotangents, strict=True):
         if output is not None and cotangent is not None and backend.needs_gradient(output):
             ends.append(output)
@@ -203,7 +205,7 @@ class TensorFunction:
 
     def bind_inputs(self, arrays: Sequence[Array]) -> dict[str, Tensor]:
         """The inputs as leaf Tensors of the arrays' own dtypes, as the first call had them."""
-        leaves = dict[str, Tensor]()
+        leaves: dict[str, Tensor] = {}
         for name, array, need in zip(self.arrays, arrays, self.first_call.needed, strict=True):
             leaves[name] = self.tensor(name, array, None, not need)
         return leaves

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import islice
+from itertools import islice, repeat
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -324,8 +324,6 @@ def refusal_of(function: TensorFunction, error: Exception) -> GradientSummary:
 
 def with_marks(summary: GradientSummary, *marks: str) -> GradientSummary:
     """A summary with further marks."""
-    if not marks:
-        return summary
     return summary.model_copy(update={"marks": (*summary.marks, *marks)})
 
 
@@ -486,9 +484,7 @@ def evaluation_points(
 def points_around(function: TensorFunction, seed: int) -> Iterator[TensorFunction]:
     """The function at its own point, then at others without end."""
     yield function
-    random = np.random.default_rng(seed)
-    while True:
-        yield nearby(function, random)
+    yield from map(nearby, repeat(function), repeat(np.random.default_rng(seed)))
 
 
 def nearby(function: TensorFunction, random: np.random.Generator) -> TensorFunction:

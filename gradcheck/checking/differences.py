@@ -186,11 +186,9 @@ def derivative_of(line: Line, noise: Array) -> Derivative:
     """
     steps = sorted(line.samples)
     h = np.array([[RATIO**k] for k in steps])
-    pairs = [line.samples[k] for k in steps]
-    ahead, behind = samples = np.array(
-        [[sample.change for sample in side] for side in zip(*pairs, strict=True)]
-    )
-    noises = noise + FEW * EPS * np.array([np.fmax(a.size, b.size) for a, b in pairs])
+    table = np.array([line.samples[k] for k in steps])  # by step, side, and change or size
+    ahead, behind = samples = table[:, :, 0].swapaxes(0, 1)
+    noises = noise + FEW * EPS * np.fmax(table[:, 0, 1], table[:, 1, 1])
     sides = abs(samples)
     jumps = sides[:, 0] > FAR_BARS * (noises[0] + noises[1]) + abs(sides[:, 1] - sides[:, 0])
     changes, even = sides.max(axis=0), (ahead + behind) / h

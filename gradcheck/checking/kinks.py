@@ -964,7 +964,7 @@ def kinks(graph: Tape) -> list[Kink]:
     recording, found = graph.recording, list[Kink]()
     steps = [step for step in recording.steps if step.name in KINKED]
     decisions = [decision for decision in recording.decisions if decision.name in KINKED]
-    if not steps and not decisions:  # as most tapes
+    if not [*steps, *decisions]:  # as most tapes
         return []
     random = np.random.default_rng(0)
     if steps:

@@ -79,7 +79,7 @@ def unflatten(vector: Array, arrays: Sequence[Array]) -> list[Array]:
 
 def of_each_largest(arrays: Sequence[Array]) -> Array:
     """A flat vector: for each entry, the magnitude of the largest finite entry of its array."""
-    return flat([np.full_like(abs(a), largest(a)) for a in arrays])
+    return flat([np.full(a.shape, largest(a)) for a in arrays])
 
 
 def array_and_element(arrays: Sequence[Array], position: int) -> tuple[int, int]:
@@ -296,7 +296,7 @@ class Point:
         """The dtypes of the casts that forward makes."""
         self.x = self.those_moved(self.inputs)
         """The inputs that are moved."""
-        self.everywhere = [np.ones_like(abs(x), bool) for x in self.x]
+        self.everywhere = [np.ones(x.shape, bool) for x in self.x]
         """Masks of all elements of the moved inputs."""
         self.infinite: Sequence[Array] = [~mask for mask in self.everywhere]
         """Masks of the elements at which the gradient is infinite, one per moved input: these stay

@@ -632,23 +632,18 @@ class Prober:
 
     def seen(self, derivative: Derivative, u: Array, claim: BackwardEstimate) -> DifferenceEstimate:
         """The differences' estimate for the rows weighted by `u`."""
-        used = u != 0
-
-        def weighted(values: Array) -> Array:
-            return np.where(used, u * values, 0.0)
-
-        value, bars = (
-            float(weighted(derivative.both.value).sum()),
-            abs(weighted(derivative.both.bar)),
-        )
-        bar = random_sum(bars) + claim.spread if bool(used.any()) else np.inf
+        used, both = u != 0, derivative.both
+        rows = np.array([both.value, both.bar, derivative.gap, derivative.nearby])
+        values, bars, gaps, slopes = np.where(used, u * rows, 0.0)
+        value = float(values.sum())
+        bar = random_sum(abs(bars)) + claim.spread if bool(used.any()) else np.inf
         if np.isfinite(claim.size):
             bar += ROUNDING * claim.size
         allowed = self.rtol * max(abs(value), abs(claim.value))
         if self.point.opaque and self.point.may_round:
             allowed += LOW_PRECISION * claim.size
-        gap = root_of_squares(weighted(derivative.gap))  # not all outputs have a kink at once
-        scale = root_of_squares(weighted(derivative.nearby))
+        gap = root_of_squares(gaps)  # not all outputs have a kink at once
+        scale = root_of_squares(slopes)
         return DifferenceEstimate(value, bar, scale, gap, allowed if allowed < np.inf else 0.0)
 
 

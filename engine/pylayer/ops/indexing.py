@@ -41,12 +41,12 @@ def parsed(xp: ModuleType, shape: Sequence[int], index: Any) -> Index:
     """
     parts = [_part(xp, part) for part in (index if type(index) is tuple else (index,))]
     widths = list(map(_axes_used, parts))
-    used = sum(widths)
-    if used > len(shape):
-        raise OutOfRangeError(f"too many indices: {used} for {len(shape)} axes")
+    free = len(shape) - sum(widths)
+    if free < 0:
+        raise OutOfRangeError(f"too many indices: {sum(widths)} for {len(shape)} axes")
     first = [*map(type, parts), EllipsisType].index(EllipsisType)
-    parts[first : first + 1] = [slice(None)] * (len(shape) - used)
-    widths[first : first + 1] = [1] * (len(shape) - used)
+    parts[first : first + 1] = [slice(None)] * free
+    widths[first : first + 1] = [1] * free
     basic: list[Any] = []
     advanced: list[Any] = []
     axis, has_arrays = 0, False

@@ -68,12 +68,10 @@ class Op(OpDef):
         if session is not None and not USUAL.issuperset(map(type, arguments)):
             arguments = session.from_numpy_hook(arguments, False)
         inputs, values, kind = self.checked(arguments)
-        raw = list[Any]()
-        for value in values:
-            if type(value) is Tensor:
-                raw.append(value.array)
-            else:
-                raw.append(value if type(value) in AS_THEY_ARE else unwrap(value))
+        raw = [
+            v.array if type(v) is Tensor else v if type(v) in AS_THEY_ARE else unwrap(v)
+            for v in values
+        ]
         out = compute(self, self.kernels[kind], raw)
         several = isinstance(out, (tuple, list))
         outs: list[Any] = list(out) if several else [out]
