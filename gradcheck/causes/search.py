@@ -39,8 +39,9 @@ LEAST_NUMBERS, LEAST_DIGITS = 3, 12
 """Independent numbers of a wrong gradient, and digits in all of them that are not rounding, below
 which it is not explained: any share fits one number, and of a million pairs of candidates one fits
 6 digits by chance."""
-DIRECTIONS = 6
-"""Along which each wrong input is moved: numbers that a candidate, or a pair, must agree with."""
+DIRECTIONS = 4
+"""Along which each wrong input is moved: numbers that a candidate, or a pair, must agree with. Of a
+million pairs, one agrees in four numbers to 1e-4 by chance once in 1e10 searches."""
 SCREEN, SCREEN_UNITS = 1e-4, 32
 """To what part of the error a candidate must agree along the directions, and to how many ε of the
 coarsest dtype if that is more. Tangents are central differences with a step of ε^⅓, right to about
@@ -546,7 +547,7 @@ def arrays_only(change: Array) -> None:
 
 
 def computed_otherwise(graph: Tape) -> list[Cause]:
-    """All values that backward may compute otherwise, the plainest first, each with a guess."""
+    """Values that backward may compute otherwise, the plainest first, each with a guess."""
     found, arrays = list[Cause](), graph.recording.arrays
     values = Values.of(graph, (), is_wide=False)
     for step in graph.recording.steps:
@@ -556,7 +557,7 @@ def computed_otherwise(graph: Tape) -> list[Cause]:
         for candidate in other_values(step, arrays):
             mistake = Mistake.at(edge, candidate, np.zeros(1), np.zeros(1))
             found.append(Cause([(mistake, 1.0)], candidate.cost))
-    return sorted(found, key=lambda cause: cause.rank)
+    return simplest(found)
 
 
 # --------------------------------------------------------------------------- at several places
