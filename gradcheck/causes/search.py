@@ -42,9 +42,10 @@ LEAST_NUMBERS, LEAST_DIGITS = 3, 12
 many digits above rounding in total: any share fits one number, and of a million pairs of candidates
 one fits 6 digits by chance.
 """
-DIRECTIONS = 6
+DIRECTIONS = 4
 """The number of directions along which each wrong input is moved, each giving a number that a
-candidate, or a pair, must match.
+candidate, or a pair, must match. Of a million pairs, one matches four numbers to 1e-4 by chance
+once in 1e10 searches.
 """
 SCREEN, SCREEN_UNITS = 1e-4, 32
 """How closely a candidate must agree along the directions: relative to the error, or, if that is
@@ -563,7 +564,7 @@ def arrays_only(change: Array) -> None:
 
 
 def computed_otherwise(graph: Tape) -> list[Cause]:
-    """All values that backward may compute differently, the plainest first, each with a guess."""
+    """Values that backward may compute differently, the plainest first, each with a guess."""
     found, arrays = list[Cause](), graph.recording.arrays
     values = Values.of(graph, (), is_wide=False)
     for step in graph.recording.steps:
@@ -573,7 +574,7 @@ def computed_otherwise(graph: Tape) -> list[Cause]:
         for candidate in other_values(step, arrays):
             mistake = Mistake.at(edge, candidate, np.zeros(1), np.zeros(1))
             found.append(Cause([(mistake, 1.0)], candidate.cost))
-    return sorted(found, key=lambda cause: cause.rank)
+    return simplest(found)
 
 
 # --------------------------------------------------------------------------- at several places

@@ -86,6 +86,8 @@ class Gradient:
 
     right: Any
     broken: Any
+    cotangent: Any
+    """Those of the first output."""
 
     def equals(self, expected: Any) -> bool:
         scale = max(float(np.abs(self.right).max()), float(np.abs(self.broken).max()))
@@ -99,6 +101,9 @@ class Gradient:
         factor = (self.right * self.broken).sum() / (self.right * self.right).sum()
         return factor != 0 and self.equals(factor * self.right)
 
+    def straight_through(self) -> bool:
+        return self.equals(self.cotangent)
+
 
 TRUE_OF: dict[str, Callable[[Gradient], bool]] = {
     "GC101": Gradient.proportional,
@@ -106,30 +111,33 @@ TRUE_OF: dict[str, Callable[[Gradient], bool]] = {
     "GC103": lambda g: g.right.ndim == 3 and g.equals(np.swapaxes(g.right, 1, 2)),
     "GC108": lambda g: g.equals(0 * g.right),
     "GC112": Gradient.proportional,
+    "GC122": Gradient.straight_through,
 }
 """By code, what it says of the gradients stacked over several cotangents."""
 
 
-def gradients(layer: type, arrays: Sequence[Any], count: int = 3) -> list[Any]:
-    """The gradients of the floating inputs for some random cotangents, stacked; None for other inputs."""
-    found = []
+def gradients(layer: type, arrays: Sequence[Any], count: int = 3) -> tuple[Any, list[Any]]:
+    """Some random cotangents of the first output, and the gradients of the floating inputs for them, stacked; None for
+    other inputs."""
+    starts, found = [], []
     for seed in range(count):
         random = np.random.default_rng(seed)
         leaves = [paddle.to_tensor(a, stop_gradient=a.dtype.kind != "f") for a in arrays]
         outputs = layer.apply(*leaves)
         outputs = list(outputs) if isinstance(outputs, (tuple, list)) else [outputs]
-        cotangents = [paddle.to_tensor(random.standard_normal(tuple(y.shape))) for y in outputs]
-        paddle.autograd.backward(outputs, cotangents)
+        cotangents = [random.standard_normal(tuple(y.shape)) for y in outputs]
+        paddle.autograd.backward(outputs, [paddle.to_tensor(u) for u in cotangents])
+        starts.append(cotangents[0])
         found.append([None if t.stop_gradient else np.asarray(t.grad.numpy()) for t in leaves])
-    return [None if row[0] is None else np.stack(row) for row in zip(*found, strict=True)]
+    return np.stack(starts), [None if row[0] is None else np.stack(row) for row in zip(*found, strict=True)]
 
 
-def compared(case: Case, broken: type, seed: int) -> dict[str, Gradient]:
-    """By the name of the input, its right and broken gradients in float64."""
-    arrays = inputs(case, seed, "float64")
-    names = list(inspect.signature(case.layer.forward).parameters)[1:]
-    both = zip(names, gradients(case.layer, arrays), gradients(broken, arrays), strict=True)
-    return {name: Gradient(right, wrong) for name, right, wrong in both if right is not None}
+def compared(layer: type, broken: type, arrays: Sequence[Any]) -> dict[str, Gradient]:
+    """By the name of the input, its right and broken gradients."""
+    names = list(inspect.signature(layer.forward).parameters)[1 : len(arrays) + 1]
+    cotangent, right = gradients(layer, arrays)
+    rows = zip(names, right, gradients(broken, arrays)[1], strict=True)
+    return {name: Gradient(right, wrong, cotangent) for name, right, wrong in rows if right is not None}
 
 
 # --------------------------------------------------------------------------- judging one result
@@ -184,7 +192,8 @@ def mistakes(cases: Sequence[Case], seed: int, dtype: str, verbose: bool) -> Cou
         for mistake in case.mistakes:
             broken = case.broken(mistake)
             result = checked(broken, inputs(case, seed, dtype))
-            outcome = judged(case, mistake, result, compared(case, broken, seed))
+            arrays = inputs(case, seed, "float64")
+            outcome = judged(case, mistake, result, compared(case.layer, broken, arrays))
             counts[outcome] += 1
             if outcome == WRONG or verbose:
                 print(f"  {outcome:15} {case.name}: {mistake.name}   [{mistake.right}] → [{mistake.wrong}]")

@@ -32,9 +32,8 @@ import pylayer  # noqa: E402
 
 pylayer.install_paddle()
 
-from causes import TRUE_OF, Gradient  # noqa: E402
+from causes import TRUE_OF, compared  # noqa: E402
 from causes import causes as causes_of  # noqa: E402
-from causes import gradients as gradients_of  # noqa: E402
 
 import gradcheck  # noqa: E402
 from gradcheck.result import Status  # noqa: E402
@@ -67,7 +66,7 @@ def imported(name: str, text: str) -> Any:
     return module
 
 
-def judged(module: Any, row: Any, at: str, result: Any, right_layer: type) -> str:
+def judged(module: Any, row: Any, at: str, result: Any) -> str:
     """The outcome of a check of a layer with a mistake."""
     if result.verdict is not Status.FAIL:
         return "not found"
@@ -76,7 +75,7 @@ def judged(module: Any, row: Any, at: str, result: Any, right_layer: type) -> st
     for cause in said:
         place, _, number = cause.line.rpartition(":")
         if not cause.line:
-            if not true_as_a_whole(module, row, cause, right_layer):
+            if not true_as_a_whole(module, row, cause):
                 return "false"
         elif cause.code == "GC127":
             if result.fix is None or result.fix.line != int(number):
@@ -106,13 +105,10 @@ def is_right(module: Any, row: Any, fix: Any) -> bool:
     return True
 
 
-def true_as_a_whole(module: Any, row: Any, cause: Any, right_layer: type) -> bool:
+def true_as_a_whole(module: Any, row: Any, cause: Any) -> bool:
     """Whether a cause without a line is true of the gradients of its inputs."""
     arrays = row.inputs(np.random.default_rng(0))
-    names = list(inspect.signature(row.layer.forward).parameters)[1:]
-    broken = getattr(module, row.layer.__name__)
-    pairs = zip(names, gradients_of(right_layer, arrays), gradients_of(broken, arrays), strict=False)
-    found = {name: Gradient(right, wrong) for name, right, wrong in pairs if right is not None}
+    found = compared(row.layer, getattr(module, row.layer.__name__), arrays)
     if cause.code == "GC105":  # of two inputs in the wrong order
         others = [gradient.right for gradient in found.values()]
         return all(any(found[name].equals(other) for other in others) for name in cause.inputs)
@@ -144,7 +140,7 @@ def main() -> int:
             except Exception as error:
                 raise ValueError(f"{row.layer.__name__} with {wrong!r} does not run: {error}") from error
             seconds.append(time.perf_counter() - started)
-            outcome = judged(module, row, at, result, row.layer)
+            outcome = judged(module, row, at, result)
             counts[outcome] += 1
             if options.verbose or outcome not in ("right fix", "right line"):
                 print(f"{outcome:12} {row.layer.__name__}: {right!r} → {wrong!r}", flush=True)
