@@ -21,7 +21,6 @@ import numpy as np
 
 from gradcheck.backends.base import is_differentiable
 from gradcheck.case.broken_contracts import refused
-from gradcheck.case.fixes import fix_of
 from gradcheck.case.function import TensorFunction
 from gradcheck.case.never_ran import CODE as NEVER_RAN
 from gradcheck.case.never_ran import refuse_foreign_layers, with_backwards_that_ran
@@ -412,7 +411,12 @@ def fix_search(function: TensorFunction, settings: Settings) -> FixSearch:
     def passes(changed: TensorFunction) -> bool:
         return gradient_summary(changed, settings._replace(effort="least")).verdict in GREEN
 
-    return functools.cache(functools.partial(fix_of, function, passes))
+    def search() -> Fix | None:
+        from gradcheck.case.fixes import fix_of  # right backwards, the most, need nothing of it
+
+        return fix_of(function, passes)
+
+    return functools.cache(search)
 
 
 def with_fix(summary: GradientSummary, fix: Fix) -> GradientSummary:
