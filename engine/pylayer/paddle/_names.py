@@ -196,7 +196,7 @@ def own_name(name: str) -> str:
     """The engine's name of something: the release has functions under other names, and classes in
     PyTorch's spelling.
     """
-    if name[0].isupper() and name.endswith(("1d", "2d", "3d")):
+    if name.endswith(("1d", "2d", "3d")) and name[0].isupper():
         return name.removesuffix("d").replace("Unpool", "UnPool") + "D"
     return ALIASES.get(name, name)
 
@@ -207,7 +207,7 @@ def named(owner: str, sources: Iterable[str]) -> dict[str, Any]:
     Functions take Paddle's other words for their arguments, too.
     """
     found: dict[str, Any] = {}
-    wanted = shared_names(owner)
+    wanted = {name: own_name(name) for name in shared_names(owner)}
     for source in sources:
         renamed, _, place = source.rpartition("=")
         module, _, names = place.partition(":")
@@ -216,7 +216,7 @@ def named(owner: str, sources: Iterable[str]) -> dict[str, Any]:
             new = {renamed or name: there[name] for name in names.split(",")}
         else:
             there = names_in(module)
-            new = {n: there[own_name(n)] for n in wanted if own_name(n) in there}
+            new = {name: there[own] for name, own in wanted.items() if own in there}
         found = {**{name: respelled(name, value) for name, value in new.items()}, **found}
     return found
 
