@@ -42,9 +42,19 @@ RUNS = {
     "path": "path.py --beside 2793097d",
     "peers": "peers.py",
     "jax-functions": "jax_functions.py",
+    "torch-released": "torch_released.py",
 }
 """Name of a benchmark → its script in tests/bench, and the arguments."""
-NEEDED = {"peers": ("torch", "jax", "autograd"), "jax-functions": ("jax",)}
+TORCH_PACKAGES = (
+    "entmax", "e3nn", "monai", "kornia", "pytorch_optimizer", "gpytorch", "linear_operator",
+    "torch_geometric", "revlib", "brevitas", "spikingjelly", "snntorch", "pytorch_revgrad",
+)  # fmt: skip
+"""The packages that docs/examples/findings/torch.grad.yaml takes Functions from."""
+NEEDED = {
+    "peers": ("torch", "jax", "autograd"),
+    "jax-functions": ("jax",),
+    "torch-released": ("torch", *TORCH_PACKAGES),
+}
 """Packages without which a benchmark cannot run; the others leave out the peers that are not installed."""
 OURS, THEIRS = "#1565c0", "#c62828"
 Record = Mapping[str, Mapping[str, Any]]
@@ -180,6 +190,15 @@ def jax_functions(record: Record) -> str:
     )
 
 
+def torch_released(record: Record) -> str:
+    """Verdicts on Functions of released packages, by package."""
+    found = record["torch-released"]["figures"]["packages"]
+    outcomes = ("right", "by design", "wrong")
+    rows = [(f"{name} {row['version']}", *(row[each] or "" for each in outcomes)) for name, row in found.items()]
+    totals = (f"**{sum(row[each] for row in found.values())}**" for each in outcomes)
+    return table(("package", *outcomes), *rows, ("", *totals))
+
+
 def engines(record: Record) -> str:
     """Median times of each engine."""
     found = record["engines"]["figures"]
@@ -235,6 +254,7 @@ def why(record: Record) -> str:
 TABLES: dict[str, Callable[[Record], str]] = {
     "mutants": mutants, "causes": causes, "engine-mutants": engine_mutants, "checkers": checkers, "engines": engines,
     "suite": suite, "path": path, "why": why, "peers": peers, "jax-functions": jax_functions,
+    "torch-released": torch_released,
 }  # fmt: skip
 """The table that is drawn in the place of that name on a page."""
 PICTURES = {"checkers": "Ratios of the checkers' times", "engines": "Ratios of the engines' times"}

@@ -70,11 +70,13 @@ def in_place(
             share the memory keep their shape.
     """
     name = name or f"{function.__name__}_"
-    first = next(iter(inspect.signature(function).parameters))
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Tensor:
-        x, args = (args[0], args[1:]) if args else (kwargs.pop(first, None), ())
+        if args:
+            x, args = args[0], args[1:]
+        else:  # it may be given by its name
+            x = kwargs.pop(next(iter(inspect.signature(function).parameters)), None)
         check_not_leaf(x, name)
         begun = next(clock)  # what the operation itself saves of the memory it leaves is as it was
         array = x.array if view else x.array.copy()

@@ -204,7 +204,7 @@ def engine_name(name: str) -> str:
     """The engine's name of an object: the release has functions under other names, and classes in
     PyTorch's spelling.
     """
-    if name[0].isupper() and name.endswith(("1d", "2d", "3d")):
+    if name.endswith(("1d", "2d", "3d")) and name[0].isupper():
         return name.removesuffix("d").replace("Unpool", "UnPool") + "D"
     return ALIASES.get(name, name)
 
@@ -215,7 +215,7 @@ def module_objects(owner: str, sources: Iterable[str]) -> dict[str, Any]:
     Functions accept Paddle's alternative names of their arguments too.
     """
     objects: dict[str, Any] = {}
-    wanted = shared_names(owner)
+    wanted = {name: engine_name(name) for name in shared_names(owner)}
     for source in sources:
         renamed, _, place = source.rpartition("=")
         module, _, names = place.partition(":")
@@ -224,7 +224,7 @@ def module_objects(owner: str, sources: Iterable[str]) -> dict[str, Any]:
             new = {renamed or name: available[name] for name in names.split(",")}
         else:
             available = names_in(module)
-            new = {n: available[engine_name(n)] for n in wanted if engine_name(n) in available}
+            new = {name: available[its] for name, its in wanted.items() if its in available}
         objects = {
             **{name: accept_spellings(name, value) for name, value in new.items()},
             **objects,
