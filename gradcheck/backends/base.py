@@ -24,9 +24,9 @@ Array = Any
 Tensor = Any
 Tensors = list[Tensor]
 Cotangents = Sequence[Array | None]
-"""One per output; None for an output that is not used."""
+"""One cotangent per output; None for an unused output."""
 InputGradients = list[Array | None]
-"""One per input; None without a gradient."""
+"""One gradient per input; None for an input without one."""
 
 Spot = tuple[CodeType, int]
 """A place in code: a code object, and the offset of an instruction in it (a frame's ``f_lasti``).
@@ -350,7 +350,7 @@ class Backend(Protocol):
         """The ranks of a world; `work`, given a rank's number, makes the object that it runs.
 
         Args:
-            degrees: ranks along the axes of fleet's topology; none to leave it alone.
+            degrees: ranks along the axes of fleet's topology; none to leave the topology unchanged.
             same_random: whether all ranks draw the same random numbers.
         """
 

@@ -150,7 +150,7 @@ def at_collectives(graph: Tape) -> Iterator[Trial]:
     """Mistakes at the collectives of one line and of one input together.
 
     Next are mistakes at all collectives of one name, as a mistake is often repeated; last, at each
-    collective alone, as one line of a helper may serve several.
+    single collective, as one line of a helper may serve several.
     """
     lines = [line for line in graph.lines if line[0].name in OWN]
     by_name: dict[str, list[Step]] = {name: [] for name in OWN}

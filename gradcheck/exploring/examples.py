@@ -31,7 +31,7 @@ class Recipe:
 
     sizes: Mapping[str, int]
     dtype: str = "float64"
-    """The dtype of floating inputs without a dtype of their own."""
+    """The dtype for floating inputs that specify none."""
     kinds: Mapping[str, str] = field(default_factory=dict)
     """For each input with free values, their kind: a key of `KINDS_OF_VALUES`."""
     layouts: Mapping[str, str] = field(default_factory=dict)
@@ -184,7 +184,7 @@ def drawn(inputs: Inputs, dtypes: Sequence[str], layouts: Sequence[str] = get_ar
     """Return the Hypothesis strategy of `Example` for some inputs.
 
     Args:
-        dtypes: of floating inputs without a dtype of their own. layouts: of inputs with several
+        dtypes: for floating inputs that specify none. layouts: of inputs with several
             axes.
 
     Raises:
