@@ -512,7 +512,7 @@ def load_backend(name: str) -> Backend:
     Paddle's API.
 
     Raises:
-        RuntimeError: it is CuPy, which finds no GPU.
+        RuntimeError: the backend is CuPy, which finds no GPU.
     """
     row = backend_row(name)
     module, _, attribute = row.implementation.partition(":")

@@ -205,7 +205,7 @@ def hint_of_framework(error: BaseException) -> str:
 
 
 Frame = tuple[str, int]
-"""A file and a line of it."""
+"""A line of a file."""
 
 LIBRARIES = FRAMEWORK_PACKAGES | {"cupy", "decorator", "numpy", "scipy"}
 """Installed packages whose frames are not reported as the place of a mistake; Paddle wraps its

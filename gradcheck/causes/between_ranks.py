@@ -56,7 +56,7 @@ SUMMED = "the gradient is summed over the ranks, although each rank has its own"
 
 
 def too_often(count: int) -> list[tuple[str, float]]:
-    """The factors of a gradient that counts ranks, in words."""
+    """Texts for a gradient whose factor is the number of ranks."""
     return [
         (f"the gradient is {count} times what it should be, counted once for each rank", count),
         (f"the gradient is divided by the number of ranks, {count}", 1 / count),

@@ -351,7 +351,10 @@ def test_a_wrong_schema_and_a_missing_one(diagnose):
             INPUT + "backends: {paddle: {observed: {grads: {x: null}}, policy: {documents: a}}}",
             "3:59 policy needs the key 'releases'", "Why releases behave differently",
         ),
-        (INPUT + "backends: {paddle: {observed: {}, reason: a}}", "3:31 observed must not be empty", "observed behaviour"),
+        (
+            INPUT + "backends: {paddle: {observed: {}, reason: a}}",
+            "3:31 observed must not be empty", "observed behaviour",
+        ),
         (
             INPUT + "backends: {paddle: {observed: {crash: [segfault]}, reason: a}}",
             "3:40 crash[0] 'segfault' is malformed", "The signals of which one kills the",
