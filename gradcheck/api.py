@@ -125,7 +125,7 @@ OTHERS_OPTIONS = {
     ),
     "raise_exception": "assert_gradients raises, check returns the result",
     "nondet_tol": "nondet=1e-6 lets equal runs differ by that share of the largest entry",
-    "fast_mode": 'mode="probe" compares projections alone',
+    "fast_mode": 'mode="probe" compares only projections',
     "dtype": 'dtypes=["float32"] checks in other dtypes than the inputs\'',
 }
 """Options of other gradient checkers, with the equivalent here."""
@@ -240,7 +240,7 @@ def check(
         inputs: its arguments in order. NumPy arrays, and NumPy's floating scalars, become Tensors
             that need a gradient; Tensors keep their stop_gradient; so do those in lists, tuples and
             dicts, each with a name such as ``s[0]``. Anything else, such as a plain number, is
-            passed on as it is.
+            passed on unchanged.
         kwargs: arguments by name, such as ``{"residual": r, "axis": -1}``; arrays among them are
             inputs, under these names.
         backward: the gradients written by hand, where `layer_or_function` is a function of NumPy

@@ -270,7 +270,7 @@ CODES: dict[str, Code] = {
         "one expression of backward",
         "A mistake in one expression of backward: another variable, a sign, an axis, an index, a "
         "factor.",
-        "With this expression alone changed, backward gives the right gradient at other points, "
+        "With only this expression changed, backward gives the right gradient at other points, "
         "sizes and dtypes too.",
         "Apply the fix; gradcheck derive --write does.",
         "wrong: return dy * (1 - y)      right: return dy * (1 - y * y)",

@@ -181,7 +181,7 @@ class Diagnosis(_Record):
 
 
 class Fix(_Record):
-    """One edit of the user's backward that repairs it: the edited backward passes."""
+    """An edit of the user's backward that repairs it: the edited backward passes."""
 
     path: str
     line: Count
@@ -294,7 +294,7 @@ class GradientSummary(_Record):
             return self.diagnosis[0].text
         if self.why or self.verdict is not Status.FAIL:
             return self.why
-        entries = "" if self.unfinished else "; no single entry is outside of its own error bound"
+        entries = "" if self.unfinished else "; no single entry is outside of its error bound"
         return f"the gradient is wrong along a random direction{entries}"
 
     def _input_finding(self, name: str) -> str:

@@ -434,7 +434,7 @@ def environment() -> dict[str, str]:
     [
         (
             (lambda x: x, [1.0, 2.0]),
-            r"argument 0 is a list of numbers, which gets no gradient: pass np.asarray\(x, float\)",
+            r"argument 0 is a list of numbers, and gets no gradient: pass np.asarray\(x, float\)",
         ),
         (
             (paddle.nn.Linear, np.ones((2, 3))),

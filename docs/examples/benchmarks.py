@@ -78,7 +78,7 @@ def machine_now() -> str:
     packages = {"numpy": "NumPy", "torch": "torch", "autograd": "autograd", "jax": "jax"}
     found = [f"{said} {there}" for package, said in packages.items() if (there := version_of(package))]
     system = f"{platform.system()} on {platform.machine()}, {os.cpu_count()} cores"
-    load = f"{os.getloadavg()[0]:.1f} processes at work when it began"
+    load = f"load average {os.getloadavg()[0]:.1f} at the start"
     return f"{system} ({load}), Python {platform.python_version()}, {', '.join(found)}"
 
 

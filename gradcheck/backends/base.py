@@ -25,9 +25,9 @@ Array = Any
 Tensor = Any
 Tensors = list[Tensor]
 Cotangents = Sequence[Array | None]
-"""One per output; None for an output that is not used."""
+"""One cotangent per output; None for an unused output."""
 InputGradients = list[Array | None]
-"""One per input; None without a gradient."""
+"""One gradient per input; None for an input without one."""
 
 Spot = tuple[CodeType, int]
 """A place in code: a code object, and the offset of an instruction in it (a frame's ``f_lasti``).
@@ -351,7 +351,7 @@ class Backend(Protocol):
         """The ranks of a world; `work`, given a rank's number, makes the object that it runs.
 
         Args:
-            degrees: ranks along the axes of fleet's topology; none to leave it alone.
+            degrees: ranks along the axes of fleet's topology; none to leave the topology unchanged.
             same_random: whether all ranks draw the same random numbers.
         """
 
@@ -519,7 +519,7 @@ def load_backend(name: str) -> Backend:
     Paddle's API.
 
     Raises:
-        RuntimeError: it is CuPy, which finds no GPU.
+        RuntimeError: the backend is CuPy, which finds no GPU.
     """
     row = backend_row(name)
     module, _, attribute = row.implementation.partition(":")

@@ -35,7 +35,8 @@ from gradcheck.support.user_error import UserError
 from gradcheck.support.variables import without_our_paths
 
 DISTRIBUTIONS = {"paddle": ("paddlepaddle", "setuptools")}
-"""The backends that have releases to install: the package, and imports that it does not declare.
+"""The backends with installable releases, by name: the package, and dependencies that it does not
+declare.
 
 Paddle imports setuptools, which new environments no longer have (Python 3.12, uv).
 """

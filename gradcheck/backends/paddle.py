@@ -46,14 +46,15 @@ class PaddleBackend(PaddleApi):
         existing_leaves: Sequence[Tensor],
         create_graph: bool,
     ) -> list[Tensor | None]:
-        """Take gradients by ``backward``, from the leaves; by ``paddle.grad`` if a graph is wanted.
+        """Take gradients by ``backward``, from the leaves; by ``paddle.grad`` if their graph is
+        needed.
 
         Before 3.3, Paddle crashes (segmentation fault) in a ``paddle.grad`` of only some of a
         PyLayer's outputs. All releases crash in a nested ``paddle.grad``, as in a backward that
         calls it.
 
         Raises:
-            NotImplementedError: there is such a call, and the graph of the gradients is wanted.
+            NotImplementedError: there is such a call, and the graph of the gradients is needed.
         """
         if create_graph:
             return self.grad_with_graph(outputs, inputs, cotangents, existing_leaves)

@@ -93,7 +93,7 @@ class Recomputation:
         keep_casts: bool = False,
         lines: bool = False,
     ) -> Recording | None:
-        """The call, operation by operation, with the lines of the user's code if wanted.
+        """The call, operation by operation, with the lines of the user's code if requested.
 
         None if the function has no call that can be recorded.
         """

@@ -366,7 +366,7 @@ class Run:
         return observed or {"values": reader.remaining_gradients()}
 
     def on_host(self, value: Any) -> Any:
-        """A Tensor's values as a NumPy array; anything else as it is."""
+        """A Tensor's values as a NumPy array; anything else unchanged."""
         return self.backend.array(value) if isinstance(value, self.backend.tensor_type) else value
 
     # ----------------------------------------------------------------- the gradient

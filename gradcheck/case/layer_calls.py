@@ -22,7 +22,7 @@ class Way(IntEnum):
     """
 
     IDLE = 1
-    """The layer was applied to inputs none of which needs a gradient."""
+    """The layer was applied, but no input needed a gradient."""
     APPLIED = 2
     DIRECT = 3
     """The forward was called directly, not through apply."""

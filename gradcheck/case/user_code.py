@@ -57,7 +57,9 @@ def module_of_reference(reference: str, folder: Path | None = None) -> ModuleTyp
             raise  # a module that this one imports
         *package, _ = name.split(".")
         files = [file.stem for root in places for file in root.joinpath(*package).glob("*.py")]
-        near = hint(name, [".".join([*package, stem]) for stem in files], "name one of yours")
+        near = hint(
+            name, [".".join([*package, stem]) for stem in files], "name one of your modules"
+        )
         where = ", ".join(map(str, places))
         raise NoLayerError(f"there is no module {name} below {where}; {near}") from error
     except SyntaxError as error:
@@ -205,7 +207,7 @@ def hint_of_framework(error: BaseException) -> str:
 
 
 Frame = tuple[str, int]
-"""A file and a line of it."""
+"""A line of a file."""
 
 LIBRARIES = FRAMEWORK_PACKAGES | {"cupy", "decorator", "numpy", "scipy"}
 """Installed packages whose frames are not reported as the place of a mistake; Paddle wraps its

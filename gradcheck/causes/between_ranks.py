@@ -56,7 +56,7 @@ SUMMED = "the gradient is summed over the ranks, although each rank has its own"
 
 
 def too_often(count: int) -> list[tuple[str, float]]:
-    """The factors of a gradient that counts ranks, in words."""
+    """Texts for a gradient whose factor is the number of ranks."""
     return [
         (f"the gradient is {count} times what it should be, counted once for each rank", count),
         (f"the gradient is divided by the number of ranks, {count}", 1 / count),
@@ -150,7 +150,7 @@ def at_collectives(graph: Tape) -> Iterator[Trial]:
     """Mistakes at the collectives of one line and of one input together.
 
     Next are mistakes at all collectives of one name, as a mistake is often repeated; last, at each
-    collective alone, as one line of a helper may serve several.
+    single collective, as one line of a helper may serve several.
     """
     lines = [line for line in graph.lines if line[0].name in OWN]
     by_name: dict[str, list[Step]] = {name: [] for name in OWN}

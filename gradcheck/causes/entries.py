@@ -168,7 +168,7 @@ def entries_by_halving(
 
     @functools.cache
     def errors_of(start: int, stop: int) -> Array:
-        """The error of the gradients for some outputs; cached, as many elements share the same
+        """The error of the gradients for some outputs; cached, because many elements share the same
         halves.
         """
         part = probe.cotangent * 0

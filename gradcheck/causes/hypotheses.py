@@ -222,7 +222,7 @@ class Evidence:
         )
 
     def may_fit(self, first: Array, wanted: Array) -> bool:
-        """Whether a common factor may turn values into the wanted ones, judged by the first
+        """Whether a common factor may turn values into the expected ones, judged by the first
         elements of both: the factor is taken from the largest value, up to its bound.
         """
         bounds = np.broadcast_to(self.bounds[FIRST], wanted.shape)
@@ -269,7 +269,9 @@ def nice(value: float, bound: float) -> float:
 
 # --------------------------------------------------------------------------- the gradient alone
 def trivial(s: Evidence) -> Iterator[Formula]:
-    """Yield: the cotangent passed on as it is; all zeros; the same gradient for every cotangent."""
+    """Yield: the cotangent passed on unchanged; all zeros; the same gradient for every
+    cotangent.
+    """
     for name, cotangents in s.cotangents.items():
         if np.array_equal(s.analytic, cotangents):
             of = "" if name == "out" else f" of {name}"
@@ -399,7 +401,7 @@ def fitting(
     signs: Mapping[str, Callable[[Array], Array]],
     plain: Sequence[Fitting] = (),
 ) -> Iterator[Fitting]:
-    """The `plain` functions, then those by which `scaled` may match the wanted values, up to a
+    """The `plain` functions, then those by which `scaled` may match the expected values, up to a
     factor.
     """
     if not s.known(wanted[0]):

@@ -270,7 +270,7 @@ class SourcePlace(NamedTuple):
     column: int = 0
     end_column: int = 0
     source: str = ""
-    """The line as it is in the file; empty if that cannot be read."""
+    """The line from the file; empty if the file cannot be read."""
 
     @property
     def text(self) -> str:

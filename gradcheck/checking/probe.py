@@ -62,7 +62,7 @@ from gradcheck.checking.reasons import VerdictReason
 from gradcheck.result import Diagnosis, Status
 
 Masks = Sequence[Array | None]
-"""One per moved input; None for an input that takes no part."""
+"""One array per moved input; None for an input that takes no part."""
 
 POWER = 1e-2
 """The differences have power if an error of 1 % of the claim would have shown."""
@@ -77,7 +77,7 @@ nothing is visible.
 OTHERS, SLOPE_STEP = 2, RATIO ** BRIEF[-1]
 """The number of directions along which the sizes of the outputs' derivatives are sampled, by one
 step each: of 1,000 outputs none is then too small by chance by more than a factor of 10 (with one
-direction, 1,000).
+direction, a factor of 1,000).
 """
 PERTURBED_STEPS = BRIEF[1:-1]
 """The first steps if the noise is known from perturbations: three steps give two values that must

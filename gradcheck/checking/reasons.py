@@ -51,7 +51,7 @@ class VerdictReason(Enum):
     KINK = "not differentiable at {places}; the gradient lies between the one-sided derivatives"
     KINK_ALONG_DIRECTIONS = (
         "not differentiable at {places}; along random directions the gradient lies between the "
-        "one-sided derivatives (too many pieces meet to compare every entry by itself)"
+        "one-sided derivatives (too many pieces meet to compare every entry separately)"
     )
     JUMP = (
         "the function jumps at {places}; "

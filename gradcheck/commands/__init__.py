@@ -44,7 +44,7 @@ COMMANDS = {
     "explain": ("show:explain", "Explain a diagnosis code such as GC104."),
     "backends": ("backends:backends", "List backends; add releases of Paddle."),
     "matrix": ("matrix:matrix", "Show the behaviour of each release under each rule."),
-    "export": ("export:export", "Write the suite as plain pytest files, for Paddle alone."),
+    "export": ("export:export", "Write the suite as plain pytest files that need only Paddle."),
     "schema": ("init:schema", "Print the JSON Schema of spec files."),
 }
 """Name → the command's attribute in this package, and its line in ``--help``."""

@@ -32,7 +32,7 @@ from gradcheck.support.user_error import UserError
 
 DIGITS = str.maketrans("OIL", "011")
 """Letters that may be typed in a code in place of digits."""
-LISTS = "`gradcheck list`, `gradcheck list rules` and `gradcheck list codes` list all"
+LISTS = "`gradcheck list`, `gradcheck list rules` and `gradcheck list codes` list them all"
 
 
 @click.command()

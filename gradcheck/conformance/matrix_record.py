@@ -35,7 +35,7 @@ class NoteRecord(_MatrixPart):
     scenarios: list[str]
     issue: str = Field(description="Address where it is discussed; empty if none is known.")
     first_seen: str = Field(description="The first release that deviates, of those that were run.")
-    fixed_in: str = Field(description="The next release that was run and does as expected.")
+    fixed_in: str = Field(description="The next release that was run and behaves as expected.")
 
 
 class ProgramRecord(_MatrixPart):

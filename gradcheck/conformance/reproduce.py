@@ -122,7 +122,7 @@ def program_lines(case: Case, entries: list[BackendExpectation]) -> Iterator[str
     observed = (entry.observed for entry in entries)
     ends = any(o is not None and (o.crash or o.raises) for o in observed)
     if not (checks or expect.raises or expect.warns or ends):
-        alone = f"the gradient check alone shows it: `gradcheck run {scenario.id}`"
+        alone = f"only the gradient check shows it: `gradcheck run {scenario.id}`"
         raise NoProgramError(f"{scenario.id}: {alone}")
     definitions = leading_definitions(body)
     yield from body[:definitions]

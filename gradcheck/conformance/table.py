@@ -44,7 +44,7 @@ class Note(NamedTuple):
     first_seen: str = ""
     """The first release that deviates, of those that were run; empty if none does."""
     fixed_in: str = ""
-    """The release that was run after the last one that deviates, if it does as expected."""
+    """The release that was run after the last one that deviates, if it behaves as expected."""
 
 
 class Cell(NamedTuple):

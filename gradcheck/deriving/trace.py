@@ -75,9 +75,9 @@ class Trace:
     in_numpy: bool
     """Whether forward computes with arrays."""
     cotangents: list[Node | None]
-    """One per returned Tensor; None if it takes no cotangent."""
+    """One cotangent per returned Tensor; None if it takes none."""
     gradients: dict[str, Node | None]
-    """One per Tensor among the arguments; None if it has no gradient."""
+    """One gradient per Tensor among the arguments; None if it has none."""
     gradient_of: dict[Node, Node]
     """The gradients of the values of forward."""
     nodes: list[Node]

@@ -124,7 +124,7 @@ class Written:
     changed: str
     """The whole text with the derived backward."""
     code: str
-    """The text of the class alone."""
+    """The text of only the class."""
 
 
 def write_layer(trace: Trace, layer: Any, backward: WrittenBackward) -> Written:
@@ -139,7 +139,7 @@ def write_layer(trace: Trace, layer: Any, backward: WrittenBackward) -> Written:
     if not isinstance(forward, ast.FunctionDef):
         raise NotDerived("forward is not a plain function")
     if len(forward.args.args) != len(inspect.signature(trace.call.function).parameters):
-        raise NotDerived("forward takes no context: a save elsewhere is not rewritten")
+        raise NotDerived("forward takes no context: code that saves elsewhere is not rewritten")
     owner = class_around(tree, forward)
     old = [node for node in owner.body if getattr(node, "name", "") == "backward"]
     changes = forward_changes(source, forward, trace, backward)
@@ -192,7 +192,7 @@ def forward_changes(
 def guard(name: str, value: Any) -> str:
     """The statement that rejects a call for which the backward is not right."""
     test = f"{name} is {value!r}" if isinstance(value, (bool, NoneType)) else f"{name} == {value!r}"
-    return f'assert {test}, "backward is only for {name}={value!r} alone"'
+    return f'assert {test}, "backward is only for {name}={value!r}"'
 
 
 def is_original(name: str, trace: Trace) -> bool:

@@ -54,7 +54,7 @@ class SearchSettings:
     """The most examples to try before one fails."""
     seed: int
     dtypes: Sequence[str] = ("float64", "float32")
-    """The dtypes of floating inputs without a dtype of their own."""
+    """The dtypes for floating inputs that specify none."""
     layouts: Sequence[str] = get_args(Layout)
     """The layouts of inputs with several axes."""
     on_example: Callable[[Search], None] = lambda search: None

@@ -31,7 +31,7 @@ class Recipe:
 
     sizes: Mapping[str, int]
     dtype: str = "float64"
-    """The dtype of floating inputs without a dtype of their own."""
+    """The dtype for floating inputs that specify none."""
     kinds: Mapping[str, str] = field(default_factory=dict)
     """For each input with free values, their kind: a key of `KINDS_OF_VALUES`."""
     layouts: Mapping[str, str] = field(default_factory=dict)
@@ -186,7 +186,7 @@ def example_strategy(
     """Return the Hypothesis strategy of `Example` for some inputs.
 
     Args:
-        dtypes: of floating inputs without a dtype of their own.
+        dtypes: for floating inputs that specify none.
         layouts: of inputs with several axes.
 
     Raises:

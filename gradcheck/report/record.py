@@ -68,7 +68,7 @@ class Report(BaseModel):
     started: str = Field(default="", description="When the run began: ISO 8601, UTC.")
     seconds: float = Field(default=0.0, description="How long it took.")
     not_run: int = Field(default=0, description="Cases without a result: the run was stopped.")
-    results: tuple[Result, ...] = Field(default=(), description="One for each case.")
+    results: tuple[Result, ...] = Field(default=(), description="The results, one per case.")
     cases: SkipJsonSchema[tuple[Case, ...]] = Field(default=(), exclude=True)
     """The cases of the results; they are not written to files."""
     matrix: SkipJsonSchema[PagePart | None] = Field(default=None, exclude=True)

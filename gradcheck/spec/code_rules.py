@@ -168,7 +168,7 @@ def find_unused_parameters(scenario: Scenario) -> Iterator[Violation]:
         if name not in find_words(scenario):
             section = "sizes" if name in scenario.sizes else "matrix"
             help = "use it in a shape, the layer, the call or an expression; 'dtype' and "
-            help += "'layout' work by themselves"
+            help += "'layout' have an effect without that"
             message = f"{section}: nothing uses {quote(name)}"
             yield Violation((section, name), message, help, at_key=True)
 

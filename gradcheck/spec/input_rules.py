@@ -136,7 +136,7 @@ def find_alias_mistakes(inputs: Mapping[str, Input], in_world: bool) -> Iterator
             above.append(name)
         elif input.alias_of not in above:
             target = quote(input.alias_of)
-            message = f"layout: there is no input {target} above with separate memory"
+            message = f"layout: no input above with separate memory is called {target}"
             help = suggest(input.alias_of, above, "name an input above it, or remove it")
             yield Violation(("inputs", name, "layout", "aliased"), message, help)
         elif in_world:

@@ -79,7 +79,7 @@ def resolve(root: Map, text: SpecText) -> Map:
             raise text.error()
         resolved["scenarios"] = Seq(items, [item.mark for item in items])
         if resolved["scenarios"].size > MAX_RESOLVED_NODES:
-            message = f"'extends' and 'defaults' make this over {MAX_RESOLVED_NODES:,} values"
+            message = f"'extends' and 'defaults' make this more than {MAX_RESOLVED_NODES:,} values"
             text.report(root.marks["scenarios"][1].place, message, "split the file by topic")
             raise text.error()
     return resolved

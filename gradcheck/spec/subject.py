@@ -117,7 +117,7 @@ class _Subject:
             names = {layer.name}
         if "*" not in names and names.isdisjoint(self.call.words):
             how = "" if isinstance(layer, LayerOp) else "; a class with a backward by its apply"
-            help = f"use the names that it defines: {', '.join(sorted(names)) or 'nothing'}{how}"
+            help = f"use what the layer defines: {', '.join(sorted(names)) or 'nothing'}{how}"
             yield Violation(("call",), "call: it does not use the layer", help)
         called = called_with_arguments(self.call.tree)
         for cls in self.applied if self.scenario.expect.raises is None else ():

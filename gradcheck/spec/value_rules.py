@@ -106,7 +106,7 @@ def _why_unfit(number: float, dtype: str) -> str:
     size = abs(number)
     if low < size < high or size in (0, inf) or size != size:
         return ""
-    return f"as {dtype} it would be 0 or infinite: that holds sizes of {low:.1g} to {high:.3g}"
+    return f"as {dtype} it would be 0 or infinite: its range is {low:.1g} to {high:.3g}"
 
 
 # --------------------------------------------------------------------------- other values

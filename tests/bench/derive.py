@@ -291,7 +291,7 @@ def repairs(count: int, seed: int, verbose: bool) -> None:
 
         try:
             fix = Repair(call, layer.backward, passes).fix()
-        except NotDerived:  # it runs at no other sizes
+        except NotDerived:  # it does not run at other sizes
             fix = None
         seconds.append(time.process_time() - started)
         if fix is None:

@@ -76,4 +76,4 @@ def test_programs_that_do_as_asked_and_leave_something_else_differ(tmp_path: Pat
         other = cases[1].result(Status.PASS, "", values=values)
         found = [result for result in SideBySide().with_comparisons([one, other]) if result.compared_with]
         assert len(found) == differ
-        assert all("both do as documented, but y: 9 on numpy" in result.message for result in found)
+        assert all("both behave as documented, but y: 9 on numpy" in result.message for result in found)

@@ -36,8 +36,8 @@ LAYER = """\
 @pytest.mark.parametrize(
     ("command", "said"),
     [
-        ("run --rtol 1", "No such option '--rtol': every estimate has a bound of its error; `rtol: 1e-3`"),
-        ("check a:b --atol 1", "No such option '--atol': every estimate has a bound of its error"),
+        ("run --rtol 1", "No such option '--rtol': every estimate has an error bound; `rtol: 1e-3`"),
+        ("check a:b --atol 1", "No such option '--atol': every estimate has an error bound"),
         ("check a:b --eps 1", "No such option '--eps': steps are chosen for every entry"),
         ("run --dtype float32", "No such option '--dtype': write -i x=2x3:float32"),
         ("run --jbos 2", "No such option '--jbos'; did you mean --jobs?"),
@@ -45,7 +45,7 @@ LAYER = """\
         ("run --exitfrist", "No such option '--exitfrist'; did you mean --exitfirst?"),
         ("run --colour never", "No such option '--colour'; did you mean --color?"),
         ("run --frobnicate", "No such option '--frobnicate'."),
-        ("--lf", "No such option '--lf': options stand behind their command, gradcheck run --lf"),
+        ("--lf", "No such option '--lf': options follow their command, gradcheck run --lf"),
     ],
 )
 def test_an_unknown_option_is_answered_with_what_to_write_or_not_at_all(gradcheck, command, said):

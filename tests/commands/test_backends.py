@@ -83,7 +83,7 @@ def test_what_two_backends_compute_differently_is_a_failure_of_its_own(spec, gra
     assert done.code == 1
     words = [line.split()[:2] for line in done.out.splitlines()[:3]]
     assert words == [["PASS", "tanh@numpy"], ["PASS", "tanh@paddle@9.0.0"], ["FAIL", "tanh@numpy,paddle@9.0.0"]]
-    assert "both do as documented, but out: " in done.out
+    assert "both behave as documented, but out: " in done.out
     assert "    gradient of x: " in done.out
     assert "again: gradcheck run a.grad.yaml tanh@numpy tanh@paddle@9.0.0 -v" in done.out
     report = json.loads(Path("a.json").read_text())
@@ -119,8 +119,8 @@ def test_a_pin_that_does_not_hold_fails_the_run(spec, gradcheck, release):
     expected = []
     scenarios = []
     for id, old, new, shown in [
-        ("neither", "{answer: 41}}, reason", "{answer: 40}}, reason", "FAIL neither@paddle@9.0.0 {} does neither"),
-        ("both", "answer = 41", "answer = 42", "XPASS both@paddle@9.0.0 {} does what is documented, but"),
+        ("neither", "{answer: 41}}, reason", "{answer: 40}}, reason", "FAIL neither@paddle@9.0.0 {} behaves neither"),
+        ("both", "answer = 41", "answer = 42", "XPASS both@paddle@9.0.0 {} behaves as documented, but"),
         ("another", '"<9.1"', '"<9.0"', "FAIL another@paddle@9.0.0 {} answer: expected 42, got 41"),
     ]:
         assert old in PINNED
@@ -215,7 +215,7 @@ def test_an_environment_is_removed(gradcheck, release):
     done = gradcheck("backends", "remove", "paddle@9.0.0")
     assert (done.code, done.err) == (
         2,
-        f"gradcheck: paddle@9.0.0 has no environment in {release.parent}; `gradcheck backends` lists what there is\n",
+        f"gradcheck: paddle@9.0.0 has no environment in {release.parent}; `gradcheck backends` lists all\n",
     )
 
 

@@ -114,7 +114,7 @@ def test_what_cannot_be_derived_says_why(gradcheck, module):
     done = gradcheck("derive", f"{name}:loud", "-i", "x=3x4")
     assert (done.code, done.out) == (1, "")
     assert done.err == (
-        "no backward of Loud was derived: forward reads values by float(): the code would hold for these values alone\n"
+        "no backward of Loud was derived: forward reads values by float(): the code would hold only for these values\n"
     )
 
 

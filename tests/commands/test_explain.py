@@ -24,7 +24,7 @@ def test_a_rule_has_its_quote_and_the_scenarios_that_assert_it(gradcheck):
     ("name", "said"),
     [
         ("document-guide-tahn", "did you mean document-guide-tanh?"),
-        ("xyzzy", "`gradcheck list`, `gradcheck list rules` and `gradcheck list codes` show what there is"),
+        ("xyzzy", "`gradcheck list`, `gradcheck list rules` and `gradcheck list codes` list them all"),
     ],
 )
 def test_what_is_none_of_them_brings_up_the_nearest(gradcheck, name, said):

@@ -47,7 +47,7 @@ def explore(tmp_path, monkeypatch):
 def test_a_failure_is_shown_and_saved_as_a_scenario(explore, tmp_path):
     result = explore("own:Bias", "-i", "x=BxC", "-i", "b=C", "--examples", "200", "--save", "found.grad.yaml")
     assert result.exit_code == 1
-    assert "smallest that is wrong: B = 2, C = 1" in result.output
+    assert "smallest failing example: B = 2, C = 1" in result.output
     assert "gradient of b" in result.output
     (scenario,) = read(tmp_path / "found.grad.yaml").scenarios
     assert scenario.title.startswith("Found by gradcheck explore, seed 0: B = 2, C = 1")

@@ -43,7 +43,7 @@ def explore(tmp_path, monkeypatch):
 def test_a_mistake_that_needs_two_rows_is_found_and_shrunk_to_them(explore):
     result = explore(FIRST_ROW)
     assert result.exit_code == 1
-    assert "smallest that is wrong: B = 2, C = 1" in result.output
+    assert "smallest failing example: B = 2, C = 1" in result.output
 
 
 def test_what_was_found_is_shown_as_a_scenario_has_it(explore):
@@ -61,7 +61,7 @@ def test_a_right_layer_passes_and_says_what_was_tried(explore):
 
 def test_sizes_that_are_no_capital_letters_are_kept(explore):
     result = explore(FIRST_ROW, "{x: [rows, C], w: [C]}", "sizes: {rows: 3, C: 2}")
-    assert "smallest that is wrong: C = 1" in result.output
+    assert "smallest failing example: C = 1" in result.output
 
 
 def test_values_that_are_given_are_kept(explore):
@@ -81,8 +81,12 @@ def test_a_layer_that_always_raises_is_undecided(explore):
     [
         ("sizes: {B: 2, C: 3}", (), "allow it with --allow-code"),
         ("sizes: {B: 2, C: 3}", ("-i", "x=B"), "are for a layer"),
-        ("sizes: {B: 2, C: 3}\n    expect: {grads: {w: null}}", (), "'grads' holds at certain inputs"),
-        ("sizes: {B: 2, C: 3}\n    expect: {gradient: differs}", (), "'gradient: differs' leaves nothing to look for"),
+        ("sizes: {B: 2, C: 3}\n    expect: {grads: {w: null}}", (), "'grads' holds only at certain inputs"),
+        (
+            "sizes: {B: 2, C: 3}\n    expect: {gradient: differs}",
+            (),
+            "'gradient: differs' leaves nothing to search for",
+        ),
         ("sizes: {B: 2, C: 3}\n    world: 2", (), "it has a world"),
     ],
 )

@@ -73,7 +73,7 @@ def test_what_is_observed_on_a_backend_that_never_runs_it_is_a_mistake(spec, gra
     spec(text % other, head=head)
     done = gradcheck("validate")
     assert done.code == 2
-    assert f"scenarios of this file are {owner}'s, and never run on {other}" in " ".join(done.out.split())
+    assert f"scenarios of this file are {owner}'s, and do not run on {other}" in " ".join(done.out.split())
     spec(text % owner, head=head)
     assert gradcheck("validate").code == 0
 
@@ -133,7 +133,7 @@ def test_code_of_another_framework_is_told_the_key(spec, gradcheck, monkeypatch)
     spec(OF_TORCH)
     done = gradcheck("run")
     assert done.code == 1
-    assert "name 'Function' is not defined · Function is there in files with 'framework: torch'" in done.out
+    assert "name 'Function' is not defined · Function is defined in files with 'framework: torch'" in done.out
 
 
 # ------------------------------------------------------------------------------------------- init

@@ -128,7 +128,7 @@ def test_show_takes_the_name_of_a_case(files, gradcheck):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["a.grad.yaml"], "gradcheck: name the scenario to show; `gradcheck list` shows what there is\n"),
+        (["a.grad.yaml"], "gradcheck: name the scenario to show; `gradcheck list` lists all\n"),
         (
             ["a.grad.yaml", "thrid"],
             "gradcheck: there is no scenario, rule or code 'thrid'; `gradcheck list`",

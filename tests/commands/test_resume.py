@@ -267,7 +267,7 @@ def test_replay_says_what_it_cannot_do(spec, gradcheck):
     for arguments, message in (
         (["nope", "--allow-code"], "the last run has no case 'nope'; `gradcheck run nope` runs it"),
         (["goood"], "the last run has no case 'goood'; did you mean good?"),
-        (["--allow-code"], "nothing failed in the last run; name a case to replay it all the same"),
+        (["--allow-code"], "nothing failed in the last run; name a case to replay it anyway"),
         (["good"], "this code is not from gradcheck, so it was not run"),
     ):
         done = gradcheck("replay", *arguments)

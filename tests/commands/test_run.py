@@ -162,7 +162,7 @@ def test_the_second_order_is_checked_of_every_gradient_that_is_to_match(spec, gr
         (
             ["nope"],
             2,
-            "gradcheck: no file, folder or scenario is called 'nope'; `gradcheck list` shows what there is\n",
+            "gradcheck: no file, folder or scenario is called 'nope'; `gradcheck list` lists all\n",
         ),
         (["goood"], 2, "gradcheck: no file, folder or scenario is called 'goood'; did you mean good?\n"),
         (["nope.grad.yaml"], 2, "nope.grad.yaml: error: there is no such file or folder\n"),
@@ -240,7 +240,7 @@ def test_a_shard_without_cases_says_so(spec, gradcheck):
     done = [gradcheck("run", "a.grad.yaml", "--allow-code", "--shard", f"{k}/2") for k in (1, 2)]
     assert sorted(one.code for one in done) == [0, 5]
     (empty,) = [(k, one.err) for k, one in enumerate(done, 1) if one.code]
-    assert empty[1] == f"gradcheck: nothing is selected; shard {empty[0]}/2 may have none of so few\n"
+    assert empty[1] == f"gradcheck: nothing is selected; shard {empty[0]}/2 may have no cases of so few\n"
 
 
 def test_a_way_to_start_cases_that_there_is_not(spec, gradcheck, monkeypatch):

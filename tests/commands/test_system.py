@@ -24,7 +24,7 @@ OP = """\
     layer: {op: tanh}
     inputs: {x: {shape: [2]}}
 """
-NO_STDOUT = "gradcheck: stdout is closed, so nothing can be shown: write >/dev/null if that is meant\n"
+NO_STDOUT = "gradcheck: stdout is closed, so nothing can be shown: write >/dev/null if that is intended\n"
 NO_ROOM = "gradcheck: the output could not be written: No space left on device\n"
 full = pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
 

@@ -69,7 +69,7 @@ def test_ranks_along_axes_and_a_word_for_each_output(gradcheck):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("b=5:replicated",), "--input b=…:replicated is for a world of ranks: say how many there are"),
+        (("b=5:replicated",), "--input b=…:replicated is for a world of ranks: give their number"),
         (("b=5", "--outputs", "replicated"), "--outputs is for a world of ranks"),
         (("b=5", "--random", "same"), "--random is for a world of ranks"),
         (("b=5", "--world", "0"), "world must be at least 1, not 0"),

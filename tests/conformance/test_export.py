@@ -61,7 +61,7 @@ def test_what_is_recorded_of_the_release_is_xfail_with_its_reason(folder: Path) 
 def test_another_release_has_its_own_marks(tmp_path: Path) -> None:
     done = CliRunner().invoke(main, ["export", "--pytest", str(tmp_path), "--as-version", "2.6.2"])
     assert done.exit_code == 0
-    assert "as of Paddle 2.6.2" in (tmp_path / "test_static.py").read_text(encoding="utf-8")
+    assert "for Paddle 2.6.2" in (tmp_path / "test_static.py").read_text(encoding="utf-8")
     assert CliRunner().invoke(main, ["export", "--pytest", str(tmp_path), "--as-version", "9.9"]).exit_code == 2
 
 

@@ -90,7 +90,7 @@ def test_an_xfail_tells_the_reason_and_what_is_documented():
 def test_a_change_is_told_with_both():
     result = run_with_pin(case_with(VALUES), answers(FAIL, FAIL))
     assert result.message == (
-        "does neither what is documented nor what was observed (it cannot count): it is FAIL"
+        "behaves neither as documented nor as recorded (it cannot count): it is FAIL"
     )  # fmt: skip
     assert result.details == ("as documented: it is FAIL",)
     crash = run_with_pin(case_with(CRASHES), answers(FAIL)).message

@@ -100,7 +100,7 @@ def test_an_option_that_leads_elsewhere_is_guarded() -> None:
         return x
 
     code = gradcheck.derive(powered, X).code
-    assert 'assert steps == 2, "backward is for steps=2 alone"' in code
+    assert 'assert steps == 2, "backward is only for steps=2"' in code
 
 
 def test_zeros_are_returned_for_an_input_that_needs_a_gradient_and_has_none() -> None:
@@ -214,7 +214,7 @@ def takes_a_list(xs):
         (takes_a_list, [[X, X]], "holds Tensors in a list"),
         (sums_over_ranks, [X], "one of several ranks"),
         (counts_ranks, [X], "one of several ranks"),
-        (lambda x: x * TABLE, [X[0]], "runs at no other sizes"),
+        (lambda x: x * TABLE, [X[0]], "does not run at other sizes"),
     ],
 )
 def test_what_holds_for_these_values_alone_is_refused(function: Any, inputs: list[Any], reason: str) -> None:

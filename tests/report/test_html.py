@@ -169,7 +169,7 @@ def test_the_heat_map_shows_right_entries_too_as_far_as_they_are_known_to_be() -
     found = cells(wrong=(wrong(1), wrong(3)), wrong_counts={"x": (2, 6)})
     across = [f"d out[{k}] / d x[{n}]: right" for k in range(4) for n in (0, 2, 4, 5)]
     assert {name for name, one in found.items() if one.get("class") == "right"} == {*across}
-    assert found["d out[0] / d x[1]: not among the wrong ones that are listed"].get("class") is None
+    assert found["d out[0] / d x[1]: not among the listed wrong entries"].get("class") is None
     assert len(found) == 4 * 6
     partly = cells(wrong=(wrong(1), wrong(3)), wrong_counts={"x": (5, 6)})  # three are wrong that are not listed
     assert all(one.get("class") is None for one in partly.values())

@@ -56,7 +56,7 @@ def test_a_difference_comes_behind_the_cases_of_its_scenario(cases):
     assert [one.name for one in found[at - 3 : at]] == [case.name for case in cases[3:6]]
     assert found[at].status is Status.FAIL
     assert found[at].message == (
-        "both do as documented, but out: 1 on numpy, 2 on paddle@3.0.0 "
+        "both behave as documented, but out: 1 on numpy, 2 on paddle@3.0.0 "
         "(1 of 1 elements differ, by up to 5.0e-01 of the largest, tolerance 1e-12)"
     )
     assert found[at].cases == ("one/dtype=float64@numpy", "one/dtype=float64@paddle@3.0.0")

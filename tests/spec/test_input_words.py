@@ -61,7 +61,7 @@ def test_letters_are_free_sizes_where_they_are_allowed():
 
 WRONG = {
     "x": "write NAME=",
-    "x=": "what shape has it? Write x=3x4",
+    "x=": "the shape is missing: write x=3x4",
     "x=3,4": "'3,4' is not a shape: write 3x4",
     "x=BxC": "B is a free size, which `gradcheck explore` draws",
     "x=3:float46": "did you mean float64",
@@ -70,9 +70,9 @@ WRONG = {
     "x=3~2..1": "is not a range",
     "x=3:int64~0..1": "a range is for floating numbers, not int64: write below=N",
     "x=3:float32:below=5": "below=N is for whole numbers, not float32",
-    "x=3@data.txt": "write a number or an .npy or .npz file behind @",
-    "x=@data.npz": "name the array of an .npz file behind #",
-    "x=@data.npy#key": "holds one array: no #",
+    "x=3@data.txt": "write a number or an .npy or .npz file after @",
+    "x=@data.npz": "name the array of an .npz file after #",
+    "x=@data.npy#key": "has one array and needs no #",
     "x=3@data.npy": "a file has its own",
     "x=3~0..1@2": "~LOW..HIGH and a value: write one of the two",
     "x=[2x3": "a list is written x=[2x3,2x3]",

@@ -99,10 +99,10 @@ def test_mistakes_of_yaml_are_all_shown_up_to_the_first_that_stops_the_parser(mi
         ("%YAML 1.1\n---\nschema: gradcheck/v1\nscenarios: *a", "directives (%YAML, %TAG) are not allowed"),
         ("a: 'x\n", "1:4 this quote is never closed"),
         ("a: [1, 2\nb: 3", "the brackets do not close here"),
-        ("a: b: c", "1:5 a ':' that makes a key where none can stand"),
+        ("a: b: c", "1:5 a ':' that makes a key where none is allowed"),
         ("a: `x`", "1:4 a value cannot begin with '`'"),
         ("- a\nb: 1", "2:1 this line does not fit the block it is in"),
-        ("a: - b", "1:4 a list entry ('- …') where none can stand"),
+        ("a: - b", "1:4 a list entry ('- …') where none is allowed"),
         ("a: \x07b", "1:4 control character U+0007"),
         ("a: \u2028b", "1:4 control character U+2028"),
         ('a: "\\x07"', "1:4 the text holds a control character"),
@@ -158,30 +158,30 @@ def test_a_wrong_schema_and_a_missing_one(diagnose):
         (INPUT + "seed: 0x1f", '3:7 seed must be a whole number, not "0x1f"', "Seed of the case's random numbers,"),
         (INPUT + "seed: -1", "3:7 seed must be at least 0, not -1", "Seed of"),
         (INPUT + f"seed: {'9' * 5000}", f"3:7 seed must be a whole number, not \"{'9' * 59}…", "Seed of"),
-        (INPUT + "rtol: 1e-400", "3:7 1e-400 is 0 in float64", "write 0 if that is meant; the least is 5e-324"),
+        (INPUT + "rtol: 1e-400", "3:7 1e-400 is 0 in float64", "write 0 if that is intended; the smallest"),
         (LAYER + "inputs: {x: {values: [0.0e-400, -0.00001e-320]}}", "2:33 -0.00001e-320 is 0 in float64", "write 0"),
-        (INPUT + "rtol: 1e999", "3:7 1e999 is beyond float64", "write .inf if infinity is meant"),
+        (INPUT + "rtol: 1e999", "3:7 1e999 is beyond float64", "write .inf if infinity is intended"),
         (INPUT + "rtol: nan", '3:7 rtol must be a number, not "nan"', "Relative tolerance that widens"),
         (INPUT + "rtol: .nan", "3:7 rtol must be below 1, not NaN", "Relative tolerance"),
         (INPUT + "rtol: 2", "3:7 rtol must be below 1, not 2", "Relative tolerance"),
         (INPUT + "timeout: 12:30:00", '3:10 timeout must be a number, not "12:30:00"', ""),
         (INPUT + "extends: 1", "3:10 extends must be text, not 1", "put it in quotes"),
         (INPUT + "tags: kink", '3:7 tags must be a list, not "kink"', "write [kink]"),
-        (INPUT + "tags: [Big_Kink]", "3:8 tags[0] 'Big_Kink' is not well formed", "a name is kebab-case: small"),
+        (INPUT + "tags: [Big_Kink]", "3:8 tags[0] 'Big_Kink' is malformed", "a name is kebab-case: small"),
         (INPUT + "tags: [not]", "3:8 'not' cannot be a tag", "choose another word"),
         # programs
         ("seed: 1", "-2:1 a scenario needs 'layer' or 'script'", "add 'layer: |'"),
-        (INPUT + "script: x", "3:1 a script beside a layer that has no source here", "import the layer"),
+        (INPUT + "script: x", "3:1 a script next to a layer that has no source here", "import the layer"),
         ("script: x\ncall: x", "2:1 a script has no use for 'call'", "remove it"),
         ("layer: {}", f"1:8 {NO_LAYER}, not a mapping", "write 'layer: |'"),
         ("layer: 3", f"1:8 {NO_LAYER}, not 3", "write 'layer: |'"),
-        ("layer: {ref: pkg.mod}", "1:14 ref 'pkg.mod' is not well formed", "Module and class, as pkg.mod:Class."),
-        ("layer: {ref: pkg.mod.Swish}", "1:14 ref 'pkg.mod.Swish' is not well formed", "write pkg.mod:Swish"),
-        ("layer: {ref: pkg/mod.py:Swish}", "1:14 ref 'pkg/mod.py:Swish' is not well formed", "write pkg.mod:Swish"),
-        ("layer: {op: 'tanh()'}", "1:13 op 'tanh()' is not well formed", "Its name under paddle, such as tanh."),
+        ("layer: {ref: pkg.mod}", "1:14 ref 'pkg.mod' is malformed", "Module and class, as pkg.mod:Class."),
+        ("layer: {ref: pkg.mod.Swish}", "1:14 ref 'pkg.mod.Swish' is malformed", "write pkg.mod:Swish"),
+        ("layer: {ref: pkg/mod.py:Swish}", "1:14 ref 'pkg/mod.py:Swish' is malformed", "write pkg.mod:Swish"),
+        ("layer: {op: 'tanh()'}", "1:13 op 'tanh()' is malformed", "Its name under paddle, such as tanh."),
         ("layer: {op: tahn}", "1:13 unknown op 'tahn'", "did you mean 'tanh'?"),
         ("layer: {op: relu}", "1:13 unknown op 'relu'", "did you mean 'nn.functional.relu'?"),
-        ("layer: {op: os.kill}", "1:13 unknown op 'os.kill'", "name a function of Tensors of"),
+        ("layer: {op: os.kill}", "1:13 unknown op 'os.kill'", "name a function of Tensors from"),
         ("layer: {op: tanh, pop: 1}", "1:19 unknown key 'pop' in layer", "did you mean 'op'?"),
         ("script: ''", "1:9 the script is empty", "write the code"),
         ("script: |\n  a = 1\n  if a:\n  b = 2", "4:3 the script is not valid Python: expected an indented block", ""),
@@ -232,7 +232,7 @@ def test_a_wrong_schema_and_a_missing_one(diagnose):
         (LAYER + "inputs: {x: {shape: [1], stop_gradient: yes}}", "2:41 stop_gradient must be true", "write true"),
         (LAYER + "inputs: {x: {shape: [1], init: unifrom}}", "2:32 unknown init 'unifrom'", "did you mean 'uniform'?"),
         (LAYER + "inputs: {x: {shape: [1], layout: c}}", "2:34 unknown layout 'c'", "write contiguous, transposed,"),
-        (LAYER + "inputs: {x: {shape: [1], low: 1}}", "2:26 'low' is of no use with 'init: normal'", "remove it"),
+        (LAYER + "inputs: {x: {shape: [1], low: 1}}", "2:26 'low' has no effect with 'init: normal'", "remove it"),
         (LAYER + "inputs: {x: {shape: [1], init: uniform, low: 1}}", "2:41 low (1) must be below high (1)", "smaller"),
         (LAYER + "inputs: {x: {shape: [1], init: integers, low: 0.5}}", "2:47 'low' must be a whole number", ""),
         (
@@ -281,7 +281,7 @@ def test_a_wrong_schema_and_a_missing_one(diagnose):
         (INPUT + "expect: {order: 3}", "3:17 order must be at most 2, not 3", "2: the derivative of the gradient"),
         (INPUT + "expect: {grads: {z: [1, 2]}}", "3:18 grads: there is no input 'z'", "write x"),
         (INPUT + "expect: {grads: {x: [1]}}", "3:21 grads: the gradient of 'x' has shape [1], the input [2]", ""),
-        (INPUT + "expect: {cotangent: 1}", "3:10 'cotangent' is of no use without 'grads'", "remove it, or add"),
+        (INPUT + "expect: {cotangent: 1}", "3:10 'cotangent' has no effect without 'grads'", "remove it, or add"),
         (INPUT + "expect: {order: 2, gradient: unchecked}", "3:10 'order' asks for a check, 'gradient:", "remove"),
         (INPUT + "expect: {precision: loose, gradient: unchecked}", "3:10 'precision' asks for a check,", "remove"),
         (INPUT + "expect: {precision: lose}", "3:21 unknown precision 'lose'", "did you mean 'loose'?"),
@@ -289,7 +289,7 @@ def test_a_wrong_schema_and_a_missing_one(diagnose):
         (INPUT + "expect: {raises: {type: E}, gradient: differs}", "3:29 'gradient' and 'raises' exclude each", ""),
         (INPUT + "expect: {raises: {type: E}, grads: {x: [1, 2]}}", "3:29 'grads' and 'raises' exclude", ""),
         (INPUT + "expect: {raises: ValueError}", "3:18 raises must be a mapping", "write {type: ValueError}"),
-        (INPUT + "expect: {raises: {type: 'a b'}}", "3:25 type 'a b' is not well formed", "Class of the exception"),
+        (INPUT + "expect: {raises: {type: 'a b'}}", "3:25 type 'a b' is malformed", "Class of the exception"),
         (INPUT + "expect: {raises: {type: E, phase: back}}", "3:35 unknown phase 'back'", "did you mean 'backward'?"),
         (INPUT + "expect: {raises: {type: E, message: 3}}", "3:37 message must be text, not 3", "in quotes"),
         (
@@ -310,7 +310,7 @@ def test_a_wrong_schema_and_a_missing_one(diagnose):
         # backends
         (INPUT + "backends: {nupmy: {}}", "3:12 unknown key 'nupmy'", "did you mean 'numpy'?"),
         (INPUT + "backends: {numpy: {skip: {reason: ''}}}", "3:35 reason must not be empty", ""),
-        (INPUT + "backends: {numpy: {skip: {reason: ' '}}}", "3:35 reason ' ' is not well formed", "Why, in one"),
+        (INPUT + "backends: {numpy: {skip: {reason: ' '}}}", "3:35 reason ' ' is malformed", "Why, in one"),
         (INPUT + "backends: {numpy: {xfail: {}}}", "3:27 xfail needs the key 'reason'", "add 'reason: …'"),
         (INPUT + "backends: {numpy: {xfail: bad}}", "3:27 xfail must be a mapping", "write {reason: …}; the keys are"),
         (
@@ -320,7 +320,7 @@ def test_a_wrong_schema_and_a_missing_one(diagnose):
         (INPUT + "backends: {numpy: {expect: {raises: {typ: E}}}}", "3:38 unknown key 'typ' in raises", "'type'"),
         (INPUT + "backends: {paddle: []}", "3:20 paddle must not be empty", "add an entry, or remove the key"),
         (INPUT + "backends: {paddle: [3]}", "3:21 a backend's expectations must be a mapping, not 3", "keys are"),
-        (INPUT + "backends: {paddle: {reason: a}}", "3:21 'reason' is of no use without 'observed'", "remove it, or"),
+        (INPUT + "backends: {paddle: {reason: a}}", "3:21 'reason' has no effect without 'observed'", "remove it, or"),
         (
             INPUT + "backends: {paddle: [{observd: {hang: true}, reason: a}]}",
             "3:22 unknown key 'observd' in a backend's expectations", "did you mean 'observed'?",
@@ -331,11 +331,11 @@ def test_a_wrong_schema_and_a_missing_one(diagnose):
         ),
         (
             INPUT + "backends: {paddle: [{versions: '>=3', skip: {reason: a}}, {versions: '<4', skip: {reason: b}}]}",
-            "3:70 two entries are about version 3", "end where another begins",
+            "3:70 two entries apply to version 3", "end where another begins",
         ),
         (
             INPUT + "backends: {paddle: [{versions: '>=3', skip: {reason: a}}, {skip: {reason: b}}]}",
-            "3:59 two entries are about version 3", "an entry without 'versions' is about all",
+            "3:59 two entries apply to version 3", "an entry without 'versions' applies to all",
         ),
         # observed
         (INPUT + "backends: {paddle: {observed: {grads: {x: null}}}}", "3:21 'observed' needs a 'reason'", "add"),
@@ -345,22 +345,25 @@ def test_a_wrong_schema_and_a_missing_one(diagnose):
         ),
         (
             INPUT + "backends: {paddle: {policy: {documents: a, releases: b}}}",
-            "3:21 'policy' is of no use without 'observed'", "remove it, or add 'observed'",
+            "3:21 'policy' has no effect without 'observed'", "remove it, or add 'observed'",
         ),
         (
             INPUT + "backends: {paddle: {observed: {grads: {x: null}}, policy: {documents: a}}}",
-            "3:59 policy needs the key 'releases'", "Why releases do something else",
+            "3:59 policy needs the key 'releases'", "Why releases behave differently",
         ),
-        (INPUT + "backends: {paddle: {observed: {}, reason: a}}", "3:31 observed must not be empty", "what is seen"),
+        (
+            INPUT + "backends: {paddle: {observed: {}, reason: a}}",
+            "3:31 observed must not be empty", "observed behaviour",
+        ),
         (
             INPUT + "backends: {paddle: {observed: {crash: [segfault]}, reason: a}}",
-            "3:40 crash[0] 'segfault' is not well formed", "The signals of which one kills the",
+            "3:40 crash[0] 'segfault' is malformed", "The signals of which one kills the",
         ),
         (
             INPUT + "backends: {paddle: {observed: {crash: [SIGSEGV], gradient: matches}, reason: a}}",
-            "3:50 'gradient' cannot be seen of a case that ends by 'crash'", "keep one",
+            "3:50 'gradient' cannot be seen in a case that ends by 'crash'", "keep one",
         ),
-        (INPUT + "backends: {paddle: {observed: {hang: false}, reason: a}}", "3:32 'hang: false' says nothing", ""),
+        (INPUT + "backends: {paddle: {observed: {hang: false}, reason: a}}", "3:32 'hang: false' has no meaning", ""),
         (
             INPUT + "backends: {paddle: {observed: {hang: true}, reason: a, xfail: {reason: b}}}",
             "3:56 'observed' and 'xfail' exclude each other", "remove one of the two",
@@ -384,10 +387,10 @@ def test_one_mistake_gives_one_diagnostic_that_says_what_to_do(scenario_mistakes
 @pytest.mark.parametrize(
     ("line", "message", "help"),
     [
-        ("id: Big_Kink", "3:9 id 'Big_Kink' is not well formed", "such as 'big-kink'"),
-        ("id: ''", "3:9 id '\"\"' is not well formed", "kebab-case"),
+        ("id: Big_Kink", "3:9 id 'Big_Kink' is malformed", "such as 'big-kink'"),
+        ("id: ''", "3:9 id '\"\"' is malformed", "kebab-case"),
         ("id: 3", "3:9 id must be text, not 3", "put it in quotes"),
-        ("id: \"a\\nb\"", "3:9 id 'a\\nb' is not well formed", "such as 'a-b'"),
+        ("id: \"a\\nb\"", "3:9 id 'a\\nb' is malformed", "such as 'a-b'"),
     ],
 )  # fmt: skip
 def test_ids(diagnose, line, message, help):
@@ -568,7 +571,7 @@ def test_long_code_belongs_into_a_module(scenario_mistakes):
     assert scenario_mistakes("script: |\n" + "  x = 1\n" * 40_000) == [
         (
             "1:9 the script is longer than 20,000 characters",
-            "move it into a module, and name that with 'layer: {ref: …}'",
+            "move it into a module, and refer to that with 'layer: {ref: …}'",
         )
     ]
 

@@ -94,7 +94,7 @@ class TestLayers:
 
     def test_a_name_is_kebab_case(self, mistakes):
         text = LAYERS.replace("tanh: {", "Tan_h: {") + USED.replace("layer: tanh", "layer: Tan_h")
-        assert mistakes(text) == ["3:3 key 'Tan_h' is not well formed"]
+        assert mistakes(text) == ["3:3 key 'Tan_h' is malformed"]
 
     def test_a_program_runs_behind_the_layer_that_it_uses(self, tmp_path):
         path = tmp_path / "t.grad.yaml"
@@ -163,7 +163,7 @@ class TestCases:
             ("[a]", '3:46 a scenario must be a mapping, not "a"', "write {id"),
             ("[{id: a}, {id: a}]", "3:60 duplicate id 'one-a', first given in line 3", "rename"),
             ("[{}, {}]", "3:50 duplicate id 'one', first given in line 3", "rename"),
-            ("[{id: A}]", "3:51 id 'A' is not well formed", "such as 'a'"),
+            ("[{id: A}]", "3:51 id 'A' is malformed", "such as 'a'"),
             ("[{id: a, cases: []}]", "3:54 a case has no 'cases'", "as a scenario"),
             ("[{id: a, extends: one}]", "3:54 a case has no 'extends'", "as a scenario"),
             ("[{id: a, expct: {}}]", "3:54 unknown key 'expct' in a scenario", "did you mean 'expect'?"),

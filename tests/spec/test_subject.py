@@ -41,7 +41,7 @@ def test_the_ids_that_are_known_are_those_of_the_catalogue() -> None:
             "1:9 there is no rule 'of-my-own'",
             "`gradcheck list rules` lists them",
         ),
-        ("[Save]", "1:9 rules[0] 'Save' is not well formed", "kebab-case"),
+        ("[Save]", "1:9 rules[0] 'Save' is malformed", "kebab-case"),
     ],
 )
 def test_a_rule_that_is_cited_is_in_the_catalogue(scenario_mistakes, rules, message, help) -> None:

@@ -79,9 +79,9 @@ class TestWhatIsSaid:
     ("body", "message", "help"),
     [
         # without a world
-        (INPUT + "outputs: {ranks: split}", "3:1 'outputs' is of no use without a world", "such as 'world: 4'"),
-        (INPUT + "random: same", "3:1 'random' is of no use without a world", "such as 'world: 4'"),
-        (LAYER + "inputs: {x: {shape: [2], ranks: split}}", "2:26 'ranks' is of no use without a world", "remove it"),
+        (INPUT + "outputs: {ranks: split}", "3:1 'outputs' has no effect without a world", "such as 'world: 4'"),
+        (INPUT + "random: same", "3:1 'random' has no effect without a world", "such as 'world: 4'"),
+        (LAYER + "inputs: {x: {shape: [2], ranks: split}}", "2:26 'ranks' has no effect without a world", "remove it"),
         # the world
         (INPUT + "world: 0", "3:8 world must be at least 1, not 0", "a number, or ranks along"),
         (INPUT + "world: 65", "3:8 world must be at most 64, not 65", "a number, or ranks along"),

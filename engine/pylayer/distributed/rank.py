@@ -18,7 +18,7 @@ from pylayer.tensor.tensor import Tensor
 
 
 class Rank:
-    """One of `size` ranks, with its `World` if there is one.
+    """A rank, one of `size`, with its `World` if there is one.
 
     When it waits, it may raise: CommunicationError: the calls do not match, or no rank answers.
     """

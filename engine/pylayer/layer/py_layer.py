@@ -383,7 +383,7 @@ class PyLayerNode(Node):
     def cotangent_arguments(
         self, cotangents: Sequence[Cotangent | None], ctx: PyLayerContext
     ) -> list[Any]:
-        """One Tensor, or list of Tensors, per output slot."""
+        """The cotangents: one Tensor, or list of Tensors, per output slot."""
         remaining = iter(cotangents)
         arguments: list[Any] = []
         for slot in self.output_slots:
@@ -413,9 +413,10 @@ class PyLayerNode(Node):
         return pairs
 
     def per_slot(self, returned: Any, no_grad_targets: Collection[Target]) -> list[Any]:
-        """One value per slot. The documents allow a Tensor, a tuple and a list; with a single list
-        slot, a list of gradients is that slot's value. As in releases, omitted trailing gradients
-        count as None if some are returned and the omitted ones are not needed.
+        """The returned gradients: one value per slot. The documents allow a Tensor, a tuple and a
+        list; with a single list slot, a list of gradients is that slot's value. As in releases,
+        omitted trailing gradients count as None if some are returned and the omitted ones are not
+        needed.
 
         Raises:
             ValueError: there are too many, or too few (by the documents, always; as in releases, if
@@ -440,8 +441,8 @@ class PyLayerNode(Node):
         return [*returned, *[None] * len(left_out)]
 
     def per_tensor(self, k: int, value: Any, slot: Slot) -> Sequence[Any]:
-        """One value per Tensor of a list slot. Raises ValueError if their number differs, or there
-        is no list.
+        """The gradients of a list slot: one value per Tensor. Raises ValueError if their number
+        differs, or there is no list.
         """
         if value is None:
             return [None] * len(slot.tensors)
@@ -549,7 +550,7 @@ class PyLayerNode(Node):
 
 
 def cotangent_tensor(like: Like, cotangent: Cotangent | None, ctx: PyLayerContext) -> Tensor | None:
-    """One cotangent for backward: a copy, since backward may change it in place (observed rule
+    """A cotangent for backward: a copy, since backward may change it in place (observed rule
     43).
     """
     if cotangent is None:
@@ -594,12 +595,12 @@ class PyLayer:
 
     @staticmethod
     def forward(ctx: PyLayerContext, *args: Any, **kwargs: Any) -> Any:
-        """Override it to compute the outputs."""
+        """Compute the outputs; to be overridden."""
         raise NotImplementedError("You must implement the forward function for PyLayer.")
 
     @staticmethod
     def backward(ctx: PyLayerContext, *args: Any, **kwargs: Any) -> Any:
-        """Override it to compute the gradients of the inputs."""
+        """Compute the gradients of the inputs; to be overridden."""
         raise NotImplementedError("You must implement the backward function for PyLayer.")
 
     @classmethod

@@ -27,7 +27,7 @@ from pylayer.tensor.tensor import Tensor
 
 
 def reduce_loss(loss: Tensor, reduction: str) -> Tensor:
-    """Reduce a loss to its mean or sum, or return it as it is (none). Other values raise
+    """Reduce a loss to its mean or sum, or return it unchanged (none). Other values raise
     ValueError.
     """
     check_reduction(reduction)

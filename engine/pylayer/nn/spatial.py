@@ -14,7 +14,7 @@ from pylayer.tensor.tensor import Tensor
 
 
 def per_axis(value: Any, ndim: int, name: str) -> list[int]:
-    """One int per spatial axis, from an int or one int per axis.
+    """Expand an argument to one int per spatial axis; it is an int, or one int per axis.
 
     Raises:
         ValueError: the number of ints is neither one nor the number of axes.

@@ -235,7 +235,7 @@ def where(condition: Tensor, x: Any = None, y: Any = None) -> Any:
     condition, `nonzero` as a tuple.
 
     A number becomes a Tensor of its kind's usual dtype, and 0-d Tensors count like others for the
-    dtype of the result. A TypeError if the dtypes differ, and are neither both floating nor is one
+    dtype of the result. A TypeError if the dtypes differ, unless both are floating or one is
     complex.
     """
     if x is None and y is None:

@@ -242,8 +242,8 @@ def _dense_strides(shape: Sequence[int]) -> list[int]:
 
 
 def densely(array: Array) -> Array:
-    """A contiguous view of the memory of an array from its first element on, with as many
-    elements.
+    """A contiguous view of the memory of an array from its first element on, with the same number
+    of elements.
     """
     if not array.size:
         return array

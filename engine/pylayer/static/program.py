@@ -248,7 +248,7 @@ class Program:
         """The Variable called `name`.
 
         Raises:
-            ValueError: there is none; the message lists near names.
+            ValueError: there is no such Variable; the message lists similar names.
         """
         if name in self.variables:
             return self.variables[name]

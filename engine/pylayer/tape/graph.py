@@ -103,7 +103,9 @@ class Gradients:
         self.no_grad_targets = no_grad_targets
 
     def settle(self, node: Node, cotangent: Cotangent) -> Cotangent:
-        """Apply a node's hooks to its complete cotangent, and keep the result if it is wanted."""
+        """Apply a node's hooks to its complete cotangent, and keep the result if it is
+        requested.
+        """
         if node._hooks:
             cotangent = run_hooks(node, cotangent)
         if node in self.capture:

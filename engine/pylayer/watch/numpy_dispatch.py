@@ -391,7 +391,7 @@ def deliver(target: Any, result: Any, done: bool, session: Session) -> Any:
 
 
 def as_tuple(value: Any) -> tuple[Any, ...]:
-    """A tuple as it is, or a tuple of a single value."""
+    """The tuple itself, or a tuple of the single value."""
     return value if isinstance(value, tuple) else (value,)
 
 

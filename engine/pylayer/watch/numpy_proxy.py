@@ -64,7 +64,7 @@ standing: set[int] = set()
 
 def stand_in(value: Any) -> Any:
     """The stand-in that recorded code gets for an object of NumPy or SciPy, or for a tuple of
-    these; anything else is returned as it is."""
+    these; anything else is returned unchanged."""
     if type(value) is tuple:
         items = tuple(map(stand_in, value))
         return value if all(a is b for a, b in zip(items, value, strict=True)) else items
