@@ -265,9 +265,9 @@ class Recording(Observer):
     host.
 
     Args:
-        lines: whether to note the line of the user's code for each operation. perturbation: changes
-            the output of each operation. backwards: whether the call takes gradients; these are
-            recorded completely.
+        lines: whether to note the line of the user's code for each operation.
+        perturbation: changes the output of each operation.
+        backwards: whether the call takes gradients; these are recorded completely.
     """
 
     records = True
