@@ -86,52 +86,51 @@ def likely_causes(
     found: list[Diagnosis] = []
     backward: Backward = point.vjp
     wrong_names = [point.problem.names[point.moved[k]] for k in wrong]
-    # No mistake on the tape and no formula makes a backward that is not affine in the cotangent.
+    # No mistake on the tape and no formula makes a gradient that is not affine in the cotangent.
     affine = affine_gradients(point, claims)
-    wrong = [k for k in wrong if affine[k]]
-    if not wrong:
+    if affine.isdisjoint(wrong):
         return found, backward
     if comparison is not None and (written or point.problem.order > 1):
         three, walks = [*claims, prober.claimed()], budget / OF_BUDGET
-        pairs = zip(comparison.rounding, affine, strict=True)
-        rounding = [bounds if is_affine else bounds + np.inf for bounds, is_affine in pairs]
-        found, backward = explained_by_tape(point, three, rounding, walks)
-    explained = {name for d in found for name in d.inputs}
-    is_explained = explained.issuperset(wrong_names)
+        found, backward = explained_by_tape(point, three, comparison.rounding, walks)
+    is_explained = inputs_of(found).issuperset(wrong_names)
     if not is_explained or FAR_FETCHED.intersection(d.code for d in found):
         right = right_gradients(point, comparison, jacobians, [u for u, _ in claims])
         evidence = [Evidence(point, k, wrong, claims, *right[k]) for k in wrong if k in right]
         # Of two swapped inputs, which are one slip, what the tape has for each is far-fetched.
         swaps = [d for of_input in evidence for d in of_input.diagnoses((swapped,))]
-        of_swaps = {name for d in swaps for name in d.inputs}
+        of_swaps = inputs_of(swaps)
         found = [*swaps, *(d for d in found if not of_swaps.issuperset(d.inputs))]
-        explained = of_swaps.union(*(d.inputs for d in found))
-        left = [of_input for of_input in evidence if of_input.name not in explained]
-        families = PLAIN_FAMILIES
-        if left and point.problem.find_fix() is None:
-            families += FAR_FETCHED_FAMILIES
-        for of_input in left:
-            found += of_input.diagnoses(families)
+        explained = inputs_of(found)
+        for of_input in evidence:
+            if of_input.name not in explained:
+                found += of_input.diagnoses(FAMILIES_OF_FORMULAS)
         if not is_explained or swaps:
             backward = point.vjp
     return [*with_their_inputs(found, wrong_names)], backward
 
 
-def affine_gradients(point: Point, claims: Claims) -> list[bool]:
-    """Whether the gradient that backward gives for each moved input is affine in the cotangent."""
+def affine_gradients(point: Point, claims: Claims) -> set[int]:
+    """The moved inputs whose gradients by backward are affine in the cotangent."""
     (u, of_u), (v, of_v), *_ = claims
-    both, zero = point.vjp(u + v), point.vjp(0 * u)
-    return [
-        bool((abs(whole + rest - a - b) <= AFFINE_TO * (abs(a) + abs(b)).max(initial=0)).all())
-        for whole, rest, a, b in zip(both, zero, of_u, of_v, strict=True)
-    ]
+    pairs = zip(point.vjp(u + v), point.vjp(0 * u), of_u, of_v, strict=True)
+    return {
+        k
+        for k, (both, zero, a, b) in enumerate(pairs)
+        if bool((abs(both + zero - a - b) <= AFFINE_TO * (abs(a) + abs(b)).max(initial=0)).all())
+    }
+
+
+def inputs_of(causes: Sequence[Diagnosis]) -> set[str]:
+    """The inputs that causes explain."""
+    return {name for cause in causes for name in cause.inputs}
 
 
 def with_their_inputs(found: Sequence[Diagnosis], wrong: Sequence[str]) -> Iterator[Diagnosis]:
     """The causes; a cause that does not explain all wrong inputs names those that it explains and
     those that remain.
     """
-    explained = {name for cause in found for name in cause.inputs}
+    explained = inputs_of(found)
     left = ", ".join(name for name in wrong if name not in explained)
     rest = f"; the gradient of {left} is wrong as well" if left else ""
     for cause in found:
@@ -449,7 +448,12 @@ def terms(s: Evidence) -> Iterator[Formula]:
             yield "GC114", text, c * (cotangents * f) + s.analytic
 
 
-PLAIN_FAMILIES: tuple[FormulaFamily, ...] = (trivial, constant_factor, parts)
-FAR_FETCHED_FAMILIES: tuple[FormulaFamily, ...] = (rearranged, operands, ratios, terms)
-"""Families of formulas, in the order in which they are tried; those that are far-fetched only where
-no edit repairs backward."""
+def far_fetched(s: Evidence) -> Iterator[Formula]:
+    """Formulas that are tried where no edit repairs backward."""
+    if s.point.problem.find_fix() is None:
+        for family in (rearranged, operands, ratios, terms):
+            yield from family(s)
+
+
+FAMILIES_OF_FORMULAS = (trivial, constant_factor, parts, far_fetched)
+"""Families of formulas, in the order in which they are tried."""

@@ -308,8 +308,8 @@ class CauseSearch:
         """The mistakes that reproduce the claim for some of the wrong inputs.
 
         Mistakes that explain all wrong inputs at once come first, including those made in every run
-        of a line. If no edit repairs backward, the remaining inputs are explained one by one,
-        also by pairs of mistakes. The search ends when no walks are left.
+        of a line. The remaining inputs are explained one by one, also by pairs of mistakes. The
+        search ends when no walks are left.
         """
         graph, wrong = self.graph, self.wrong
         size = sum(array.size for array in graph.recording.arrays)
@@ -323,41 +323,38 @@ class CauseSearch:
         everything = self.group(wrong)
         if not everything.tangents or not graph.recording.steps:
             return []
-        trials = self.trials([everything], ruled)
-        found, mistakes = self.single_causes(everything, trials)
-        if ruled and not found:
-            found += self.confirmed(repeated(graph, mistakes, everything.within))
-
-        explained = frozenset[int]().union(*(cause.explains for cause in found))
-        if not explained.issuperset(wrong) and self.point.problem.find_fix() is None:
-            alone = [self.group([k]) for k in wrong if len(wrong) > 1]
-            alone = [group for group in alone if group.tangents]
-            plain = [mistakes, *self.projected(alone, trials)]
-            for group, causes in self.wider_proposals([everything, *alone], plain, ruled):
-                if not any(cause.explains.intersection(group.inputs) for cause in found):
-                    found += self.confirmed(causes)
+        found, explained = list[Cause](), set[int]()
+        for group, causes in self.proposals(everything, ruled):
+            if explained.isdisjoint(group.inputs):
+                found += self.confirmed(causes)
+                explained.update(*(cause.explains for cause in found))
+            if explained.issuperset(wrong):
+                break
         scaled = {k for k in wrong if self.claimed[k].scaled}
         return [cause for cause in found if not (cause.spoils and cause.explains <= scaled)]
 
-    def single_causes(
-        self, everything: Group, trials: Sequence[Trial]
-    ) -> tuple[list[Cause], list[Mistake]]:
-        """Causes of one mistake for all wrong inputs at once, and the mistakes that were tried.
+    def proposals(
+        self, everything: Group, ruled: set[Step]
+    ) -> Iterator[tuple[Group, Sequence[Cause]]]:
+        """Causes by kind, the least far-fetched first, and the inputs that they are to explain.
 
-        They are tried in bands of how far-fetched they are, until one explains everything. Before
-        the last band an edit is sought that repairs backward, which says as much.
+        Plain mistakes are tried in bands of how far-fetched they are. Then an edit is sought that
+        repairs backward, which says as much as a far-fetched cause.
         """
-        found, mistakes = list[Cause](), list[Mistake]()
+        trials, mistakes = self.trials(everything, ruled), list[Mistake]()
         for lowest, highest in itertools.pairwise((-math.inf, *BANDS)):
             if lowest == PLAIN and self.point.problem.find_fix() is not None:
-                break
+                return
             band = [trial for trial in trials if lowest < self.least_cost(*trial) <= highest]
             mistakes += self.projected([everything], band)[0]
             causes = single(mistakes, everything)
-            found += self.confirmed([c for c in causes if lowest < c.cost <= highest])
-            if any(c.explains.issuperset(self.wrong) and not c.spoils for c in found):
-                break
-        return found, mistakes
+            yield everything, [cause for cause in causes if lowest < cause.cost <= highest]
+            if highest == PLAIN and ruled:
+                yield everything, repeated(self.graph, mistakes, everything.within)
+        alone = [self.group([k]) for k in self.wrong if len(self.wrong) > 1]
+        alone = [group for group in alone if group.tangents]
+        plain = [mistakes, *self.projected(alone, trials)]
+        yield from self.wider_proposals([everything, *alone], plain, ruled)
 
     def least_cost(self, edge: Edge, candidate: Candidate) -> float:
         """How far-fetched a candidate at an edge is, or in all operations that compute the same."""
@@ -369,21 +366,19 @@ class CauseSearch:
         """Less likely causes, by kind: mistakes that explain inputs one by one, pairs of them,
         wider ones, and other values in forward. `plain` are those that are not wider, per group.
         """
-        is_wide = bool(ruled) and self.is_short
-        wider = plain
-        if is_wide:
-            wider = self.projected(groups, self.trials(groups, ruled, is_wide=True))
-        for group, mistakes, wide_mistakes in zip(groups, plain, wider, strict=True):
-            is_whole = len(group.inputs) == len(self.wrong)
-            if not is_whole:
+        for group, mistakes in zip(groups, plain, strict=True):
+            if group is not groups[0]:
                 yield group, single(mistakes, group)
             if ruled and len(group.inputs) == 1 and not self.claimed[group.inputs[0]].scaled:
                 yield group, paired(mistakes, group)
-            if is_wide:
-                yield group, single(wide_mistakes, group)
-                yield group, single(self.in_every_run(group), group)
-            if is_wide and is_whole and self.graph.recording.replays:
-                yield group, computed_otherwise(self.graph)
+        if not ruled or not self.is_short:
+            return
+        wider = self.projected(groups, self.trials(groups[0], ruled, is_wide=True))
+        for group, mistakes in zip(groups, wider, strict=True):
+            yield group, single(mistakes, group)
+            yield group, single(self.in_every_run(group), group)
+        if self.graph.recording.replays:
+            yield groups[0], computed_otherwise(self.graph)
 
     # ----------------------------------------------------------------- along directions
     def group(self, inputs: Sequence[int]) -> Group:
@@ -427,11 +422,9 @@ class CauseSearch:
             else self.reruns.recording(inputs, hold)
         )
 
-    def trials(
-        self, groups: Sequence[Group], ruled: set[Step], is_wide: bool = False
-    ) -> list[Trial]:
-        """The shares of all edges whose values change with some group of inputs, and all candidates
-        of operations in `ruled`; or the wider candidates.
+    def trials(self, group: Group, ruled: set[Step], is_wide: bool = False) -> list[Trial]:
+        """The shares of all edges whose values change with a group of inputs, and all candidates of
+        operations in `ruled`; or the wider candidates.
         """
         graph, cotangents = self.graph, self.cotangents[0]
         without_share = {Edge.WHOLE, Edge.COMPOSED}
@@ -439,7 +432,7 @@ class CauseSearch:
             without_share.add(Edge.INCOMING)  # it is the share of another edge
         found, steps = list[Trial](), set(graph.recording.steps)
         for edge in edges_of(graph, cotangents, graph.starts(cotangents), steps, is_wide):
-            if not any(group.tangents[edge.number].any() for group in groups):
+            if not group.tangents[edge.number].any():
                 continue
             if edge.position not in without_share and not is_wide:
                 found.append((edge, SHARE))

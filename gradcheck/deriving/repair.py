@@ -27,6 +27,7 @@ from gradcheck.deriving.printing import Printer, names_on_context, parsed
 from gradcheck.deriving.source import (
     SourceText,
     TextChange,
+    names_in,
     parsed_block,
     part_of_file,
     source_of_file,
@@ -288,8 +289,7 @@ def text_alone(printer: Printer, node: Node) -> str:
         tree = printer.tree(node)
     except NotDerived:
         return ""
-    names = {inner.id for inner in ast.walk(tree) if isinstance(inner, ast.Name)}
-    return "" if names & {*printer.variables.values()} else ast.unparse(tree)
+    return "" if names_in(tree) & {*printer.variables.values()} else ast.unparse(tree)
 
 
 def subexpressions(text: str) -> set[str]:

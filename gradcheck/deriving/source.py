@@ -205,6 +205,11 @@ def returns_of(function: FunctionNode) -> list[ast.Return]:
     return [node for node in statements_in(function) if isinstance(node, ast.Return)]
 
 
+def names_in(tree: ast.AST) -> set[str]:
+    """The names of variables in a tree."""
+    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+
+
 def is_call_of(statement: ast.AST, method: str) -> bool:
     """Whether a statement is only a call of a method."""
     if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Call):
