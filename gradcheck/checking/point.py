@@ -604,16 +604,16 @@ class Point:
         own: bool = False,
     ) -> Measured:
         """A tape's gradients of the moved inputs, which are known, and how far they may be off."""
-        given = self.problem.inputs if own else self.inputs
+        recording = tape.recording
 
         def compute(change: Change) -> list[Array]:
             inputs = [
                 rounded_input(x, change) if k in self.moved else x.copy()
-                for k, x in enumerate(given)
+                for k, x in enumerate(recording.arrays[: recording.inputs])
             ]
             if tape.replays:
                 self.spent.on()
-                again = tape.recording.replayed(inputs, change)
+                again = recording.replayed(inputs, change)
             else:
                 again = self.recorded_again(inputs, change, own)
             return self.of_moved(perturbed_gradient(Tape(again), cotangents, change))
