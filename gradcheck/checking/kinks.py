@@ -89,7 +89,7 @@ NEAR = RATIO**NEAR_STEP
 """The distance of the points, relative to the inputs' scale: rounding (2^-52) does not lead across
 a kink, curvature of the inputs' scale changes a slope by this share (2^-30) alone."""
 WIDE_STEP = -8
-WIDE = RATIO**WIDE_STEP
+WIDER = RATIO**WIDE_STEP
 """The distance of wider points, where rounding leaves no digit of the slopes at `NEAR`: terms that
 cancel there like 1 / δ² (the derivative of (exp(x) − 1) / x at 0) leave an error of 2^-20 at
 δ = 2^-16."""
@@ -410,7 +410,7 @@ class Nearby:
             of_outputs: the size of the sum whose slopes these are.
         """
         sizes = [size for size in AT_ZERO if self.responds(size) and self.parts_ties(size)]
-        steps = [*((size, NEAR_STEP) for size in sizes), (NEAR, NEAR_STEP), (WIDE, WIDE_STEP)]
+        steps = [*((size, NEAR_STEP) for size in sizes), (NEAR, NEAR_STEP), (WIDER, WIDE_STEP)]
         for self.at_zero, self.step in steps:
             self.near = RATIO**self.step
             self.moves, self.tapes, self.values = [], [], []
