@@ -40,6 +40,8 @@ from gradcheck.case.observe import (
 )
 from gradcheck.case.of_arrays import without_backward
 from gradcheck.case.reachable import leaves_of, name_by_shape, unused_name
+from gradcheck.case.user_code import spot_of_error
+from gradcheck.causes.words import source_place
 from gradcheck.checking.precision import identical
 from gradcheck.checking.problem import Observation, Problem
 from gradcheck.result import GradientSummary
@@ -393,6 +395,7 @@ class TensorFunction:
             vjp=self.vjp,
             observe=self.observe,
             outputs=[*compress(first.outputs, first.claimed)],
+            place_of=lambda error: source_place(spot_of_error(error)).fields,
             reruns=self.recomputation(lambda function: function),
         )
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import CodeType, FrameType, ModuleType
 from typing import Any
 
-from gradcheck.backends.base import FRAMEWORK_PACKAGES, Backend
+from gradcheck.backends.base import FRAMEWORK_PACKAGES, Backend, Spot
 from gradcheck.case.naming import is_file
 from gradcheck.spec.literals import NAMES_OF_FRAMEWORKS
 from gradcheck.support.pyproject import roots
@@ -254,6 +254,16 @@ def frames_of(error: BaseException) -> list[Frame]:
         (frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)
     ]
     return [*frames, *getattr(error, "frames_of_rank", ())]
+
+
+def spot_of_error(error: BaseException) -> Spot | None:
+    """The innermost instruction of the user's code that an error passed through."""
+    spot, step = None, error.__traceback__
+    while step is not None:
+        code = step.tb_frame.f_code
+        spot = (code, step.tb_lasti) if is_users(code.co_filename) else spot
+        step = step.tb_next
+    return spot
 
 
 def users_frames(frames: Iterable[Frame], spec: str) -> list[Frame]:

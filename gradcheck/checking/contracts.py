@@ -100,11 +100,16 @@ class Contracts:
         try:
             return observe(list(map(in_other_order, cotangents))), []
         except Exception as error:
-            text = f"backward raises {type(error).__name__} for {OTHER_ORDER}: {text_of(error)}"
+            broken = self.raises("GC166", f"for {OTHER_ORDER}", error)
         seen = observe(cotangents)  # raises as well, unless the order is at fault
-        return seen, [Diagnosis.of("GC166", text)]
+        return seen, [broken]
 
     # -------------------------------------------------------- helpers
+    def raises(self, code: str, when: str, error: Exception) -> Diagnosis:
+        """The diagnosis of a backward that raises an error where it should not."""
+        text = f"backward raises {type(error).__name__} {when}: {text_of(error)}"
+        return Diagnosis(code=code, text=text, detail="raises", **self.at.problem.place_of(error))
+
     def named(self, differ: Callable[[int], bool]) -> tuple[str, ...]:
         """The inputs for which `differ` holds."""
         return tuple(self.at.problem.names[k] for k in self.at.moved if differ(k))
@@ -224,9 +229,7 @@ class Contracts:
             try:
                 undefined = problem.vjp(inputs, alone)
             except Exception as error:
-                raised = f"backward raises {type(error).__name__}"
-                text = f"{raised} when only {name} takes part in the loss: {text_of(error)}"
-                return [Diagnosis.of("GC136", text)]
+                return [self.raises("GC136", f"when only {name} takes part in the loss", error)]
             with_zeros = problem.vjp(inputs, zeros)
             pairs = zip(undefined, with_zeros, strict=True)
             alike = [close(u, z, 1.0, None, nondet=problem.nondet) for u, z in pairs]

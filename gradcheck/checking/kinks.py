@@ -31,8 +31,17 @@ from gradcheck.checking.point import (
     flat_real,
     unflatten,
 )
-from gradcheck.checking.precision import CLEAR, EPSILON, FEW, NumpyArray, wide
+from gradcheck.checking.precision import (
+    CLEAR,
+    EPSILON,
+    FEW,
+    SMALLEST,
+    NumpyArray,
+    finite_sizes,
+    wide,
+)
 from gradcheck.checking.probe import (
+    POWER,
     SMALL,
     CheckOutcome,
     Masks,
@@ -87,6 +96,11 @@ NEAR = RATIO**NEAR_STEP
 """The distance of the points, relative to the inputs' scale: rounding (2^-52) is too small to cross
 a kink, and curvature on the inputs' scale changes a slope only by this share (2^-30).
 """
+WIDE_STEP = -8
+WIDER = RATIO**WIDE_STEP
+"""The distance of wider points, where rounding leaves no digit of the slopes at `NEAR`: terms that
+cancel there like 1 / δ² (the derivative of (exp(x) − 1) / x at 0) leave an error of 2^-20 at
+δ = 2^-16."""
 AT_ZERO = (2.0**-300, 2.0**-120, 2.0**-60)
 """Distances for elements that are exactly 0, which have no scale: the first one that changes the
 outputs and breaks ties is used, otherwise `NEAR`.
@@ -138,9 +152,9 @@ def at_kinks(prober: Prober, found: CheckOutcome, masks: Masks) -> CheckOutcome:
     one row of an operation ties.
     """
     point, random = prober.point, prober.random
-    nearby = Nearby(prober, masks)
     count = point.outputs.vector.size
     cotangent = even_weights(count, random) if count > 1 else point.outputs.unit(0)
+    nearby = Nearby(prober, masks, cotangent)
     nearby.move(FIRST_DIRECTIONS)
     claim = reals(point.vjp(cotangent))
     slopes = nearby.slopes(cotangent)
@@ -362,10 +376,14 @@ def spare_of(values: NumpyArray, tolerance: NumpyArray, axis: int) -> NumpyArray
 
 
 class Nearby:
-    """Points next to the inputs, each along one direction, and the tapes there."""
+    """Points next to the inputs, each along one direction, and the tapes there.
 
-    def __init__(self, prober: Prober, masks: Masks) -> None:
+    `cotangent` is that of the slopes whose rounding is measured.
+    """
+
+    def __init__(self, prober: Prober, masks: Masks, cotangent: Array) -> None:
         self.prober, self.point = prober, prober.point
+        self.parts = self.point.outputs.split(cotangent)
         self.free = per_number(self.point, masks) != 0
         """A mask of the numbers that move, over the flat real numbers of all moved inputs."""
         self.groups, self.mixed, signs = groups_of(self.point, self.free)
@@ -373,19 +391,16 @@ class Nearby:
         drawn = [reals_of(self.point, masks, prober.random) for _ in range(KINK_DIRECTIONS)]
         # along the first one the shares of tied elements add up, whatever the signs on the way
         self.directions = [abs(drawn[0]) * signs, *drawn]
-        self.moves: list[NumpyArray] = []
-        self.tapes: list[Tape | None] = []
-        self.values: list[NumpyArray] = []
-        self.rounding: NumpyArray | float = 0.0
+        self.moves: list[NumpyArray]
+        self.tapes: list[Tape | None]
+        self.values: list[NumpyArray]
         self.here = np.asarray(self.point.outputs.vector)
-        self.at_zero = next(
-            (size for size in AT_ZERO if self.responds(size) and self.parts_ties(size)), NEAR
-        )
+        self.choose_distance(float(abs(cotangent * self.here).sum()))
         line = self.point.line(self.as_arrays(self.directions[0]))
-        self.noise = np.asarray(self.point.noise(line, NEAR_STEP, prober.random))
-        self.around = np.asarray(line.samples[NEAR_STEP][0].size) / NEAR
+        self.noise = np.asarray(self.point.noise(line, self.step, prober.random))
+        self.around = np.asarray(line.samples[self.step][0].size) / self.near
         x = reals(self.point.x)
-        self.reach = NEAR if bool((x[self.free] != 0).any()) else self.at_zero
+        self.reach = self.near if bool((x[self.free] != 0).any()) else self.at_zero
 
     @property
     def complex(self) -> bool:
@@ -402,6 +417,45 @@ class Nearby:
         parts = unflatten(move.view("complex128") if self.complex else move, self.point.x)
         pairs = zip(parts, self.point.x, strict=True)
         return [part if x.dtype.kind == "c" else part.real for part, x in pairs]
+
+    def beside(self, direction: NumpyArray) -> list[list[Array]]:
+        """The points ahead and behind along a direction."""
+        return points_beside(self.point, self.as_arrays(direction), self.at_zero, self.near)
+
+    def choose_distance(self, of_outputs: float) -> None:
+        """Choose the first distance at which slopes have digits; at the last, some may have none.
+
+        Next to a removable singularity (sin(x) / x at 0) terms that grow without bound cancel.
+
+        Args:
+            of_outputs: the size of the sum whose slopes these are.
+        """
+        sizes = [size for size in AT_ZERO if self.responds(size) and self.parts_ties(size)]
+        steps = [*((size, NEAR_STEP) for size in sizes), (NEAR, NEAR_STEP), (WIDER, WIDE_STEP)]
+        for self.at_zero, self.step in steps:
+            self.near = RATIO**self.step
+            self.moves, self.tapes, self.values = [], [], []
+            self.move(1)
+            slopes, self.rounding = self.measured_slopes()
+            natural = max(of_outputs, float((slopes * self.scales).max(initial=0.0)))
+            self.lost = self.rounding * self.scales > POWER * natural + SMALLEST["float64"]
+            if not bool(self.lost.any()):
+                break
+
+    def measured_slopes(self) -> tuple[NumpyArray, NumpyArray]:
+        """The sizes of the slopes of numbers that move, at the points so far, and the most by which
+        rounding may put them off."""
+        sizes, bounds = 0.0 * self.scales, 0.0 * self.scales
+        for tape in self.tapes:
+            if tape is not None:
+                slopes = self.point.of_moved(tape.gradient(self.parts))
+                random = np.random.default_rng(0)
+                measured = self.point.measured_tape(tape, self.parts, slopes, random)
+                measured.draw()
+                known = per_number(self.point, measured.bounds(absolute=True))
+                sizes = np.maximum(sizes, finite_sizes(reals(slopes)))
+                bounds = np.maximum(bounds, finite_sizes(known))
+        return sizes * self.free, bounds * self.free
 
     def responds(self, at_zero: float) -> bool:
         """Whether so small a move of the elements that are 0 changes as many outputs as a move by
@@ -440,7 +494,7 @@ class Nearby:
     def take(self, direction: NumpyArray) -> None:
         """Record tapes ahead and behind along a direction."""
         self.moves.append(direction)
-        for x in points_beside(self.point, self.as_arrays(direction), self.at_zero, NEAR):
+        for x in self.beside(direction):
             tape = self.point.recorded(self.point.at(x))
             self.tapes.append(tape)
             if tape is not None:
@@ -458,7 +512,7 @@ class Nearby:
                 for t in self.tapes
             ]
         )
-        rows = np.where(np.isfinite(rows), rows, np.nan)
+        rows = np.where(np.isfinite(rows) & ~self.lost, rows, np.nan)
         sizes = np.where(np.isnan(rows), 0.0, abs(rows)).max(axis=0) * self.scales * self.free
         of_group = np.zeros(int(self.groups.max(initial=-1)) + 1)
         np.maximum.at(of_group, self.groups[self.free], sizes[self.free])
@@ -467,9 +521,12 @@ class Nearby:
         around = float(
             (abs(np.asarray(cotangent)) * np.where(self.jumping(rows), 0.0, self.around)).sum()
         )
-        room = np.where(self.free, CLOSE * of_group[self.groups], 0.0) + FEW * NEAR * (
+        room = np.where(self.free, CLOSE * of_group[self.groups], 0.0) + FEW * self.near * (
             largest + around
         )
+        # next to 0, curvature of the scale of the outputs
+        of_outputs = float(abs(np.asarray(cotangent) * self.here).sum())
+        room += np.where(reals(self.point.x) == 0, FEW * self.at_zero * of_outputs, 0.0)
         moves = np.array([*self.moves, *self.directions[len(self.moves) :]])
         return Slopes(rows, moves, self.groups, room / self.scales + self.rounding, further)
 
@@ -504,8 +561,7 @@ def outside_slopes(nearby: Nearby, cotangent: Array, claim: NumpyArray) -> list[
     point = nearby.point
     measured = point.measured_claim(point.outputs.split(cotangent), nearby.prober.random)
     measured.draw()
-    # the tape computes from the same numbers
-    nearby.rounding = 2 * per_number(point, measured.bounds(absolute=True))
+    nearby.rounding = nearby.rounding + per_number(point, measured.bounds(absolute=True))
     sizes = np.bincount(nearby.groups[nearby.free])
     size = np.where(nearby.free, sizes[nearby.groups], 0)
     aimed = size == 1
@@ -726,7 +782,7 @@ def named_jumps(nearby: Nearby, slopes: Slopes) -> str:
     for number in np.flatnonzero(nearby.free)[order][:MOST_LOOKED_AT].tolist():
         move = np.zeros(nearby.free.size)
         move[number] = nearby.scales[number]
-        for x in points_beside(point, nearby.as_arrays(move), nearby.at_zero, NEAR):
+        for x in nearby.beside(move):
             change = abs(np.asarray(point.vector(x)) - nearby.here)
             slope = float(np.nanmax(abs(slopes.rows), initial=0.0)) * float(nearby.scales[number])
             if bool((change > CLEAR * (nearby.reach * slope + nearby.noise)).any()):

@@ -623,16 +623,16 @@ class Point:
         """The error bounds of a tape's gradients of the moved inputs, next to the given
         gradients.
         """
-        given = self.problem.inputs if own else self.inputs
+        recording = tape.recording
 
         def compute(change: Change) -> list[Array]:
             inputs = [
                 rounded_input(x, change) if k in self.moved else x.copy()
-                for k, x in enumerate(given)
+                for k, x in enumerate(recording.arrays[: recording.inputs])
             ]
             if tape.replays:
                 self.spent.on()
-                again = tape.recording.replay(inputs, change)
+                again = recording.replay(inputs, change)
             else:
                 again = self.recorded_again(inputs, change, own)
             return self.of_moved(perturbed_gradient(Tape(again), cotangents, change))

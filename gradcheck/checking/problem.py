@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from gradcheck.backends.base import Array
 from gradcheck.backends.bundled import Recording
@@ -120,6 +120,8 @@ class Problem:
     """Searches for a single edit of the user's backward that makes it right. If there is one, no
     far-fetched causes are searched for.
     """
+    place_of: Callable[[BaseException], dict[str, Any]] = lambda error: {}
+    """The fields of a `Diagnosis` that say on which line of the user's an error was raised."""
     located: Callable[[str, Index], tuple[str, Index]] = lambda name, index: (name, index)
     """The name and index by which reports name an element of an input or output."""
     nondet: float = 0.0

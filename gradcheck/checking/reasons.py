@@ -14,8 +14,9 @@ class VerdictReason(Enum):
         "of it"
     )
     NO_SLOPE = (
-        "the slopes of the function are not finite at points next to the inputs, where its outputs"
-        " are{raised}: there is no derivative to compare with. Choose other inputs"
+        "the operations' own derivatives give no slope at points next to the inputs, where the "
+        "outputs are finite{raised}: they are not, or no digit of them is known. Choose other "
+        "inputs"
     )
     NO_STEP = (
         "no two step sizes give the same derivative here{raised}: the function changes its shape "

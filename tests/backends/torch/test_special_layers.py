@@ -86,7 +86,7 @@ SPECIAL: dict[str, Special] = {
     "a mask of its own generator": Special(layers.DropoutSeeded, (X,), "PASS"),
     "a fresh mask": Special(layers.Dropout, (X,), "PASS"),
     "a fresh mask, wrong": Special(layers.DropoutBad, (X,), "FAIL", {}, "mask"),
-    "a view of the cotangent": Special(layers.FlatSine, (X,), "FAIL", {}, "reshape"),
+    "a view of the cotangent": Special(layers.FlatSine, (X,), "FAIL", {}, "(g.view(-1) * torch.cos"),
     "the memory of the cotangent": Special(layers.KernelSine, (X,), "FAIL", {}, "in another order in memory"),
     "a contiguous copy of the cotangent": Special(layers.ContiguousSine, (X,), "PASS"),
     "straight through": Special(layers.StraightThrough, (X,), "FAIL", {}, "x.round()"),
