@@ -17,7 +17,6 @@ from gradcheck.spec.model import LayerRef, Scenario, is_static
 from gradcheck.spec.python import (
     CompileMode,
     PythonCode,
-    TooLargeError,
     bound_names,
     layer_classes,
     read_and_bound,
@@ -179,22 +178,15 @@ def _compile_anew(source: str, what: str) -> PythonCode | Violation:
         help = "move it into a module, and name that with 'layer: {ref: …}'"
         message = f"{what} is longer than {MAX_CHARACTERS:,} characters"
         return Violation((), message, help)
-    # eval() ignores spaces before an expression, compile() does not.
-    code = PythonCode(source.lstrip(" \t") if _MODES[what] == "eval" else source, _MODES[what])
+    # eval() ignores spaces before an expression, the parser does not.
+    code = source.lstrip(" \t") if _MODES[what] == "eval" else source
     try:
-        code.check()
+        return PythonCode(code, _MODES[what])
     except SyntaxError as error:
-        column = (error.offset or 1) + len(source) - len(code.source)
-        place = (error.lineno or 1, column, 1)
+        place = (error.lineno or 1, (error.offset or 1) + len(source) - len(code), 1)
         return Violation((), f"{what} is not valid Python: {error.msg}", inside=place)
-    except TooLargeError:
-        help = "call a function in 'finally', and return from fewer places"
-        message = f"{what} is too large: Python repeats 'finally' for every return"
-        return Violation((), message, help)
-    except (ValueError, RecursionError, MemoryError, OverflowError):
-        message = f"{what} is too deeply nested for Python"
-        return Violation((), message, "make it simpler")
-    return code
+    except (ValueError, RecursionError, MemoryError):
+        return Violation((), f"{what} is too deeply nested for Python", "make it simpler")
 
 
 def _pattern_mistake(pattern: str) -> PythonCode | Violation:

@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import cache
-from math import inf, prod
+from math import prod
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -863,23 +863,14 @@ Backends = dict[BackendName, BackendEntries]
 
 
 # --------------------------------------------------------------------------- scenarios
-def _operation(line: str) -> tuple[str, tuple[int, float]]:
-    name, least, most = line.split()
-    return name, (int(least), inf if most == "*" else int(most))
-
-
-OPERATIONS = dict(
-    map(
-        _operation,
-        Path(__file__).with_name("operations.txt").read_text(encoding="utf-8").splitlines(),
-    )
+OPERATIONS = frozenset(
+    Path(__file__).with_name("operations.txt").read_text(encoding="utf-8").splitlines()
 )
-"""The least and the greatest number of arguments, without `name`, by the operation's name under
-``paddle``; the same on every backend.
+"""Names of operations under ``paddle``; the same on every backend.
 
 They compute Tensors from Tensors, sizes and numbers, and have no other effect. No other name in
 the module `paddle` can be reached. ``tests/engine/test_operations.py`` makes
-the file from the engine's public names: a line for each, with the least and the most arguments.
+the file from the engine's public names.
 """
 
 

@@ -12,12 +12,6 @@ NO_LAYER = "layer must be Python source, a layer's name, {ref: …} or {op: …}
 INPUT = LAYER + "inputs: {x: {shape: [2]}}\n"
 
 
-def nested_finally(depth: int) -> str:
-    """A program of twice as many lines, of which Python compiles the last 2 ** `depth` times."""
-    lines = [f"{' ' * k}try: a\n  {' ' * k}finally:" for k in range(depth)]
-    return "".join(f"  {line}\n" for line in [*lines, " " * depth + "a"])
-
-
 EIGHT = """\
 schema: gradcheck/v1
 scenarios:
@@ -187,7 +181,6 @@ def test_a_wrong_schema_and_a_missing_one(diagnose):
         ("script: |\n  a = 1\n  if a:\n  b = 2", "4:3 the script is not valid Python: expected an indented block", ""),
         ("script: |\n  a = (1", "2:7 the script is not valid Python: '(' was never closed", ""),
         ("script: |2\n    return\n", "2:4 the script is not valid Python: unexpected indent", ""),
-        ("script: |\n  return 1", "2:3 the script is not valid Python: 'return' outside function", ""),
         ("script: >\n  x = 1\n  y y", "1:9 the script is not valid Python", ""),
         ("script: a b", "1:11 the script is not valid Python", ""),
         ("layer: {op: tanh}\ncall: paddle.tanh(x))", "2:21 call is not valid Python: unmatched ')'", ""),
@@ -195,10 +188,6 @@ def test_a_wrong_schema_and_a_missing_one(diagnose):
         ("layer: {op: tanh}\ncall: x = 1", "2:9 call is not valid Python: invalid syntax", ""),
         (f"script: {'-' * 10_000}1", "1:9 the script is too deeply nested for Python", "make it simpler"),
         (f"script: {'-' * 100_000}1", "1:9 the script is longer than 20,000 characters", "move it into a module"),
-        (f"script: x{'.a' * 300}", "1:9 the script is too deeply nested for Python", "make it simpler"),
-        (f"script: x{'+a' * 900}", "1:9 the script is too deeply nested for Python", "make it simpler"),
-        (f"layer: 'class A(b{'.b' * 250}): pass'", "1:8 the layer is too deeply nested for Python", "make it simpler"),
-        (f"script: |\n{nested_finally(18)}", "1:9 the script is too large: Python repeats", "call a"),
         (
             "layer: |\n  class A(PyLayer): pass\n  class B(A): pass",
             "3:3 the layer defines 2 classes to apply: A and B", "call: B.apply(x)",
