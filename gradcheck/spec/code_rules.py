@@ -22,7 +22,7 @@ from gradcheck.spec.python import (
     read_and_bound,
     static_forward,
 )
-from gradcheck.spec.violation import Violation, below
+from gradcheck.spec.violation import Violation, below, find_conflicts
 
 MAX_CHARACTERS = 20_000
 """The most names of one piece of code: some work of Python's compiler grows with the square (names
@@ -93,30 +93,25 @@ def find_program_mistakes(scenario: Scenario) -> Iterator[Violation]:
     if scenario.layer is None and script is None:
         help = "add 'layer: |' with the layer's code, or 'script: |' with a whole program"
         yield Violation((), "a scenario needs 'layer' or 'script'", help)
-    yield from below(("layer",), find_syntax_mistakes(source, "the layer"))
-    if script is not None:
-        yield from _find_script_mistakes(scenario)
-        return
-    yield from below(("call",), find_syntax_mistakes(call, "call"))
-    yield from _find_keyword_mistakes(scenario)
-    layer_code = find_code(source, "the layer")
-    if call is not None:
-        yield from _find_unknown_name(scenario, find_code(call, "call"), layer_code)
-    elif layer_code is not EMPTY_CODE:
-        yield from _find_ambiguous_layer(layer_code)
-
-
-def _find_script_mistakes(scenario: Scenario) -> Iterator[Violation]:
-    """Yield the mistakes of a script, and keys that have no effect next to a script."""
-    yield from below(("script",), find_syntax_mistakes(scenario.script, "the script"))
-    if scenario.layer != scenario.layer_source:
+    if script is not None and scenario.layer != source:
         help = "import the layer in the script, or remove the script to check its gradient"
         message = "a script beside a layer that has no source here"
         yield Violation(("script",), message, help, at_key=True)
         return
-    for key in sorted({"inputs", "call", "kwargs"} & scenario.written):
-        help = "remove it, or keep a 'layer' alone to check its gradient"
-        yield Violation((key,), f"a script has no use for {quote(key)}", help, at_key=True)
+    yield from find_conflicts(scenario.written, scenario.excluded, scenario.needed)
+    yield from below(("layer",), find_syntax_mistakes(source, "the layer"))
+    yield from below(("script",), find_syntax_mistakes(script, "the script"))
+    yield from below(("call",), find_syntax_mistakes(call, "call"))
+    if script is not None:
+        return
+    layer_code = find_code(source, "the layer")
+    if scenario.kwargs and is_static(scenario.layer):
+        help = "write them into forward_fn"
+        yield Violation(("kwargs",), "forward_fn takes no keywords", help, at_key=True)
+    if call is not None:
+        yield from _find_unknown_name(scenario, find_code(call, "call"), layer_code)
+    elif layer_code is not EMPTY_CODE:
+        yield from _find_ambiguous_layer(layer_code)
 
 
 # --------------------------------------------------------------------------- names
@@ -222,21 +217,6 @@ def _find_ambiguous_layer(code: PythonCode) -> Iterator[Violation]:
         help += "'call: …'"
     inside = (shown[0].lineno, 1, 1) if len(shown) == 1 else None
     yield Violation(("layer",), message, help, inside=inside)
-
-
-def _find_keyword_mistakes(scenario: Scenario) -> Iterator[Violation]:
-    """Yield a violation if ``kwargs`` cannot be passed, or an input has the name of one."""
-    if not scenario.kwargs:
-        return
-    if scenario.call is not None:
-        help = "write the keywords in the call"
-        yield Violation(("kwargs",), "'call' and 'kwargs' exclude each other", help, at_key=True)
-    elif is_static(scenario.layer):
-        help = "write them into forward_fn"
-        yield Violation(("kwargs",), "forward_fn takes no keywords", help, at_key=True)
-    for name in scenario.kwargs.keys() & {*variables(scenario.inputs)}:
-        message = f"{quote(name)} is an input as well as a keyword"
-        yield Violation(("kwargs", name), message, "remove one of the two", at_key=True)
 
 
 def _find_unknown_name(

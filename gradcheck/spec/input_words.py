@@ -14,8 +14,11 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, get_args
 
+from pydantic import ValidationError
+
 from gradcheck.spec.containers import inside, variable
-from gradcheck.spec.literals import MAX_DIMENSIONS, DType, Placement
+from gradcheck.spec.input_rules import find_limit_mistakes
+from gradcheck.spec.literals import DType, Placement
 from gradcheck.spec.model import Input
 from gradcheck.support.suggest import hint
 from gradcheck.support.user_error import UserError
@@ -93,12 +96,14 @@ def input_of_word(name: str, word: str, letters: bool = False) -> Input:
     fields.setdefault("dtype", "int64" if "below" in fields else "float64")
     if match["shape"]:
         fields["shape"] = _sizes(match["shape"], letters)
-    _require_consistent(name, fields)
     return _input(fields)
 
 
 def _input(fields: dict[str, Any]) -> Input:
-    """Return an input made of some fields of the model; ``value`` is that of all elements."""
+    """Return an input made of some fields of the model; ``value`` is that of all elements.
+
+    Raises InputWordError: they do not go together.
+    """
     dtype, shape, value = fields["dtype"], fields.get("shape", ()), fields.pop("value", None)
     is_whole = not holds_floats(dtype)
     if value is not None and not all(isinstance(size, int) for size in shape):
@@ -106,9 +111,18 @@ def _input(fields: dict[str, Any]) -> Input:
     elif value is not None:
         del fields["shape"]
         fields["values"] = nested_tuple(int(value) if is_whole else value, shape)
-    elif is_whole and "from" not in fields:
+    elif is_whole and fields.keys().isdisjoint(("from", "range")):
         fields.setdefault("below", 2 if dtype == "bool" else USUAL_BELOW)
-    return Input(**fields, dtype_written=dtype != "float64")
+    fields["dtype_written"] = dtype != "float64"
+    try:
+        input = Input.model_validate(fields, context=lambda scenario: ())
+    except ValidationError as error:
+        mistakes = [detail["msg"] for detail in error.errors()]
+        raise InputWordError(f"{'; '.join(mistakes)}; write {FORM}, {EXAMPLES}") from None
+    if input.shape is not None:
+        for mistake in find_limit_mistakes(input, [dtype]):
+            raise InputWordError(f"{mistake.message}; {mistake.help}")
+    return input
 
 
 def holds_floats(dtype: str) -> bool:
@@ -134,8 +148,6 @@ def _sizes(shape: str, letters: bool) -> tuple[int | str, ...]:
             "scalar; sizes that explore draws are capital letters"
         )
     sizes = tuple(int(size) if size.isdecimal() else size for size in shape.split("x"))
-    if len(sizes) > MAX_DIMENSIONS:
-        raise InputWordError(f"{len(sizes)} axes are too many: at most {MAX_DIMENSIONS}")
     for size in sizes:
         if isinstance(size, str) and not letters:
             raise InputWordError(
@@ -173,31 +185,4 @@ def _given(text: str) -> dict[str, Any]:
         raise InputWordError(
             "write a number or an .npy or .npz file behind @, such as @0 or @data.npz#key"
         )
-    if file.endswith(".npz") != bool(key):
-        raise InputWordError(
-            f"{file}: name the array of an .npz file behind #, such as @data.npz#key; an .npy file "
-            "holds one array: no #"
-        )
     return {"from": file, "key": key or None}
-
-
-SOURCES = {"range": "~LOW..HIGH", "below": "below=N", "value": "a value", "from": "a file"}
-"""Fields for the elements of an input, and how a word writes them."""
-
-
-def _require_consistent(name: str, fields: dict[str, Any]) -> None:
-    """Raise InputWordError if what a word says does not go together."""
-    sources = [source for field, source in SOURCES.items() if field in fields]
-    if len(sources) > 1:
-        raise InputWordError(f"{' and '.join(sources)}: write one of the two")
-    if ("shape" in fields) == ("from" in fields):
-        raise InputWordError(
-            f"what shape has it? Write {name}=3x4, or {name}=scalar; a file has its own"
-        )
-    dtype = fields["dtype"]
-    if "range" in fields and not holds_floats(dtype):
-        raise InputWordError(
-            f"a range is for floating numbers, not {dtype}: write below=N for whole ones"
-        )
-    if "below" in fields and (holds_floats(dtype) or dtype == "bool"):
-        raise InputWordError(f"below=N is for whole numbers, not {dtype}")

@@ -86,7 +86,7 @@ Elements = Annotated[Numbers, forbid(value_rules.find_uneven_rows)]
 YamlValue = TypeAliasType(
     "YamlValue",
     "Annotated[Annotated[tuple[YamlValue, ...], LAX, Tag('(list)')] | Annotated[bool | int | float "
-    "| str | None, BeforeValidator(value_rules.require_clear_value), Tag('(other)')], "
+    "| str | None, BeforeValidator(value_rules.refuse_mapping), Tag('(other)')], "
     "LIST_OR_OTHER]",
 )
 """An expression's expected value: null, a boolean, a number, text, or nested lists of these.
@@ -378,12 +378,9 @@ class Input(Format):
         if given.isdisjoint(("values", "from", "shape", "aliased")):
             help = "add 'shape: [2, 3]', or 'values' with the numbers"
             yield Violation((), "an input needs 'shape' or 'values'", help)
-        is_archive = self.from_ is not None and self.from_.endswith(".npz")
-        if is_archive and self.key is None:
-            yield Violation(("from",), f"{self.from_} may hold several arrays", "name one: key: x")
-        if self.key is not None and not is_archive:
-            message = "'key' names an array in an .npz file: there is none"
-            yield Violation(("key",), message, "remove it", at_key=True)
+        if (self.from_ or "").endswith(".npz") != (self.key is not None):
+            help = "add 'key: x', or remove it: an .npy file holds one array"
+            yield Violation((), "'key' names the array of an .npz file", help)
         yield from self._unfit_shape()
 
     def _unfit_shape(self) -> Iterator[Violation]:
@@ -690,15 +687,6 @@ class Expect(Format):
         """Yield expectations that cannot hold together."""
         yield from super().find_mistakes(rules)
         verdict = self.written_gradient
-        for key in self.checks:
-            if self.raises is not None:
-                help = "remove one: a run that ends with an exception has no gradient to check"
-                yield Violation(
-                    (key,), f"{quote(key)} and 'raises' exclude each other", help, at_key=True
-                )
-            elif verdict == "unchecked" and key in ("order", "precision"):
-                message = f"{quote(key)} asks for a check, 'gradient: unchecked' for none"
-                yield Violation((key,), message, "remove one of the two", at_key=True)
         if "wording" in self.written and self.raises is None and self.warns is None:
             help = "add 'raises' or 'warns'"
             message = "'wording' is the text of an exception or a warning: there is none"
@@ -1054,6 +1042,11 @@ class _Keys(Format):
     model_config = ConfigDict(validate_by_name=True, validate_by_alias=True)
     noun = "a scenario"
     example = "{id: …, layer: …}"
+    excluded: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "inputs": ("script",),
+        "call": ("script",),
+        "kwargs": ("script", "call"),
+    }
 
     id: str = Field(
         pattern=KEBAB,
@@ -1290,7 +1283,7 @@ class Scenario(_Keys):
         return [] if self.world is None else [size_of(self.world)]
 
     def on(self, backend: str, version: str = "") -> BackendExpectation:
-        """The deviation of a version of `backend`; `NO_DEVIATION` for none."""
+        """The first entry about a version of `backend`; `NO_DEVIATION` for none."""
         entries = (e for e in self.entries_of(backend) if within(version, e.versions))
         return next(entries, NO_DEVIATION)
 
