@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 import click
@@ -24,13 +25,13 @@ from gradcheck.backends.environments import (
     remove_environment,
 )
 from gradcheck.commands.errors import NOTHING_SELECTED
-from gradcheck.commands.specs import scenario_of
+from gradcheck.commands.specs import ids_in, scenario_of
 from gradcheck.config import Config, load_project
 from gradcheck.run.plan import with_usual_backends
 from gradcheck.spec.model import SpecFile
 from gradcheck.support.display_paths import count
 from gradcheck.support.escape import safe
-from gradcheck.support.user_error import UserError
+from gradcheck.support.user_error import UserError, refusals_of
 
 
 @click.group(invoke_without_command=True)
@@ -68,10 +69,8 @@ def add(names: tuple[str, ...]) -> None:
 
 def made_environment(name: str) -> BackendPlace:
     """Make the environment of a release. Raises UserError: the system refuses it, or it fails."""
-    try:
+    with refusals_of(name):
         return make(name, lambda command: click.echo(f"$ {safe(command)}", err=True), problem_of)
-    except OSError as error:
-        raise UserError(str(error)) from None
 
 
 @backends.command()
@@ -80,10 +79,8 @@ def remove(names: tuple[str, ...]) -> None:
     """Remove environments that `gradcheck backends add` made."""
     require_releases(names)
     for name in names:
-        try:
+        with refusals_of(name):
             is_removed = remove_environment(name)
-        except OSError as error:
-            raise UserError(str(error)) from None
         if not is_removed:
             raise UserError(
                 f"{name} has no environment in {folder()}; `gradcheck backends` lists what there is"
@@ -136,7 +133,6 @@ def chosen_backends(
     names: Sequence[str],
     ids: Sequence[str] = (),
     config: Config | None = None,
-    required: bool = True,
     *,
     specs: Sequence[SpecFile],
 ) -> dict[str, BackendPlace]:
@@ -144,8 +140,8 @@ def chosen_backends(
     are completed by the usual backends of the frameworks in `specs` that they do not run.
 
     Raises:
-        UserError: there is no such backend; one that the user chose, or that is `required`, cannot
-            be used; or nothing that is selected can run on them.
+        UserError: there is no such backend; one of ``-b``, or a usual one, cannot be used; or
+            nothing that is selected can run on them.
     """
     config = config or Config.model_construct()
     in_cases = [name.partition("@")[2] for name in ids if "@" in name]
@@ -155,12 +151,8 @@ def chosen_backends(
     chosen = named or in_cases or with_usual_backends(config.backends, specs)
     places = {name: place_of_backend(name, config.environments) for name in chosen}
     for name, place in places.items():
-        is_needed = named or required or name not in (*in_cases, *config.backends)
-        if place.problem and is_needed:
-            framework = framework_of_backend(name)
-            is_default = name in named or framework == "paddle"
-            who = "" if is_default else f"'framework: {framework}' needs "
-            raise UserError(f"{who}backend {name}: {place.problem}")
+        if place.problem and (named or name not in (*in_cases, *config.backends)):
+            raise UserError(f"backend {name}: {place.problem}")
     report_left_out(specs, ids, places)
     return places
 
@@ -172,18 +164,16 @@ def report_left_out(specs: Sequence[SpecFile], ids: Iterable[str], names: Iterab
     """
     runs = {framework_of_backend(name) for name in names}
     wanted = {scenario_of(name) for name in ids}
-    left_out = [
-        spec.framework
-        for spec in specs
-        if spec.framework not in runs
-        for scenario in spec.scenarios
-        if not wanted or scenario.id in wanted
-    ]
-    if not left_out:
+    left_out = Counter[str]()
+    for spec in specs:
+        if spec.framework not in runs:
+            ids_of_spec = ids_in([spec])
+            left_out[spec.framework] += len(ids_of_spec & wanted if wanted else ids_of_spec)
+    number = left_out.total()
+    if not number:
         return
-    frameworks = sorted(set(left_out))
-    backends = ",".join(map(usual_backend, frameworks))
-    text = f"left out: {count(len(left_out), 'scenario')} of {' and '.join(frameworks)}"
+    backends = ",".join(map(usual_backend, sorted(left_out)))
+    text = f"left out: {count(number, 'scenario')} of {' and '.join(sorted(left_out))}"
     text += f", as -b {backends} is not given"
     if wanted or runs.isdisjoint(spec.framework for spec in specs):
         raise UserError(

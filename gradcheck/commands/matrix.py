@@ -37,7 +37,7 @@ from gradcheck.result import Result
 from gradcheck.run.plan import plan
 from gradcheck.support.file_io import write_whole
 from gradcheck.support.resources import release_paths
-from gradcheck.support.user_error import UserError
+from gradcheck.support.user_error import refusals_of
 
 
 class ProgressOnly(PlainScreen):
@@ -119,10 +119,8 @@ def matrix(
     for name, path in files:
         texts = {path: FILES[name](found)} if name in FILES else as_badges(found, path)
         for file, text in texts.items():
-            try:
+            with refusals_of(f"--report {name}:{path}"):
                 write_whole(file, text)
-            except OSError as error:
-                raise UserError(f"--report {name}:{path}: {error.strerror or error}") from None
     raise SystemExit(status)
 
 

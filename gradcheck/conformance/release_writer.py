@@ -26,7 +26,7 @@ from gradcheck.spec.model import BackendExpectation
 from gradcheck.spec.read import load
 from gradcheck.support.file_io import write_whole
 from gradcheck.support.resources import SUITES, bundled_files, is_bundled
-from gradcheck.support.user_error import UserError
+from gradcheck.support.user_error import UserError, refusals_of
 
 WIDTH = 100
 HEADS = {
@@ -90,11 +90,9 @@ def write_release_file(path: Path, cases: Sequence[Case], results: Sequence[Resu
         holds += others & kept.holds_set
         if others:
             run = kept.run.model_dump(mode="json")
-    try:
-        text = file_text(cases[0], path.name, run, dict(sorted(deviates.items())), sorted(holds))
+    text = file_text(cases[0], path.name, run, dict(sorted(deviates.items())), sorted(holds))
+    with refusals_of(f"--record {path}"):
         write_whole(path, text)
-    except OSError as error:
-        raise UserError(f"--record {path}: {error.strerror or error}") from None
 
 
 def release_entry(outcomes: Sequence[tuple[Case, Result]]) -> dict[str, Any] | None:

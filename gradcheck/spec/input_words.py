@@ -32,7 +32,8 @@ USUAL_BELOW = 10
 """Whole numbers are drawn from 0 up to this one, which is not among them."""
 _NAMED = re.compile(r"(?P<name>[A-Za-z_]\w*)=(?P<word>.*)", re.DOTALL)
 _WORD = re.compile(r"(?P<shape>[^:~@]*)(?P<options>(?:[:~][^:~@]*)*)(?:@(?P<given>.*))?", re.DOTALL)
-_SHAPE = re.compile(r"(?:\d+|[A-Z])(?:x(?:\d+|[A-Z]))*")
+_SHAPE = re.compile(r"\d+(?:x\d+)*")
+_SHAPE_TO_DRAW = re.compile(r"(?:\d+|[A-Z])(?:x(?:\d+|[A-Z]))*")
 _RANGE = re.compile(rf"({NUMBER})\.\.({NUMBER})")
 _FLAGS: dict[str, dict[str, Any]] = {
     **{dtype: {"dtype": dtype} for dtype in get_args(DType)},
@@ -71,14 +72,10 @@ def _named_inputs(name: str, word: str, letters: bool) -> Iterator[tuple[str, In
         yield name, input_of_word(name, word, letters)
         return
     words = [part.strip() for part in word.removeprefix("[").removesuffix("]").split(",")]
-    if not word.endswith("]") or not all(words):
+    if not word.endswith("]") or not all(words) or all(part.isdecimal() for part in words):
         raise InputWordError(
-            f"a list is written {name}=[2x3,2x3]: an input after each comma; a number {name}=scalar"
-        )
-    if all(part.isdecimal() for part in words):  # as a shape is written in Python
-        vectors = ",".join(f"{part}:float64" for part in words)
-        raise InputWordError(
-            f"a shape is written {name}={'x'.join(words)}, and a list of vectors {name}=[{vectors}]"
+            f"a list is written {name}=[2x3,2x3], one of vectors {name}=[2:float64,3:float64], "
+            f"and a shape {name}={'x'.join(filter(str.isdecimal, words)) or '2x3'}"
         )
     for place, part in enumerate(words):
         yield inside(name, place), input_of_word(name, part, letters)
@@ -141,19 +138,14 @@ def nested_tuple(value: float, shape: Sequence[int]) -> Any:
 def _sizes(shape: str, letters: bool) -> tuple[int | str, ...]:
     if shape == "scalar":
         return ()
-    if not _SHAPE.fullmatch(shape):
+    pattern = _SHAPE_TO_DRAW if letters else _SHAPE
+    if not pattern.fullmatch(shape):
         meant = "x".join(re.findall(r"\d+", shape)) or "3x4"
         raise InputWordError(
             f"{shape!r} is not a shape: write {meant}: sizes with x between them, such as 3x4, or "
-            "scalar; sizes that explore draws are capital letters"
+            "scalar; only `gradcheck explore` takes capital letters, for sizes that it draws"
         )
-    sizes = tuple(int(size) if size.isdecimal() else size for size in shape.split("x"))
-    for size in sizes:
-        if isinstance(size, str) and not letters:
-            raise InputWordError(
-                f"{size} is a free size, which `gradcheck explore` draws: write a number here"
-            )
-    return sizes
+    return tuple(int(size) if size.isdecimal() else size for size in shape.split("x"))
 
 
 def _flag(flag: str) -> dict[str, Any]:

@@ -168,30 +168,13 @@ def _advise_form(
         if isinstance(value, float) and value.is_integer():
             return f"write {int(value)}"
         return "remove the quotes" if mark.style and _NUMBERS.fullmatch(mark.text) else ""
-    if kind == "tuple_type" and mark.text:
-        if key in ("tags", "rules"):
-            return f"write [{', '.join(map(_as_name, re.split(r'[ ,]+', mark.text.strip())))}]"
-        if key != "range" or _SEVERAL.fullmatch(mark.text):
-            return f"write {as_list(mark.text)}"
-    if context.get("pattern") == model.REFERENCE:
-        meant = re.sub(r"(\.py)?[:.](?=[A-Z]\w*$)", ":", mark.text).replace("/", ".")
-        return f"write {meant}" if re.fullmatch(model.REFERENCE, meant) else ""
+    if kind == "tuple_type" and mark.text and (key != "range" or _SEVERAL.fullmatch(mark.text)):
+        return f"write {as_list(mark.text)}"
     if context.get("pattern") == model.KEBAB:
-        kebab = _as_kebab(mark.text)
+        name = re.sub(r"[^a-z0-9]+", "-", mark.text.lower()).strip("-") or "own-layer"
         form = "a name is kebab-case: small letters and digits, joined by single hyphens"
-        return f"{form}, such as '{kebab}'"
+        return f"{form}, such as '{name[:60]}'"
     return ""
-
-
-def _as_kebab(text: str) -> str:
-    """Return a name like some text."""
-    return (re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-") or "own-layer")[:60]
-
-
-def _as_name(text: str) -> str:
-    """Return a name like some text as YAML has it: in quotes if it would be a number."""
-    name = _as_kebab(text)
-    return f"'{name}'" if name.isdecimal() else name
 
 
 def as_list(text: str) -> str:

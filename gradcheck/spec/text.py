@@ -77,9 +77,6 @@ def read_text(path: Path, shown: str) -> SpecText:
             raw = file.read(MAX_BYTES + 1)
         shown.encode()
     except FileNotFoundError:
-        if path.is_symlink():
-            message = f"this is a link to {path.readlink()}, which is not there"
-            raise _unreadable(shown, message) from None
         raise _unreadable(
             shown, "there is no such file or folder", _file_suggestion(path)
         ) from None

@@ -1,5 +1,10 @@
 """The exception for what the user has to change: a message and an exit code, no traceback."""
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class UserError(Exception):
     """The message says what is wrong, where, and what to do; the command line shows it, and exits
@@ -9,3 +14,12 @@ class UserError(Exception):
     def __init__(self, message: str, status: int = 2) -> None:
         super().__init__(message)
         self.status = status
+
+
+@contextmanager
+def refusals_of(subject: object, error_type: type[UserError] = UserError) -> Iterator[None]:
+    """Raise a UserError, which begins with `subject`, for what the system refuses in a block."""
+    try:
+        yield
+    except OSError as error:
+        raise error_type(f"{subject}: {error.strerror or error}") from None

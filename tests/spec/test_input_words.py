@@ -64,7 +64,7 @@ WRONG = {
     "x": "write NAME=",
     "x=": "an input needs 'shape' or 'values'; write NAME=[SHAPE]",
     "x=3,4": "'3,4' is not a shape: write 3x4",
-    "x=BxC": "B is a free size, which `gradcheck explore` draws",
+    "x=BxC": "only `gradcheck explore` takes capital letters",
     "x=3:float46": "did you mean float64",
     "x=3:stop": "did you mean stopped",
     "x=3~1": "'1' is not a range: write ~LOW..HIGH",
@@ -78,7 +78,7 @@ WRONG = {
     "x=[2x3": "a list is written x=[2x3,2x3]",
     "x=[2,,3]": "a list is written x=[2x3,2x3]",
     "x=[2:stop]": "did you mean stopped",
-    "x=[2, 3]": "a shape is written x=2x3, and a list of vectors x=[2:float64,3:float64]",
+    "x=[2, 3]": "and a shape x=2x3",
     "x=[]": "a list is written x=[2x3,2x3]",
     "x=1x1x1x1x1x1x1x1x1": "at most 8 items",
 }
