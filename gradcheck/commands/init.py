@@ -15,7 +15,7 @@ from gradcheck.commands.shared_options import framework_option
 from gradcheck.support.file_io import write_whole
 from gradcheck.support.pyproject import ConfigError, content_of
 from gradcheck.support.resources import packaged
-from gradcheck.support.user_error import UserError, refusals_of
+from gradcheck.support.user_error import refusals_of
 
 SCHEMA_FILE = "gradcheck.schema.json"
 MODELINE = f"# yaml-language-server: $schema=./{SCHEMA_FILE}\n"
@@ -110,16 +110,13 @@ def settings(path: Path) -> str | None:
     own = packaged("project/settings.toml")
     if not os.path.lexists(path):
         return own
-    try:
-        tool = content_of(path).get("tool", {})
-        if not isinstance(tool, dict):
-            raise ConfigError(f"{path}: tool must be a table")
-        if "gradcheck" in tool:
-            return None
-    except ConfigError as error:
-        raise UserError(f"{error}; it stays as it is") from None
+    tool = content_of(path).get("tool", {})
+    if not isinstance(tool, dict):
+        raise ConfigError(f"{path}: tool must be a table")
+    if "gradcheck" in tool:
+        return None
     text = path.read_text(encoding="utf-8").rstrip("\n")
-    return f"{text}\n\n{own}" if text else own
+    return f"{text}\n\n{own}".lstrip("\n")
 
 
 @click.command()

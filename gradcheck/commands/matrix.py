@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date
 from platform import machine, python_version, system
@@ -114,7 +113,7 @@ def matrix(
             raise SystemExit(status)
         cases, results = [*ran, *cases], [*outcome, *results]
     found = build_matrix(load_catalogue(), cases, results, describe_run(running, taken))
-    width = shutil.get_terminal_size((TEXT_WIDTH, 0)).columns if sys.stdout.isatty() else TEXT_WIDTH
+    width = shutil.get_terminal_size((TEXT_WIDTH, 0)).columns
     click.echo(as_text(found, width) if layout == "table" else FILES[layout](found), nl=False)
     for name, path in files:
         texts = {path: FILES[name](found)} if name in FILES else as_badges(found, path)

@@ -307,11 +307,8 @@ def matrix_part(cases: Sequence[Case], results: Sequence[Result]) -> PagePart | 
 def write_for_github(report: Report) -> None:
     """Write annotations into the log, bypassing the stream that escapes workflow commands, and a
     summary."""
-    log, page = sys.__stdout__, os.environ.get("GITHUB_STEP_SUMMARY")
-    if log is not None:
-        log.write(rendered("github", report))
-        log.flush()
-    if page:
+    print(rendered("github", report), end="", file=sys.__stdout__, flush=True)
+    if page := os.environ.get("GITHUB_STEP_SUMMARY"):
         with suppress(OSError), open(page, "ab") as file:
             file.write(rendered("markdown", report).encode("utf-8", "backslashreplace"))
 

@@ -224,11 +224,12 @@ def find_specs(
     Without paths, gradcheck's own (`bundled`) or the current project's: those that its settings
     name, otherwise all below its root. Raises ConfigError: the settings cannot be used.
     """
-    if bundled and paths:
-        raise UserError(
-            f"--bundled takes the specs that come with gradcheck, and {paths[0]} is not one of them"
-        )
     if bundled:
+        if paths:
+            raise UserError(
+                "--bundled takes the specs that come with gradcheck, "
+                f"and {paths[0]} is not one of them"
+            )
         return bundled_files(), []
     if paths:
         return find(map(located, paths))
@@ -272,10 +273,9 @@ def without(spec: SpecFile, ids: set[str]) -> SpecFile:
 def located(name: str) -> Path:
     """Return the file of a path: a bundled one may be named as reports show it, from any folder."""
     path = Path(name)
-    if not path.exists() and path.parts[:1] == ("specs",):
-        bundled = bundled_specs().joinpath(*path.parts[1:])
-        return bundled if bundled.is_file() else path
-    return path
+    bundled = bundled_specs().joinpath(*path.parts[1:])
+    is_shown = path.parts[:1] == ("specs",) and not path.exists() and bundled.is_file()
+    return bundled if is_shown else path
 
 
 def new_spec(option: str, name: str) -> Path:

@@ -40,8 +40,6 @@ HEADS = {
 """,
 }
 """Framework → how its release files begin."""
-_UNKNOWN = (Status.SKIP, Status.UNSUPPORTED, Status.INCONCLUSIVE)
-"""Statuses that say nothing about a release."""
 
 
 def require_recordable(cases: Sequence[Case], path: str) -> None:
@@ -73,10 +71,9 @@ def write_release_file(path: Path, cases: Sequence[Case], results: Sequence[Resu
     for result in results:
         case = by_name[result.cases[-1]]
         case_results.setdefault(case.scenario.id, []).append((case, result))
-    deviates, holds = {}, []
-    for scenario, outcomes in sorted(case_results.items()):
-        entry = release_entry(outcomes)
-        if entry is not None:
+    deviates, holds = dict[str, dict[str, Any]](), list[str]()
+    for scenario, outcomes in case_results.items():
+        if entry := release_entry(outcomes):
             deviates[scenario] = entry
         elif any(result.status in (*AS_DOCUMENTED, Status.XPASS) for _, result in outcomes):
             holds.append(scenario)
@@ -97,15 +94,13 @@ def write_release_file(path: Path, cases: Sequence[Case], results: Sequence[Resu
 
 def release_entry(outcomes: Sequence[tuple[Case, Result]]) -> dict[str, Any] | None:
     """Return the entry of a scenario from its cases; None if it holds or says nothing."""
-    new: dict[str, Any] | None = None
     for case, result in outcomes:
-        entry = case.entry
-        if result.status is Status.XFAIL or entry.skip is not None:
-            return entry_data(entry)
-        if result.status.green or result.status in (Status.XPASS, *_UNKNOWN):
-            continue
-        new = new or new_entry(result)
-    return new
+        if result.status is Status.XFAIL or case.entry.skip is not None:
+            return entry_data(case.entry)
+    for _, result in outcomes:
+        if not result.status.green and result.status not in (Status.XPASS, Status.INCONCLUSIVE):
+            return new_entry(result)
+    return None
 
 
 def new_entry(result: Result) -> dict[str, Any]:

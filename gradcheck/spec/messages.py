@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+import yaml
 from pydantic import ValidationError
 
 from gradcheck.spec import model
@@ -76,7 +77,7 @@ def report_errors(error: ValidationError, root: Map, text: SpecText) -> None:
         elif detail["type"] == "missing" and isinstance(detail["loc"][-1], str):
             _report_missing_key(detail["loc"][-1], location, text)
         elif "class_name" in detail.get("ctx", {}):
-            kind = model.Format.named(detail["ctx"]["class_name"])
+            kind = model.Format.by_name[detail["ctx"]["class_name"]]
             message = f"{kind.noun} must be a mapping, not {describe(location.value)}"
             help = f"write {kind.example}; the keys are {listing(kind.keys(), 'and')}"
             text.report(location.mark.place, message, help)
@@ -168,6 +169,9 @@ def _advise_form(
         if isinstance(value, float) and value.is_integer():
             return f"write {int(value)}"
         return "remove the quotes" if mark.style and _NUMBERS.fullmatch(mark.text) else ""
+    if kind == "tuple_type" and key in ("tags", "rules"):
+        names = re.findall("[a-z0-9]+(?:-[a-z0-9]+)*", mark.text.lower())
+        return f"write {yaml.safe_dump(names, default_flow_style=True).strip()}"
     if kind == "tuple_type" and mark.text and (key != "range" or _SEVERAL.fullmatch(mark.text)):
         return f"write {as_list(mark.text)}"
     if context.get("pattern") == model.KEBAB:

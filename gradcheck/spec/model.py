@@ -123,6 +123,12 @@ class Format(BaseModel):
     """Key → keys that make it useless."""
     needed: ClassVar[Mapping[str, str]] = {}
     """Key → the key without which it has no effect."""
+    by_name: ClassVar[dict[str, type[Format]]] = {}
+    """The parts of the format by the names of their classes."""
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **options: Any) -> None:
+        cls.by_name[cls.__name__] = cls
 
     @model_validator(mode="before")
     @classmethod
@@ -152,14 +158,6 @@ class Format(BaseModel):
             for name, field in cls.model_fields.items()
             if name not in READER_FIELDS
         }
-
-    @classmethod
-    def named(cls, name: str) -> type[Format]:
-        """Return the part of the format whose class has a name. Raises StopIteration: none has."""
-        kinds = [cls]
-        for kind in kinds:  # grows while it is read
-            kinds += kind.__subclasses__()
-        return next(kind for kind in kinds if kind.__name__ == name)
 
     @classmethod
     def unknown_key(cls, key: str) -> Violation:

@@ -48,7 +48,7 @@ class Own(PyLayer):
 # What is typed, and words of the answer: what is wrong and what to write. Exit status 2, and 5 where nothing is left.
 MISTAKES = {
     # commands and options
-    "runn": ("runn", "did you mean 'run'?"),
+    "runn": ("runn", "did you mean run?"),
     "halp": ("halp", "--help"),
     "--verison": ("--verison", "--version"),
     "--bundled": ("--bundled", "gradcheck run --bundled"),

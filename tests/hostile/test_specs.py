@@ -62,7 +62,7 @@ REFUSED: dict[str, tuple[str | bytes, str]] = {
     "a million mistakes": (INPUT + "    x: 1\n" * 40_000, "."),
     "twice the same key": (INPUT + "    seed: 1\n    seed: 2\n", "seed"),
     "two documents": (INPUT + "---\n" + INPUT, "."),
-    "UTF-16": (INPUT.encode("utf-16"), "UTF-16"),
+    "UTF-16": (INPUT.encode("utf-16"), "is not UTF-8"),
     "half a character": (INPUT.encode() + b"# \xed\xa0\x80", "UTF-8"),
     "escape sequences": (INPUT.replace("title: t", "title: \x1b[2J\x07"), "control"),
     "a thousand times a thousand times a thousand": (
