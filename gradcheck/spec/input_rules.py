@@ -98,7 +98,8 @@ def find_limit_mistakes(input: Input, dtypes: Sequence[str]) -> Iterator[Violati
 def _find_wrong_limits(input: Input, key: str, whole: Sequence[str]) -> Iterator[Violation]:
     """Yield violations for limits that are not in order, or beyond a dtype of `whole` numbers."""
     low, high = input.limits
-    if not -inf < low <= high < inf:
+    is_above = low <= high - (input.drawn == "integers")  # the higher is not drawn
+    if not (-inf < low and is_above and high < inf):
         help = "give two finite limits, the smaller one first"
         yield Violation((key,), f"low ({low:g}) must not be above high ({high:g})", help)
     for dtype in whole:

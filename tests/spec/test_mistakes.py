@@ -222,6 +222,7 @@ def test_a_wrong_schema_and_a_missing_one(diagnose):
         (LAYER + "inputs: {x: {shape: [1], init: unifrom}}", "2:32 unknown init 'unifrom'", "did you mean 'uniform'?"),
         (LAYER + "inputs: {x: {shape: [1], layout: c}}", "2:34 unknown layout 'c'", "write contiguous, transposed,"),
         (LAYER + "inputs: {x: {shape: [1], low: 1}}", "2:26 'low' is of no use with 'init: normal'", "remove it"),
+        (LAYER + "inputs: {x: {shape: [1], init: integers, low: 5, high: 5}}", "2:47 low (5) must not be", "smaller"),
         (LAYER + "inputs: {x: {shape: [1], init: uniform, low: 2}}", "2:46 low (2) must not be above", "smaller"),
         (LAYER + "inputs: {x: {shape: [1], dtype: int64, init: integers, low: 0.5}}", "2:61 int64 holds whole", ""),
         (
