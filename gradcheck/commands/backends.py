@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 
 import click
@@ -161,16 +160,18 @@ def report_left_out(specs: Sequence[SpecFile], ids: Iterable[str], names: Iterab
     """
     runs = {framework_of_backend(name) for name in names}
     wanted = {scenario_of(name) for name in ids}
-    left_out = Counter[str]()
-    for spec in specs:
-        if spec.framework not in runs:
-            ids_of_spec = ids_in([spec])
-            left_out[spec.framework] += len(ids_of_spec & wanted if wanted else ids_of_spec)
-    number = left_out.total()
-    if not number:
+    left_out = [
+        spec.framework
+        for spec in specs
+        if spec.framework not in runs
+        for id in ids_in([spec])
+        if not wanted or id in wanted
+    ]
+    if not left_out:
         return
-    backends = ",".join(map(usual_backend, sorted(left_out)))
-    text = f"left out: {count(number, 'scenario')} of {' and '.join(sorted(left_out))}"
+    frameworks = sorted(set(left_out))
+    backends = ",".join(map(usual_backend, frameworks))
+    text = f"left out: {count(len(left_out), 'scenario')} of {' and '.join(frameworks)}"
     text += f", as -b {backends} is not given"
     if wanted or runs.isdisjoint(spec.framework for spec in specs):
         raise UserError(

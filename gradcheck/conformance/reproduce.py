@@ -7,7 +7,6 @@ raises, or fails an ``assert``.
 from __future__ import annotations
 
 import ast
-import re
 import textwrap
 from collections.abc import Iterator
 from typing import Any
@@ -27,12 +26,8 @@ from gradcheck.spec.model import BackendExpectation, Expect, Raises, Scenario
 from gradcheck.support.resources import is_bundled
 from gradcheck.support.user_error import UserError
 
-HEADER = {
-    "np": "import numpy as np",
-    "paddle": "import paddle",
-    "PyLayer": "from paddle.autograd import PyLayer",
-}
-"""Names that a scenario's code has without an import, and the import of a program."""
+HEADER = ["import numpy as np", "import paddle", "from paddle.autograd import PyLayer"]
+"""Imports of the names that a scenario's code has without an import."""
 COMMENT_WIDTH = 100
 
 
@@ -58,10 +53,7 @@ def write_program(case: Case) -> str:
     title = scenario.title or scenario.id
     lines += comment(f"Asked for: {title[0].lower()}{title[1:]}")
     code = "\n".join(program_lines(case, [entry for entry, _ in known]))
-    for name, line in HEADER.items():
-        if re.search(rf"\b{name}\b", code) and line not in code:
-            lines.append(line)
-    return "\n".join([*lines, "", code.strip("\n"), ""])
+    return "\n".join([*lines, *HEADER, "", code.strip("\n"), ""])
 
 
 def known_deviations(scenario: Scenario) -> list[tuple[BackendExpectation, str]]:
