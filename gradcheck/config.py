@@ -18,8 +18,6 @@ from gradcheck.support.suggest import hint
 MOST_JOBS = 1_000
 MOST_SECONDS = 86_400
 """A day, as for --timeout."""
-MOST_MISTAKES = 10
-"""The most mistakes that are shown."""
 
 
 def _backend(name: str) -> str:
@@ -114,15 +112,13 @@ def load_project(start: Path | None = None) -> Project:
 
 def mistakes_in(file: Path, table: Mapping[str, Any], error: ValidationError) -> list[str]:
     """Return a line for each key with a mistake."""
-    reasons: dict[str, str] = {}
-    for details in error.errors():
-        reason = str(details.get("ctx", {}).get("error", ""))
-        reasons[str(details["loc"][0])] = f": {shortened(reason)}" if reason else ""
-    lines = [f"{_mistake(key, table[key])}{reason}" for key, reason in reasons.items()]
-    if len(lines) > MOST_MISTAKES:
-        more = len(lines) - MOST_MISTAKES
-        lines[MOST_MISTAKES:] = [f"has {more} more mistakes"]
-    return [f"{file}: [tool.gradcheck] {line}" for line in lines]
+    lines = {}
+    for detail in error.errors():
+        key = str(detail["loc"][0])
+        reason = shortened(str(detail.get("ctx", {}).get("error", "")))
+        line = f"{file}: [tool.gradcheck] {_mistake(key, table[key])}: {reason}"
+        lines[key] = line.removesuffix(": ")
+    return [*lines.values()]
 
 
 def _mistake(key: str, value: Any) -> str:

@@ -20,7 +20,7 @@ from gradcheck.commands.errors import (
     refusal,
 )
 from gradcheck.support.escape import WithoutCommands, safe
-from gradcheck.support.suggest import nearest
+from gradcheck.support.suggest import hint
 from gradcheck.support.user_error import UserError
 
 if TYPE_CHECKING:
@@ -133,8 +133,6 @@ class LazyGroup(click.Group):
         except click.Abort:
             sys.exit(INTERRUPTED)
         except Exception as error:
-            if os.environ.get("GRADCHECK_TRACEBACK"):
-                raise
             from gradcheck.commands.bugs import stop_for
 
             stop_for(error)
@@ -147,9 +145,8 @@ def unknown_command(name: str) -> str:
     """Return the message for an unknown command."""
     if name in OTHER_COMMANDS:
         return f"There is no command {name!r}: {OTHER_COMMANDS[name]}."
-    near = nearest(name, COMMANDS)
-    hint = f"Did you mean {near!r}?" if near else f"The commands are {', '.join(COMMANDS)}."
-    return f"No such command {name!r}. {hint}"
+    meant = hint(name, COMMANDS, f"the commands are {', '.join(COMMANDS)}")
+    return f"No such command {name!r}; {meant}."
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})

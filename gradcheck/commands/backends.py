@@ -24,13 +24,13 @@ from gradcheck.backends.environments import (
     remove_environment,
 )
 from gradcheck.commands.errors import NOTHING_SELECTED
-from gradcheck.commands.specs import scenario_of
+from gradcheck.commands.specs import ids_in, scenario_of
 from gradcheck.config import Config, load_project
 from gradcheck.run.plan import with_usual_backends
 from gradcheck.spec.model import SpecFile
-from gradcheck.support.display_paths import count
+from gradcheck.support.display_paths import aligned, count
 from gradcheck.support.escape import safe
-from gradcheck.support.user_error import UserError
+from gradcheck.support.user_error import UserError, refusals_of
 
 
 @click.group(invoke_without_command=True)
@@ -45,10 +45,7 @@ def backends(context: click.Context) -> None:
     if context.invoked_subcommand is not None:
         return
     rows = places_of_backends(load_project().config)
-    name_width = max(len(name) for name, _, _ in rows)
-    version_width = max(len(version) for _, version, _ in rows)
-    for name, version, state in rows:
-        click.echo(safe(f"{name:{name_width}}  {version:{version_width}}  {state}"))
+    click.echo(safe("\n".join(aligned(rows))))
     click.echo(f"\nenvironments are made in {safe(str(folder()))}", err=True)
 
 
@@ -68,10 +65,8 @@ def add(names: tuple[str, ...]) -> None:
 
 def made_environment(name: str) -> BackendPlace:
     """Make the environment of a release. Raises UserError: it cannot be made, or does not work."""
-    try:
+    with refusals_of(name):
         return make(name, lambda command: click.echo(f"$ {safe(command)}", err=True), problem_of)
-    except OSError as error:
-        raise UserError(str(error)) from None
 
 
 @backends.command()
@@ -80,10 +75,8 @@ def remove(names: tuple[str, ...]) -> None:
     """Remove environments that `gradcheck backends add` made."""
     require_releases(names)
     for name in names:
-        try:
+        with refusals_of(name):
             is_removed = remove_environment(name)
-        except OSError as error:
-            raise UserError(str(error)) from None
         if not is_removed:
             raise UserError(
                 f"{name} has no environment in {folder()}; `gradcheck backends` lists all"
@@ -136,7 +129,6 @@ def chosen_backends(
     names: Sequence[str],
     ids: Sequence[str] = (),
     config: Config | None = None,
-    required: bool = True,
     *,
     specs: Sequence[SpecFile],
 ) -> dict[str, BackendPlace]:
@@ -145,8 +137,8 @@ def chosen_backends(
     run.
 
     Raises:
-        UserError: there is no such backend; one that the user chose, or that is `required`, cannot
-            be used; or no selected scenario can run on them.
+        UserError: there is no such backend; one of ``-b``, or a usual one, cannot be used; or
+            nothing that is selected can run on them.
     """
     config = config or Config.model_construct()
     in_cases = [name.partition("@")[2] for name in ids if "@" in name]
@@ -156,12 +148,8 @@ def chosen_backends(
     chosen = named or in_cases or with_usual_backends(config.backends, specs)
     places = {name: place_of_backend(name, config.environments) for name in chosen}
     for name, place in places.items():
-        is_needed = named or required or name not in (*in_cases, *config.backends)
-        if place.problem and is_needed:
-            framework = framework_of_backend(name)
-            is_default = name in named or framework == "paddle"
-            who = "" if is_default else f"'framework: {framework}' needs "
-            raise UserError(f"{who}backend {name}: {place.problem}")
+        if place.problem and (named or name not in (*in_cases, *config.backends)):
+            raise UserError(f"backend {name}: {place.problem}")
     report_left_out(specs, ids, places)
     return places
 
@@ -177,8 +165,8 @@ def report_left_out(specs: Sequence[SpecFile], ids: Iterable[str], names: Iterab
         spec.framework
         for spec in specs
         if spec.framework not in runs
-        for scenario in spec.scenarios
-        if not wanted or scenario.id in wanted
+        for id in ids_in([spec])
+        if not wanted or id in wanted
     ]
     if not left_out:
         return

@@ -50,7 +50,7 @@ from gradcheck.spec.draft import (
     scenario_keys,
     spec_text,
 )
-from gradcheck.spec.input_words import FORM, InputWordError, inputs_of_words
+from gradcheck.spec.input_words import FORM, inputs_of_words
 from gradcheck.spec.model import Input
 from gradcheck.support.foreign import described
 from gradcheck.support.pyproject import roots
@@ -73,14 +73,12 @@ class LayerWords(NamedTuple):
         keywords: dict[str, Any] = {}
         for text in self.kwargs:
             name, sign, value = text.partition("=")
-            if not sign or not name.isidentifier():
+            if not sign:
                 raise UserError(f"--kwarg {text}: write NAME=VALUE, such as --kwarg axis=-1")
             try:
                 keywords[name] = ast.literal_eval(value)
             except (ValueError, SyntaxError):
                 keywords[name] = value
-        if keywords and self.call:
-            raise UserError("--kwarg and --call exclude each other: write the keywords in the call")
         return keywords
 
 
@@ -131,12 +129,12 @@ def scenario_of_layer(
 ) -> dict[str, Any]:
     """Return the scenario of a named layer, with values as YAML has them.
 
-    Raises DraftError: an option is for a world of ranks, but there is none.
+    Raises DraftError: the ranks of the world are not of the form that is needed.
     """
     keys = scenario_keys(reference, inputs, named.call, named.keywords())
     if named.backward is not None:
         keys["layer"]["backward"] = qualified_reference(named.backward)
-    return keys | world.keys(inputs)
+    return keys | world.keys()
 
 
 def import_signature(reference: str, backend: str = "") -> LayerSignature:
@@ -231,9 +229,6 @@ def check(named: LayerWords, world: InWorld, backends: tuple[str, ...], **asked:
     if (order := asked.pop("order")) > 1:
         keys["expect"] = {"order": order}
     reports, screen_options = asked.pop("reports"), asked.pop("screen")
-    for name, spec in inputs.items():
-        if spec.from_ is not None and not Path(spec.from_).is_file():
-            raise InputWordError(f"--input {name}=@{spec.from_}: there is no such file")
     framework = framework_of_layer(reference, named, backends)
     spec_file = read_draft(spec_text(keys, framework), reference)
     places = chosen_backends(backends, specs=[spec_file])

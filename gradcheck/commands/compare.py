@@ -14,7 +14,7 @@ from gradcheck.run.known_failure import KnownFailure
 from gradcheck.support.display_paths import count
 from gradcheck.support.escape import one_line
 from gradcheck.support.file_io import FileTooLargeError, read_limited
-from gradcheck.support.user_error import UserError
+from gradcheck.support.user_error import UserError, refusals_of
 
 MOST_REPORT_BYTES = 250_000_000
 """The most bytes of a report: about 100,000 results; once read, they take ten times as much
@@ -56,26 +56,27 @@ class ResultChange(NamedTuple):
 
 def change_between(left: Result | None, right: Result | None) -> ResultChange:
     """Return the change from one result of a case to another; None for one that is absent."""
-    was, now = (str(each.status) if each else "absent" for each in (left, right))
-    is_bad = right is not None and not right.status.green
-    if left is None or was != now:
-        return ResultChange(f"{was} → {now}", is_bad and (left is None or left.status.green))
-    new = KnownFailure.of(left).new_in(right) if right is not None and is_bad else []
+    was, now = ("absent" if each is None else str(each.status) for each in (left, right))
+    was_green, is_green = (each is None or each.status.green for each in (left, right))
+    if was != now:
+        return ResultChange(f"{was} → {now}", was_green and not is_green)
+    new = []
+    if left is not None and right is not None and not is_green:
+        new = KnownFailure.of(left).new_in(right)
     text = f"{was} → {now} ({one_line(', '.join(new))} as well)" if new else ""
     return ResultChange(text, bool(new))
 
 
 def results_in(path: str) -> dict[str, Result]:
     """Return the results in a report by name. Raises UserError: the report cannot be read."""
-    writes = f"`gradcheck run --report json:{path}` writes one"
     try:
-        report = Report.model_validate(json.loads(read_limited(Path(path), MOST_REPORT_BYTES)))
+        with refusals_of(path):
+            content = read_limited(Path(path), MOST_REPORT_BYTES)
+        report = Report.model_validate(json.loads(content))
         if "format" not in report.model_fields_set:
             raise ValueError("every field of a report has a default, but a report has its format")
-    except FileNotFoundError as error:
-        raise UserError(f"{path}: {error.strerror}; {writes}") from None
-    except (OSError, FileTooLargeError) as error:
-        raise UserError(f"{path}: {getattr(error, 'strerror', error)}") from None
+    except FileTooLargeError as error:
+        raise UserError(f"{path}: {error}") from None
     except (ValueError, RecursionError):
         raise UserError(
             f"{path}: this is not a report of the format {REPORT_FORMAT}, which "

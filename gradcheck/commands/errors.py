@@ -13,7 +13,6 @@ import click
 
 from gradcheck.support.ascii_fallback import HANDLER
 from gradcheck.support.escape import one_line
-from gradcheck.support.suggest import nearest
 
 USAGE, BUG, NOTHING_SELECTED, INTERRUPTED = 2, 3, 5, 130
 """Exit codes for a wrong call or file, a bug in gradcheck, nothing to do, and Ctrl-C. Exit codes of
@@ -46,7 +45,11 @@ def advised(error: click.ClickException) -> click.ClickException:
         return error
     message = one_line(error.format_message())  # it may quote characters that steer a terminal
     if isinstance(error, click.NoSuchOption):
-        message = f"No such option {error.option_name!r}{meant_option(error)}"
+        name, command = one_line(error.option_name), error.ctx and error.ctx.command
+        if name in OPTION_ADVICE:
+            message = f"No such option {name!r}: {OPTION_ADVICE[name]}."
+        elif isinstance(command, click.Group):
+            message += f" Options stand behind their command, as in gradcheck run {name}."
     for pattern, better in ADVICE:
         message = re.sub(pattern, better, message, flags=re.DOTALL)
     return click.UsageError(message, error.ctx)
@@ -68,31 +71,6 @@ OPTION_ADVICE = {
     "--fail-fast": "write -x",
 }
 """Options of other tools, with the equivalent here."""
-
-
-def meant_option(error: click.NoSuchOption) -> str:
-    """Return the advice for an unknown option, as the end of a sentence."""
-    context, name = error.ctx, error.option_name
-    if context is None:
-        return "."
-    if isinstance(context.command, click.Group):
-        run = context.command.get_command(context, "run")
-        if run is not None and any(name in option.opts for option in run.params):
-            return f": options follow their command, gradcheck run {name}"
-    from difflib import SequenceMatcher  # slow to import
-
-    if name in OPTION_ADVICE:
-        return f": {OPTION_ADVICE[name]}."
-    known = list[str]()
-    for option in context.command.get_params(context):
-        known += [*option.opts, *option.secondary_opts]
-    near = nearest(name, [word for word in known if word.startswith("--")])
-    is_near = near.startswith(name) or SequenceMatcher(None, name, near).ratio() >= LEAST_ALIKE
-    return f"; did you mean {near}?" if near and is_near else "."
-
-
-LEAST_ALIKE = 0.8
-"""The similarity, by difflib's measure, from which one option may be a misspelling of another."""
 
 
 # ------------------------------------------------------------------------- what the system refuses

@@ -12,7 +12,7 @@ from gradcheck.conformance.releases import read_release, require_recorded
 from gradcheck.run.plan import plan
 from gradcheck.support.file_io import write_whole
 from gradcheck.support.resources import release_paths
-from gradcheck.support.user_error import UserError
+from gradcheck.support.user_error import refusals_of
 
 
 @click.command()
@@ -37,11 +37,9 @@ def export(folder: str, as_version: str) -> None:
     documents = [spec for spec in read_bundled() if Path(spec.path).parent.name == "documents"]
     cases = with_releases(plan(documents, [backend]), release)
     files = export_files(cases, read_release(release_paths()[release]))
-    try:
+    with refusals_of(f"--pytest {folder}"):
         target.mkdir(parents=True, exist_ok=True)
         for name, text in files.items():
             write_whole(target / name, text)
-    except OSError as error:
-        raise UserError(f"--pytest {folder}: {error.strerror or error}") from None
     tests = sum(text.count("\ndef test_") for text in files.values())
     click.echo(f"gradcheck: wrote {tests} tests into {folder}; next: pytest {folder}", err=True)

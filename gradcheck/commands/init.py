@@ -15,7 +15,7 @@ from gradcheck.commands.shared_options import framework_option
 from gradcheck.support.file_io import write_whole
 from gradcheck.support.pyproject import ConfigError, content_of
 from gradcheck.support.resources import packaged
-from gradcheck.support.user_error import UserError
+from gradcheck.support.user_error import refusals_of
 
 SCHEMA_FILE = "gradcheck.schema.json"
 MODELINE = f"# yaml-language-server: $schema=./{SCHEMA_FILE}\n"
@@ -45,19 +45,17 @@ def init(github: bool, framework: str | None) -> None:
             "{{ gradcheck }}", PIP_FIRST.get(framework, "") + requirement
         )
     project = Path("pyproject.toml")
-    try:
-        with_settings = settings(project)
-        for path, text in files.items():
-            write(path, text)
-        if with_settings is None:
-            click.echo(f"kept    {project}")
-        elif project.exists():
+    with_settings = settings(project)
+    for path, text in files.items():
+        write(path, text)
+    if with_settings is None:
+        click.echo(f"kept    {project}")
+    elif project.exists():
+        with refusals_of(project):
             write_whole(project, with_settings)
-            click.echo(f"added to {project}")
-        else:
-            write(project, with_settings)
-    except OSError as error:
-        raise UserError(f"{error.filename}: {error.strerror or error}") from None
+        click.echo(f"added to {project}")
+    else:
+        write(project, with_settings)
     if github and source == WHEEL:
         click.echo(
             "commit the wheel that the workflow installs: pip wheel --no-deps path/to/gradcheck"
@@ -97,14 +95,13 @@ def source_of_gradcheck() -> str:
 
 def write(path: Path, text: str) -> None:
     """Write a file unless it exists, and report which."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        with path.open("x", encoding="utf-8") as file:
-            file.write(text)
-    except FileExistsError:
+    if path.exists():
         click.echo(f"kept    {path}")
-    else:
-        click.echo(f"wrote   {path}")
+        return
+    with refusals_of(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    click.echo(f"wrote   {path}")
 
 
 def settings(path: Path) -> str | None:
@@ -113,16 +110,13 @@ def settings(path: Path) -> str | None:
     own = packaged("project/settings.toml")
     if not os.path.lexists(path):
         return own
-    try:
-        tool = content_of(path).get("tool", {})
-        if not isinstance(tool, dict):
-            raise ConfigError(f"{path}: tool must be a table")
-        if "gradcheck" in tool:
-            return None
-    except ConfigError as error:
-        raise UserError(f"{error}; it stays as it is") from None
+    tool = content_of(path).get("tool", {})
+    if not isinstance(tool, dict):
+        raise ConfigError(f"{path}: tool must be a table")
+    if "gradcheck" in tool:
+        return None
     text = path.read_text(encoding="utf-8").rstrip("\n")
-    return f"{text}\n\n{own}" if text else own
+    return f"{text}\n\n{own}".lstrip("\n")
 
 
 @click.command()

@@ -19,7 +19,7 @@ from gradcheck.conformance.catalogue import iterate_rules, load_catalogue, scena
 from gradcheck.run.plan import plan, with_usual_backends
 from gradcheck.run.select import nothing_selected, select
 from gradcheck.spec.model import Scenario
-from gradcheck.support.display_paths import count, shown_path
+from gradcheck.support.display_paths import aligned, count, shown_path
 from gradcheck.support.escape import one_line, safe
 from gradcheck.support.user_error import UserError
 
@@ -63,9 +63,8 @@ def list_all(
     if as_json:
         click.echo(json.dumps([row.data for row in rows], indent=1))
     else:
-        width = max((len(row.name) for row in rows), default=0)
-        for row in rows:
-            click.echo(f"{row.name:<{width}}  {row.text}".rstrip())
+        for line in aligned([(row.name, row.text) for row in rows]):
+            click.echo(line)
     raise SystemExit(int(uncovered and bool(rows)))
 
 

@@ -5,7 +5,6 @@ documents.
 from __future__ import annotations
 
 import shutil
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date
 from platform import machine, python_version, system
@@ -39,7 +38,7 @@ from gradcheck.result import Result
 from gradcheck.run.plan import plan
 from gradcheck.support.file_io import write_whole
 from gradcheck.support.resources import release_paths
-from gradcheck.support.user_error import UserError
+from gradcheck.support.user_error import refusals_of
 
 
 class ProgressOnly(PlainScreen):
@@ -114,15 +113,13 @@ def matrix(
             raise SystemExit(status)
         cases, results = [*ran, *cases], [*outcome, *results]
     found = build_matrix(load_catalogue(), cases, results, describe_run(running, taken))
-    width = shutil.get_terminal_size((TEXT_WIDTH, 0)).columns if sys.stdout.isatty() else TEXT_WIDTH
+    width = shutil.get_terminal_size((TEXT_WIDTH, 0)).columns
     click.echo(as_text(found, width) if layout == "table" else FILES[layout](found), nl=False)
     for name, path in files:
         texts = {path: FILES[name](found)} if name in FILES else as_badges(found, path)
         for file, text in texts.items():
-            try:
+            with refusals_of(f"--report {name}:{path}"):
                 write_whole(file, text)
-            except OSError as error:
-                raise UserError(f"--report {name}:{path}: {error.strerror or error}") from None
     raise SystemExit(status)
 
 

@@ -20,8 +20,6 @@ from gradcheck.support.escape import one_line
 from gradcheck.support.resources import bundled_specs
 from gradcheck.support.user_error import UserError
 
-REFUSALS_SHOWN = 20
-
 
 class Permission(NamedTuple):
     """Permission to run code from specs and modules: its source, and the code that it covers."""
@@ -35,12 +33,11 @@ class Permission(NamedTuple):
         """Whether code of a spec file may run: a project's permission covers the files inside
         it.
         """
-        if self.for_all or str(path) == "-":
-            return self.for_all  # what comes from stdin is not in the project
         file = self.project.file
-        if file is None or not self.project.config.allow_code:
-            return False
-        return path.resolve().is_relative_to(file.parent.resolve())
+        if self.for_all or file is None or not self.project.config.allow_code:
+            return self.for_all
+        # A spec from stdin is in no project.
+        return str(path) != "-" and path.resolve().is_relative_to(file.parent.resolve())
 
     def summary(self) -> str:
         """Return in one line the permission of the project and the environment; empty if there is
@@ -75,10 +72,7 @@ def require_permission(cases: Sequence[Case], permission: Permission) -> None:
     ]
     if not refused:
         return
-    for text in refused[:REFUSALS_SHOWN]:
-        click.echo(text, err=True)
-    if len(refused) > REFUSALS_SHOWN:
-        click.echo(f"and {len(refused) - REFUSALS_SHOWN} more", err=True)
+    click.echo("\n".join(refused), err=True)
     how = (
         "or for this project with `allow-code = true` under [tool.gradcheck] in its pyproject.toml"
     )

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from pathlib import Path
 
 import click
 
@@ -92,8 +91,6 @@ def fits(result: Result, id: str, file: str) -> bool:
 def case_of(record: Record, seed: int | None, permission: Permission) -> tuple[SpecFile, Case]:
     """Return the spec file of a recorded case, and the case as it is in the file now."""
     result = record.result
-    if not Path(result.path).is_file():
-        raise UserError(f"{result.path} is no longer there")
     specs, _ = read_specs([result.path])
     places = chosen_backends((result.backend,), config=permission.project.config, specs=specs)
     cases = plan(

@@ -38,9 +38,9 @@ from gradcheck.run.plan import plan, shard
 from gradcheck.run.results import NO_BASELINE, Baseline
 from gradcheck.run.runner import RunnerError
 from gradcheck.run.select import nothing_selected, select
-from gradcheck.support.display_paths import count, with_heading
+from gradcheck.support.display_paths import count
 from gradcheck.support.escape import safe
-from gradcheck.support.user_error import UserError
+from gradcheck.support.user_error import UserError, refusals_of
 
 
 def read_executor(context: click.Context, parameter: click.Parameter, text: str) -> str:
@@ -147,9 +147,6 @@ def read_shard(context: click.Context, parameter: click.Parameter, text: str) ->
     "--baseline-update", is_flag=True, help="Write the failures of this run into FILE as well."
 )
 @click.option("--baseline-prune", is_flag=True, help="Remove cases from FILE that no longer fail.")
-@click.option(
-    "--require-backend", is_flag=True, help="A backend that cannot be used is an error, not a SKIP."
-)
 @report_option
 @options.screen_options
 @click.option(
@@ -162,13 +159,6 @@ def read_shard(context: click.Context, parameter: click.Parameter, text: str) ->
     "--record",
     metavar="FILE",
     help="Write the release's results for the bundled suite into FILE, a release file.",
-)
-@click.option(
-    "--durations",
-    type=click.IntRange(0),
-    default=0,
-    metavar="N",
-    help="Show the N slowest cases at the end.",
 )
 def run(watch: bool, **asked: Any) -> None:
     """Run scenarios and check their gradients.
@@ -216,12 +206,15 @@ class RunOptions:
     baseline: str | None
     baseline_update: bool
     baseline_prune: bool
-    require_backend: bool
     reports: tuple[str, ...]
     screen: options.ScreenOptions
-    durations: int
     as_version: str
     record: str | None
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether the run adds to the record of the last one."""
+        return self.lf or self.resume
 
     def require_consistency(self) -> None:
         """Raise UserError if two options exclude each other."""
@@ -231,8 +224,6 @@ class RunOptions:
             raise UserError(
                 "--lf runs failed cases again, and --resume keeps their results: use one of them"
             )
-        if self.record and (self.lf or self.part != (1, 1)):
-            raise UserError("--record needs all cases: remove --lf and --shard")
 
     def again(self) -> str:
         """Return the options that run one of the cases again under the same conditions."""
@@ -268,7 +259,7 @@ def run_scenarios(asked: RunOptions) -> NoReturn:
     project = load_project()
     slots = asked.slots(project.config)
     permission = permission_of(project, asked.allow_code)
-    last = journal.read_journal() if asked.lf or asked.resume else journal.JournalContents()
+    last = journal.read_journal() if asked.goes_on else journal.JournalContents()
     cases = selected_cases(asked, project, last.failures() if asked.lf else {})
     files = report_files(asked.reports)
     require_permission(cases, permission)
@@ -278,7 +269,7 @@ def run_scenarios(asked: RunOptions) -> NoReturn:
     if asked.resume:
         there = f"{len(known)} of {len(cases)} results are there from the last run"
         click.echo(f"gradcheck: {there}", err=True)
-    record = journal.open_journal(go_on=asked.lf or asked.resume)
+    record = journal.open_journal(go_on=asked.goes_on)
     runner = make_executor(asked.executor, min(slots, len(cases)), asked.jobs is not None)
     settings = RunSettings(
         shown=permission.summary(),
@@ -296,8 +287,6 @@ def run_scenarios(asked: RunOptions) -> NoReturn:
             results, interrupted = run_all(cases, runner, screen, settings)
     except RunnerError as error:
         raise UserError(f"{error}; {record.problem or kept}") from None
-    for line in slowest(results, asked.durations):
-        click.echo(line)
     if record.problem or interrupted:
         click.echo(f"gradcheck: {record.problem or kept}", err=True)
     write_baseline(asked, baseline, results)
@@ -318,9 +307,7 @@ def selected_cases(asked: RunOptions, project: Project, failed: Mapping[str, str
     if not asked.bundled and not any(parse_target(name).path for name in names):
         names = (*names, *dict.fromkeys(failed.values()))
     specs, ids = read_specs(names, project, bundled=asked.bundled)
-    places = chosen_backends(
-        asked.backends, [*ids, *failed], config, asked.require_backend, specs=specs
-    )
+    places = chosen_backends(asked.backends, [*ids, *failed], config, specs=specs)
     everything = plan(
         specs, list(places), places, seed=asked.seed, mode=asked.mode, order=asked.order,
         effort=asked.effort, timeout=asked.timeout, default_timeout=config.timeout or TIMEOUT,
@@ -333,20 +320,13 @@ def selected_cases(asked: RunOptions, project: Project, failed: Mapping[str, str
         cases = [case for case in cases if case.name in failed]
     if not cases:
         number, total = asked.part
-        few = f"; shard {number}/{total} may have no cases of so few" if total > 1 else ""
-        raise UserError(nothing_selected(asked.keywords, everything) + few, NOTHING_SELECTED)
+        part = f", in shard {number}/{total}" * (total > 1)
+        raise UserError(nothing_selected(asked.keywords, everything) + part, NOTHING_SELECTED)
     if asked.record:
         from gradcheck.conformance.release_writer import require_recordable  # few runs record
 
         require_recordable(cases, asked.record)
     return with_releases(cases, asked.as_version)
-
-
-def slowest(results: Sequence[Result], number: int) -> list[str]:
-    """Return a line for each of the slowest cases."""
-    ran = sorted((one for one in results if one.seconds), key=lambda one: -one.seconds)
-    lines = [f"  {one.seconds:6.2f} s  {safe(one.name)}" for one in ran[:number]]
-    return with_heading("slowest:", lines)
 
 
 def write_baseline(asked: RunOptions, baseline: Baseline, results: Sequence[Result]) -> None:
@@ -363,9 +343,7 @@ def write_baseline(asked: RunOptions, baseline: Baseline, results: Sequence[Resu
         baseline.update(results)
     else:
         baseline.prune(results)
-    try:
+    with refusals_of(f"--baseline {baseline.path}"):
         baseline.write()
-    except OSError as error:
-        raise UserError(f"--baseline {baseline.path}: {error.strerror or error}") from None
     known = count(len(baseline.known), "known failure")
     click.echo(f"gradcheck: {baseline.path}: {known}", err=True)

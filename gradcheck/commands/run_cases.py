@@ -255,27 +255,6 @@ class Beginning:
         return cls(datetime.now(UTC), time.perf_counter())
 
 
-@dataclass
-class Problems:
-    """Errors of writing the reports."""
-
-    refused: bool = False
-    bugs: list[str] = field(default_factory=list)
-
-    @contextmanager
-    def noted(self, report: str) -> Iterator[None]:
-        """Print and remember the error of a report; the others are still written."""
-        try:
-            yield
-        except (OSError, UserError) as error:
-            self.refused = True
-            reason = safe(getattr(error, "strerror", None) or str(error))
-            click.echo(f"gradcheck: {report}: {reason}", err=True)
-        except Exception as error:
-            self.bugs.append("".join(traceback.format_exception(error)))
-            click.echo(f"gradcheck: {report}: not written, {type(error).__name__}", err=True)
-
-
 def write_reports(
     files: Sequence[tuple[str, Path]],
     cases: Sequence[Case],
@@ -303,16 +282,23 @@ def write_reports(
         cases=tuple(cases),
         matrix=matrix_part(cases, results) if "html" in dict(files) else None,
     )
-    problems = Problems()
+    is_refused, bugs = False, list[str]()
     for name, path in files:
-        with problems.noted(safe(f"--report {name}:{path}")):
+        try:
             write_whole(path, rendered(name, report))
+        except (OSError, UserError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            click.echo(safe(f"gradcheck: --report {name}:{path}: {reason}"), err=True)
+            is_refused = True
+        except Exception as error:  # the other reports are still written
+            bugs.append("".join(traceback.format_exception(error)))
+            reason = f"not written, {type(error).__name__}"
+            click.echo(safe(f"gradcheck: --report {name}:{path}: {reason}"), err=True)
     if on_github:
-        with problems.noted("GITHUB_ACTIONS"):
-            write_for_github(report)
-    if problems.bugs:
-        stop_for_bug("\n".join(problems.bugs))
-    if problems.refused:
+        write_for_github(report)
+    if bugs:
+        stop_for_bug("\n".join(bugs))
+    if is_refused:
         raise SystemExit(USAGE)
 
 
@@ -328,11 +314,8 @@ def matrix_part(cases: Sequence[Case], results: Sequence[Result]) -> PagePart | 
 def write_for_github(report: Report) -> None:
     """Write annotations into the log, bypassing the stream that escapes workflow commands, and a
     summary."""
-    log, page = sys.__stdout__, os.environ.get("GITHUB_STEP_SUMMARY")
-    if log is not None:
-        log.write(rendered("github", report))
-        log.flush()
-    if page:
+    print(rendered("github", report), end="", file=sys.__stdout__, flush=True)
+    if page := os.environ.get("GITHUB_STEP_SUMMARY"):
         with suppress(OSError), open(page, "ab") as file:
             file.write(rendered("markdown", report).encode("utf-8", "backslashreplace"))
 

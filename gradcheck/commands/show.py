@@ -157,27 +157,14 @@ def extended_by(scenario: Scenario, known: Mapping[str, Scenario]) -> Iterator[S
 
 
 def source(scenario: Scenario, spec: SpecFile) -> str:
-    """Return the lines of a scenario in its file; for a case, the shared lines come first."""
-    lines = read_text(Path(scenario.path), scenario.path).lines
-    starts = {line for one in spec.scenarios for line in (one.line, one.begins)} | {len(lines) + 1}
-    places = [(scenario.line, scenario.column)]
-    if scenario.begins != scenario.line:
-        places.insert(0, (scenario.begins, 1))
-    blocks: list[str] = []
-    for first, column in places:
-        end = min(line for line in starts if line > first)
-        blocks += without_intro(lines[first - 1 : end - 1], column - 1)
-    return "\n".join(blocks)
+    """Return the lines of a scenario in its file; for a case, those of the scenario that has it.
 
-
-def without_intro(lines: Sequence[str], indentation: int) -> Sequence[str]:
-    """Return lines without the last ones that belong to the next item: empty lines, and comments
-    further left than the keys at `indentation`.
+    Comments and empty lines at the end belong to what follows.
     """
-    end = len(lines)
-    for line in reversed(lines):
-        text = line.lstrip(" ")
-        if text and (not text.startswith("#") or len(line) - len(text) >= indentation):
-            break
-        end -= 1
-    return lines[:end]
+    lines = read_text(Path(scenario.path), scenario.path).lines
+    starts = {one.begins for one in spec.scenarios} | {len(lines) + 1}
+    end = min(line for line in starts if line > scenario.begins)
+    block = lines[scenario.begins - 1 : end - 1]
+    while not block[-1].strip() or block[-1].lstrip().startswith("#"):
+        block.pop()
+    return "\n".join(block)

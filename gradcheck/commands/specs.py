@@ -24,7 +24,7 @@ from gradcheck.support.escape import WithoutCommands, safe
 from gradcheck.support.pyproject import root_of
 from gradcheck.support.resources import SUITES, bundled_files, bundled_specs, is_bundled
 from gradcheck.support.suggest import hint
-from gradcheck.support.user_error import UserError
+from gradcheck.support.user_error import UserError, refusals_of
 
 if TYPE_CHECKING:
     from gradcheck.case.case import Case
@@ -102,8 +102,9 @@ def read_specs(
         click.echo(f"gradcheck: {text}", err=True)
     ids = [id_of(target, specs) for target in selecting]
     unknown = [name for name in ids if scenario_of(name) not in known]
-    for name in (each.removesuffix(".grad") for each in unknown):
-        if os.path.isfile(file := f"{name}.grad.yaml"):
+    for name in unknown:
+        file = f"{name.removesuffix('.grad')}.grad.yaml"
+        if os.path.isfile(file):
             raise UserError(f"no file, folder or scenario is called {name!r}; did you mean {file}?")
     if unknown and not paths and not bundled:
         specs += [without(spec, known) for spec in read_bundled()]
@@ -124,25 +125,15 @@ def refuse_mistakes(mistakes: Sequence[Diagnostic]) -> NoReturn:
     raise SystemExit(USAGE)
 
 
-SPEC_SUFFIXES = (".yaml", ".yml", ".json", "")
-"""Suffixes of a file that may be a spec."""
-
-
 def require_spec_name(name: str) -> None:
-    """Raise UserError if a word is the name of a layer, or of a file that is not a spec."""
-    if LAYER_REFERENCE.fullmatch(name):
+    """Raise UserError if a word is the name of a layer, or of a file of Python."""
+    layer = name
+    if name.endswith(".py"):
+        layer = ".".join(Path(name).with_suffix("").parts) + ":LAYER"
+    if LAYER_REFERENCE.fullmatch(layer):
         raise UserError(
-            f"{name} is not a spec file or id; `gradcheck check {name}` checks that layer"
+            f"{name} is not a spec file or id; `gradcheck check {layer}` checks that layer"
         )
-    path = Path(name)
-    if path.suffix in SPEC_SUFFIXES or not path.is_file():
-        return
-    if path.suffix == ".py":
-        layer = ".".join(path.with_suffix("").parts) + ":LAYER"
-        raise UserError(
-            f"{name} is not a spec file; `gradcheck check {layer}` checks a layer of it"
-        )
-    raise UserError(f"{name} is not a spec file: these are named <topic>.grad.yaml")
 
 
 def id_of(target: Target, specs: Sequence[SpecFile]) -> str:
@@ -167,16 +158,13 @@ def id_of(target: Target, specs: Sequence[SpecFile]) -> str:
 
 def id_at_line(target: Target, scenarios: Sequence[Scenario]) -> str:
     """Return the id of the scenario on a line of a file. Raises UserError: there is none."""
-    in_order = sorted(scenarios, key=lambda one: one.begins)
-    *lines, last = read_text(located(target.path), target.path).lines
-    number = len(lines) + bool(last)
+    number = len(read_text(located(target.path), target.path).content.rstrip("\n").split("\n"))
     if target.line > number:
         raise UserError(f"{target.path}:{target.line}: the file has {count(number, 'line')}")
-    before = [one for one in in_order if one.begins <= target.line]
+    before = [one for one in scenarios if one.begins <= target.line]
     if not before:
-        place, first = f"{target.path}:{target.line}", in_order[0].begins
-        raise UserError(f"{place}: no scenario is on this line: the first begins on line {first}")
-    return before[-1].id
+        raise UserError(f"{target.path}:{target.line}: no scenario is on this line")
+    return max(before, key=lambda one: one.begins).id
 
 
 @functools.cache
@@ -216,14 +204,12 @@ def bundled_scenarios() -> list[Scenario]:
 
 
 def annotate_on_github(mistakes: Iterable[Diagnostic]) -> None:
-    """Print an annotation for each mistake if this runs on GitHub Actions."""
-    if os.environ.get("GITHUB_ACTIONS"):
-        annotate(mistakes)
+    """Print an annotation for each mistake if this runs on GitHub Actions.
 
-
-def annotate(mistakes: Iterable[Diagnostic]) -> None:
-    """Print an annotation for GitHub for each mistake, bypassing the stream that escapes workflow
-    commands."""
+    They bypass the stream that escapes workflow commands.
+    """
+    if not os.environ.get("GITHUB_ACTIONS"):
+        return
     from gradcheck.report.github import mistake_annotations  # rarely needed
 
     stream = sys.__stdout__ if isinstance(sys.stdout, WithoutCommands) else sys.stdout
@@ -239,11 +225,12 @@ def find_specs(
     Without paths, gradcheck's own (`bundled`) or the current project's: the files that its settings
     name, otherwise all below its root. Raises ConfigError: the settings cannot be used.
     """
-    if bundled and paths:
-        raise UserError(
-            f"--bundled takes the specs that come with gradcheck, and {paths[0]} is not one of them"
-        )
     if bundled:
+        if paths:
+            raise UserError(
+                "--bundled takes the specs that come with gradcheck, "
+                f"and {paths[0]} is not one of them"
+            )
         return bundled_files(), []
     if paths:
         return find(map(located, paths))
@@ -287,10 +274,9 @@ def located(name: str) -> Path:
     any folder.
     """
     path = Path(name)
-    if not path.exists() and path.parts[:1] == ("specs",):
-        bundled = bundled_specs().joinpath(*path.parts[1:])
-        return bundled if bundled.is_file() else path
-    return path
+    bundled = bundled_specs().joinpath(*path.parts[1:])
+    is_shown = path.parts[:1] == ("specs",) and not path.exists() and bundled.is_file()
+    return bundled if is_shown else path
 
 
 def new_spec(option: str, name: str) -> Path:
@@ -310,9 +296,6 @@ def new_spec(option: str, name: str) -> Path:
 
 def write_spec(option: str, file: Path, text: str) -> None:
     """Write a new spec file, and print how to run it."""
-    try:
-        with file.open("x", encoding="utf-8") as opened:
-            opened.write(text)
-    except OSError as error:
-        raise UserError(f"{option} {file}: {error.strerror or error}") from None
+    with refusals_of(f"{option} {file}"), file.open("x", encoding="utf-8") as opened:
+        opened.write(text)
     click.echo(f"gradcheck: wrote {file}; next: gradcheck run {file} --allow-code", err=True)

@@ -11,7 +11,6 @@ import click
 from gradcheck.commands.errors import USAGE
 from gradcheck.commands.shared_options import bundled_option
 from gradcheck.commands.specs import (
-    annotate,
     annotate_on_github,
     find_specs,
     nothing_found,
@@ -21,8 +20,6 @@ from gradcheck.spec.diagnostic import Diagnostic
 from gradcheck.spec.read import read_each, shared_ids
 from gradcheck.support.display_paths import count
 from gradcheck.support.escape import escape
-
-_MOST_SHOWN = 100
 
 
 @dataclass
@@ -38,8 +35,8 @@ class FileReport:
 @click.argument("paths", nargs=-1, metavar="[PATH|-]...")
 @bundled_option
 @click.option(
-    "--format", "layout", type=click.Choice(["text", "json", "github"]), default="text",
-    help="How mistakes are printed: for a reader, for programs, or as annotations on GitHub.",
+    "--format", "layout", type=click.Choice(["text", "json"]), default="text",
+    help="How mistakes are printed: for a reader, or for programs.",
 )  # fmt: skip
 @click.pass_context
 def validate(context: click.Context, paths: tuple[str, ...], bundled: bool, layout: str) -> None:
@@ -62,9 +59,10 @@ def validate(context: click.Context, paths: tuple[str, ...], bundled: bool, layo
         reports[spec.path].scenarios = len(spec.scenarios)
     for mistake in mistakes:
         reports[mistake.path].mistakes.append(mistake)
-    show = {"text": show_text, "json": show_json, "github": show_github}[layout]
-    show(list(reports.values()), context)
-    if layout == "text":
+    if layout == "json":
+        show_json(list(reports.values()))
+    else:
+        show_text(list(reports.values()), context)
         annotate_on_github(mistakes)
     context.exit(USAGE if mistakes else 0)
 
@@ -74,22 +72,20 @@ def show_text(reports: Sequence[FileReport], context: click.Context) -> None:
     color = context.color if context.color is not None else sys.stdout.isatty()
     for report in reports:
         path, number = escape(report.path), len(report.mistakes)
-        for mistake in report.mistakes[:_MOST_SHOWN]:
+        for mistake in report.mistakes:
             click.echo(mistake.render(color), color=color)
-        if number > _MOST_SHOWN:
-            click.echo(f"{path}: and {number - _MOST_SHOWN} more errors")
         good = f"ok, {count(report.scenarios, 'scenario')}"
         click.echo(f"{path}: {count(number, 'error') if number else good}")
-    wrong = [len(report.mistakes) for report in reports if report.mistakes]
-    scenarios = sum(report.scenarios for report in reports)
+    wrong = [number for report in reports if (number := len(report.mistakes))]
     if wrong:
         files = f"{count(len(wrong), 'file')} of {len(reports)}"
         click.echo(f"{count(sum(wrong), 'error')} in {files}")
-    else:
-        click.echo(f"{count(len(reports), 'file')}, {count(scenarios, 'scenario')}: all valid")
+        return
+    scenarios = sum(report.scenarios for report in reports)
+    click.echo(f"{count(len(reports), 'file')}, {count(scenarios, 'scenario')}: all valid")
 
 
-def show_json(reports: Sequence[FileReport], context: click.Context) -> None:
+def show_json(reports: Sequence[FileReport]) -> None:
     """Print an object for each file: its path, how many scenarios it has, its mistakes."""
     import json  # text needs none
 
@@ -102,8 +98,3 @@ def show_json(reports: Sequence[FileReport], context: click.Context) -> None:
         for report in reports
     ]
     click.echo(json.dumps(files, indent=1))
-
-
-def show_github(reports: Sequence[FileReport], context: click.Context) -> None:
-    """Print an annotation for each mistake."""
-    annotate(mistake for report in reports for mistake in report.mistakes)

@@ -167,12 +167,7 @@ def as_html(matrix: RuleMatrix) -> str:
 
 
 def make_page_part(cases: Sequence[Case], results: Sequence[Result]) -> PagePart | None:
-    """Return the matrix of a run as a part of its page.
-
-    None if the run has one backend, or covers no rule.
-    """
-    if len({case.backend for case in cases}) < 2:
-        return None
+    """Return the matrix of a run as a part of its page; None if the run is about no rule."""
     matrix = build_matrix(load_catalogue(), cases, results)
     if not matrix.rows:
         return None

@@ -26,7 +26,7 @@ from gradcheck.spec.model import BackendExpectation
 from gradcheck.spec.read import load
 from gradcheck.support.file_io import write_whole
 from gradcheck.support.resources import SUITES, bundled_files, is_bundled
-from gradcheck.support.user_error import UserError
+from gradcheck.support.user_error import UserError, refusals_of
 
 WIDTH = 100
 HEADS = {
@@ -40,8 +40,6 @@ HEADS = {
 """,
 }
 """Framework → how its release files begin."""
-_UNKNOWN = (Status.SKIP, Status.UNSUPPORTED, Status.INCONCLUSIVE)
-"""Statuses that give no information about a release."""
 
 
 def require_recordable(cases: Sequence[Case], path: str) -> None:
@@ -73,10 +71,9 @@ def write_release_file(path: Path, cases: Sequence[Case], results: Sequence[Resu
     for result in results:
         case = by_name[result.cases[-1]]
         case_results.setdefault(case.scenario.id, []).append((case, result))
-    deviates, holds = {}, []
-    for scenario, outcomes in sorted(case_results.items()):
-        entry = release_entry(outcomes)
-        if entry is not None:
+    deviates, holds = dict[str, dict[str, Any]](), list[str]()
+    for scenario, outcomes in case_results.items():
+        if entry := release_entry(outcomes):
             deviates[scenario] = entry
         elif any(result.status in (*AS_DOCUMENTED, Status.XPASS) for _, result in outcomes):
             holds.append(scenario)
@@ -90,24 +87,20 @@ def write_release_file(path: Path, cases: Sequence[Case], results: Sequence[Resu
         holds += others & kept.holds_set
         if others:
             run = kept.run.model_dump(mode="json")
-    try:
-        text = file_text(cases[0], path.name, run, dict(sorted(deviates.items())), sorted(holds))
+    text = file_text(cases[0], path.name, run, dict(sorted(deviates.items())), sorted(holds))
+    with refusals_of(f"--record {path}"):
         write_whole(path, text)
-    except OSError as error:
-        raise UserError(f"--record {path}: {error.strerror or error}") from None
 
 
 def release_entry(outcomes: Sequence[tuple[Case, Result]]) -> dict[str, Any] | None:
     """Return the entry of a scenario from its cases; None if it holds or gives no information."""
-    new: dict[str, Any] | None = None
     for case, result in outcomes:
-        entry = case.entry
-        if result.status is Status.XFAIL or entry.skip is not None:
-            return entry_data(entry)
-        if result.status.green or result.status in (Status.XPASS, *_UNKNOWN):
-            continue
-        new = new or new_entry(result)
-    return new
+        if result.status is Status.XFAIL or case.entry.skip is not None:
+            return entry_data(case.entry)
+    for _, result in outcomes:
+        if not result.status.green and result.status not in (Status.XPASS, Status.INCONCLUSIVE):
+            return new_entry(result)
+    return None
 
 
 def new_entry(result: Result) -> dict[str, Any]:

@@ -7,7 +7,6 @@ raises, or fails an ``assert``.
 from __future__ import annotations
 
 import ast
-import re
 import textwrap
 from collections.abc import Iterator
 from typing import Any
@@ -27,12 +26,8 @@ from gradcheck.spec.model import BackendExpectation, Expect, Raises, Scenario
 from gradcheck.support.resources import is_bundled
 from gradcheck.support.user_error import UserError
 
-HEADER = {
-    "np": "import numpy as np",
-    "paddle": "import paddle",
-    "PyLayer": "from paddle.autograd import PyLayer",
-}
-"""Names that a scenario's code can use without an import, and the import that a program needs."""
+HEADER = ["import numpy as np", "import paddle", "from paddle.autograd import PyLayer"]
+"""Imports of the names that a scenario's code has without an import."""
 COMMENT_WIDTH = 100
 
 
@@ -48,34 +43,26 @@ def write_program(case: Case) -> str:
             gradient check shows it.
     """
     scenario = case.scenario
-    known = known_deviations(scenario)
+    known = [pair for pair in known_deviations(scenario) if is_visible(scenario.expect, pair[0])]
     if not known:
-        raise NoProgramError(f"{scenario.id}: no release is known to deviate")
-    known = [(entry, where) for entry, where in known if is_visible(scenario.expect, entry)]
-    entries = [entry for entry, _ in known]
-    if not entries:
-        raise NoProgramError(f"{scenario.id}: releases raise as well, but with another message")
+        why = "every release does as documented, as far as is known, or raises in other words"
+        raise NoProgramError(f"{scenario.id}: {why}")
     lines = []
     for entry, where in known:
         lines += comment(f"Paddle {where}: {entry.why}")
     title = scenario.title or scenario.id
     lines += comment(f"Asked for: {title[0].lower()}{title[1:]}")
-    code = "\n".join(program_lines(case, entries))
-    for name, line in HEADER.items():
-        if re.search(rf"\b{name}\b", code) and line not in code:
-            lines.append(line)
-    return "\n".join([*lines, "", code.strip("\n"), ""])
+    code = "\n".join(program_lines(case, [entry for entry, _ in known]))
+    return "\n".join([*lines, *HEADER, "", code.strip("\n"), ""])
 
 
 def known_deviations(scenario: Scenario) -> list[tuple[BackendExpectation, str]]:
     """Return the known deviations of Paddle, and the releases that have them, in words."""
-    entries = [
-        (entry, entry.versions or "in every release")
-        for entry in scenario.entries_of("paddle")
-        if entry.observed is not None
-    ]
-    if entries or not is_bundled(scenario.path):
-        return entries
+    if not is_bundled(scenario.path):
+        entries = scenario.entries_of("paddle")
+        return [
+            (entry, entry.versions or "in every release") for entry in entries if entry.observed
+        ]
     releases: dict[str, list[str]] = {}
     first: dict[str, BackendExpectation] = {}
     for release, entry in deviations_of(scenario.id).items():
@@ -119,8 +106,8 @@ def program_lines(case: Case, entries: list[BackendExpectation]) -> Iterator[str
     else:
         raise NoProgramError(f"{scenario.id}: `gradcheck run {scenario.id}` must show it")
     checks = [assertion(*expected) for expected in expected_values(expect)]
-    observed = (entry.observed for entry in entries)
-    ends = any(o is not None and (o.crash or o.raises) for o in observed)
+    observed = [entry.observed for entry in entries if entry.observed is not None]
+    ends = [one for one in observed if one.crash or one.raises]
     if not (checks or expect.raises or expect.warns or ends):
         alone = f"only the gradient check shows it: `gradcheck run {scenario.id}`"
         raise NoProgramError(f"{scenario.id}: {alone}")

@@ -7,11 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from gradcheck.report.record import Report
 from gradcheck.report.result_text import (
     by_cause,
-    cause_with_line,
     failure_block,
-    file_and_line,
-    line_of,
     place,
+    places_of,
 )
 from gradcheck.result import Result
 from gradcheck.spec.diagnostic import Diagnostic
@@ -48,16 +46,11 @@ def annotation(result: Result, again: str, others: Sequence[Result]) -> str:
     It names `others` of the same cause.
     """
     lines = failure_block(result, again, others=others)
-    path, line, column = result.path, result.line, result.column
-    if cause := cause_with_line(result):
-        path, line = line_of(cause) or (path, line)
-        column = cause.column + 1
-    elif raised := file_and_line(result.raised_at):
-        (path, line), column = raised, 1
-    if (path, line) != (result.path, result.line):
+    wrong, *related = places_of(result)
+    if related:
         lines.append(f"scenario: {place(result)}")
     title = f"{result.status} {result.name}"
-    return command(shown_path(path), line, column, title, "\n".join(lines))
+    return command(shown_path(wrong.file), wrong.line, wrong.column, title, "\n".join(lines))
 
 
 def mistake_annotations(mistakes: Iterable[Diagnostic]) -> Iterator[str]:

@@ -42,8 +42,9 @@ def set_counts(element: ElementTree.Element, results: Sequence[Result]) -> None:
     """Set how many results of each kind an element has."""
     kinds = Counter(outcome_of(result.status) for result in results)
     element.set("tests", str(len(results)))
-    for kind in ("error", "failure", "skipped"):
-        element.set(kind if kind == "skipped" else f"{kind}s", str(kinds[kind]))
+    names = {"error": "errors", "failure": "failures", "skipped": "skipped"}
+    for kind, name in names.items():
+        element.set(name, str(kinds[kind]))
 
 
 def outcome_of(status: Status) -> str:

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
+from typing import NamedTuple
 
 from gradcheck.codes import is_cause
 from gradcheck.report.wrong_entries import ENTRIES_SHOWN, number, wrong_entry_lines
@@ -250,9 +251,25 @@ accepts 65,536 for a whole page.
 """
 
 
-def line_of(cause: Diagnosis) -> tuple[str, int] | None:
-    """The file and the line that a cause names, if any."""
-    return file_and_line(cause.line)
+class MarkedPlace(NamedTuple):
+    """A place in a file that a failure is about, and what is there."""
+
+    file: str
+    line: int
+    column: int
+    text: str
+
+
+def places_of(result: Result) -> list[MarkedPlace]:
+    """The places of a failure: the lines of its causes, otherwise where it raised or crashed; the
+    scenario is the last."""
+    places = []
+    for cause in result.checked.diagnosis:
+        if line := file_and_line(cause.line):
+            places.append(MarkedPlace(*line, cause.column + 1, cause.detail or cause.text))
+    if not places and (raised := file_and_line(result.raised_at)):
+        places.append(MarkedPlace(*raised, 1, result.message))
+    return [*places, MarkedPlace(result.path, result.line, result.column, "the scenario")]
 
 
 def file_and_line(place: str) -> tuple[str, int] | None:
@@ -263,7 +280,7 @@ def file_and_line(place: str) -> tuple[str, int] | None:
 
 def cause_with_line(result: Result) -> Diagnosis | None:
     """The first cause that names a line of a file, if any."""
-    return next((cause for cause in result.checked.diagnosis if line_of(cause)), None)
+    return next((cause for cause in result.checked.diagnosis if file_and_line(cause.line)), None)
 
 
 def by_cause(results: Iterable[Result]) -> list[list[Result]]:

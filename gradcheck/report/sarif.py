@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from gradcheck.codes import CODES
 from gradcheck.report.record import Report
-from gradcheck.report.result_text import by_cause, failure_block, file_and_line, line_of
+from gradcheck.report.result_text import by_cause, failure_block, places_of
 from gradcheck.result import Result
 from gradcheck.support.display_paths import shown_path
 from gradcheck.support.escape import safe
@@ -68,14 +68,9 @@ def result(group: list[Result], rules: list[str], again: str) -> dict[str, Any]:
     """A failure, and the number of failures with the same cause."""
     first, *others = group
     places = []
-    for cause in first.checked.diagnosis:
-        if line := line_of(cause):
-            text = safe(cause.detail or cause.text)
-            places.append({**location(*line, cause.column + 1), "message": {"text": text}})
-    if not places and (raised := file_and_line(first.raised_at)):
-        places.append({**location(*raised, 1), "message": {"text": safe(first.message)}})
-    scenario = location(first.path, first.line, first.column)
-    places.append({**scenario, "message": {"text": "the scenario"}})
+    for place in places_of(first):
+        text = {"text": safe(place.text)}
+        places.append({**location(place.file, place.line, place.column), "message": text})
     main, *related = places
     return {
         "ruleId": code_of_result(first),

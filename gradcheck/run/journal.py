@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from gradcheck import __version__
 from gradcheck.case.case import Case
 from gradcheck.result import Result
-from gradcheck.support.user_error import UserError
+from gradcheck.support.user_error import UserError, refusals_of
 from gradcheck.support.work_folder import FOLDER_PATH, make_folder
 
 JOURNAL_PATH = FOLDER_PATH / "last.jsonl"
@@ -74,22 +74,19 @@ def read_journal(path: Path = JOURNAL_PATH) -> JournalContents:
     """
     records: dict[str, Record] = {}
     skipped = 0
-    try:
-        with path.open("rb") as file:
-            for line in file:
-                try:
-                    record = Record.model_validate_json(line)
-                except ValidationError:
-                    skipped += 1
-                    continue
-                records.pop(record.result.name, None)
-                records[record.result.name] = record
-    except FileNotFoundError:
+    if not path.exists():
         raise UserError(
             f"no last run is recorded in this folder ({path}): `gradcheck run` records one"
-        ) from None
-    except OSError as error:
-        raise UserError(f"{path}: {error.strerror or error}") from None
+        )
+    with refusals_of(path), path.open("rb") as file:
+        for line in file:
+            try:
+                record = Record.model_validate_json(line)
+            except ValidationError:
+                skipped += 1
+                continue
+            records.pop(record.result.name, None)
+            records[record.result.name] = record
     return JournalContents(tuple(records.values()), skipped)
 
 

@@ -42,13 +42,11 @@ class KnownFailure(BaseModel):
             return []
         new = [code for code in broken_codes(result.checked) if code not in self.codes]
         for name, outputs in wrong_gradients(result.checked).items():
+            others = {*outputs} - {*(self.wrong.get(name) or outputs)}
             if name not in self.wrong:
                 new.append(f"gradient of {name}")
-                continue
-            known = self.wrong[name] or outputs
-            others = [output for output in outputs if output not in known]
-            if others:
-                new.append(f"gradient of {name} through {', '.join(others)}")
+            elif others:
+                new.append(f"gradient of {name} through {', '.join(sorted(others))}")
         return new
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from gradcheck.result import AS_DOCUMENTED, Result, Status
 from gradcheck.run.known_failure import KnownFailure
 from gradcheck.support.file_io import FileTooLargeError, read_limited, write_whole
-from gradcheck.support.user_error import UserError
+from gradcheck.support.user_error import UserError, refusals_of
 
 # ------------------------------------------- outputs and gradients of several backends side by side
 
@@ -86,17 +86,17 @@ class Baseline:
     @classmethod
     def read(cls, path: Path, *, new: bool = False) -> Baseline:
         """Return the baseline in a file; with `new` an empty one if there is no such file."""
-        if new and not path.exists():
-            return cls(path, {})
+        if not path.exists():
+            if new:
+                return cls(path, {})
+            raise UserError(f"--baseline {path}: no such file; --baseline-update writes one")
         try:
-            content = json.loads(read_limited(path, MOST_BASELINE_BYTES))
+            with refusals_of(f"--baseline {path}"):
+                content = json.loads(read_limited(path, MOST_BASELINE_BYTES))
             if content["format"] != BASELINE_FORMAT:
                 raise ValueError(content["format"])
             failures = content["failures"].items()
             known = {name: KnownFailure.model_validate(value) for name, value in failures}
-        except OSError as error:
-            hint = "" if path.exists() else "; --baseline-update writes one"
-            raise UserError(f"--baseline {path}: {error.strerror}{hint}") from None
         except FileTooLargeError as error:
             raise UserError(f"--baseline {path}: {error}") from None
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):

@@ -17,13 +17,12 @@ from gradcheck.spec.model import LayerRef, Scenario, is_static
 from gradcheck.spec.python import (
     CompileMode,
     PythonCode,
-    TooLargeError,
     bound_names,
     layer_classes,
     read_and_bound,
     static_forward,
 )
-from gradcheck.spec.violation import Violation, below
+from gradcheck.spec.violation import Violation, below, find_conflicts
 
 MAX_CHARACTERS = 20_000
 """The most names in one piece of code: part of the work of Python's compiler grows with names times
@@ -97,30 +96,25 @@ def find_program_mistakes(scenario: Scenario) -> Iterator[Violation]:
     if scenario.layer is None and script is None:
         help = "add 'layer: |' with the layer's code, or 'script: |' with a whole program"
         yield Violation((), "a scenario needs 'layer' or 'script'", help)
-    yield from below(("layer",), find_syntax_mistakes(source, "the layer"))
-    if script is not None:
-        yield from _find_script_mistakes(scenario)
-        return
-    yield from below(("call",), find_syntax_mistakes(call, "call"))
-    yield from _find_keyword_mistakes(scenario)
-    layer_code = find_code(source, "the layer")
-    if call is not None:
-        yield from _find_unknown_name(scenario, find_code(call, "call"), layer_code)
-    elif layer_code is not EMPTY_CODE:
-        yield from _find_ambiguous_layer(layer_code)
-
-
-def _find_script_mistakes(scenario: Scenario) -> Iterator[Violation]:
-    """Yield the mistakes of a script, and keys that have no effect next to a script."""
-    yield from below(("script",), find_syntax_mistakes(scenario.script, "the script"))
-    if scenario.layer != scenario.layer_source:
+    if script is not None and scenario.layer != source:
         help = "import the layer in the script, or remove the script to check its gradient"
         message = "a script next to a layer that has no source here"
         yield Violation(("script",), message, help, at_key=True)
         return
-    for key in sorted({"inputs", "call", "kwargs"} & scenario.written):
-        help = "remove it, or keep only a 'layer' to check its gradient"
-        yield Violation((key,), f"a script has no use for {quote(key)}", help, at_key=True)
+    yield from find_conflicts(scenario.written, scenario.excluded, scenario.needed)
+    yield from below(("layer",), find_syntax_mistakes(source, "the layer"))
+    yield from below(("script",), find_syntax_mistakes(script, "the script"))
+    yield from below(("call",), find_syntax_mistakes(call, "call"))
+    if script is not None:
+        return
+    layer_code = find_code(source, "the layer")
+    if scenario.kwargs and is_static(scenario.layer):
+        help = "write them into forward_fn"
+        yield Violation(("kwargs",), "forward_fn takes no keywords", help, at_key=True)
+    if call is not None:
+        yield from _find_unknown_name(scenario, find_code(call, "call"), layer_code)
+    elif layer_code is not EMPTY_CODE:
+        yield from _find_ambiguous_layer(layer_code)
 
 
 # --------------------------------------------------------------------------- names
@@ -181,22 +175,15 @@ def _compile_anew(source: str, what: str) -> PythonCode | Violation:
         help = "move it into a module, and refer to that with 'layer: {ref: …}'"
         message = f"{what} is longer than {MAX_CHARACTERS:,} characters"
         return Violation((), message, help)
-    # eval() ignores spaces before an expression, compile() does not.
-    code = PythonCode(source.lstrip(" \t") if _MODES[what] == "eval" else source, _MODES[what])
+    # eval() ignores spaces before an expression, the parser does not.
+    code = source.lstrip(" \t") if _MODES[what] == "eval" else source
     try:
-        code.check()
+        return PythonCode(code, _MODES[what])
     except SyntaxError as error:
-        column = (error.offset or 1) + len(source) - len(code.source)
-        place = (error.lineno or 1, column, 1)
+        place = (error.lineno or 1, (error.offset or 1) + len(source) - len(code), 1)
         return Violation((), f"{what} is not valid Python: {error.msg}", inside=place)
-    except TooLargeError:
-        help = "call a function in 'finally', and return from fewer places"
-        message = f"{what} is too large: Python repeats 'finally' for every return"
-        return Violation((), message, help)
-    except (ValueError, RecursionError, MemoryError, OverflowError):
-        message = f"{what} is too deeply nested for Python"
-        return Violation((), message, "make it simpler")
-    return code
+    except (ValueError, RecursionError, MemoryError):
+        return Violation((), f"{what} is too deeply nested for Python", "make it simpler")
 
 
 def _pattern_mistake(pattern: str) -> PythonCode | Violation:
@@ -232,21 +219,6 @@ def _find_ambiguous_layer(code: PythonCode) -> Iterator[Violation]:
         help += "'call: …'"
     inside = (shown[0].lineno, 1, 1) if len(shown) == 1 else None
     yield Violation(("layer",), message, help, inside=inside)
-
-
-def _find_keyword_mistakes(scenario: Scenario) -> Iterator[Violation]:
-    """Yield a violation if ``kwargs`` cannot be passed, or an input has the name of one of them."""
-    if not scenario.kwargs:
-        return
-    if scenario.call is not None:
-        help = "write the keywords in the call"
-        yield Violation(("kwargs",), "'call' and 'kwargs' exclude each other", help, at_key=True)
-    elif is_static(scenario.layer):
-        help = "write them into forward_fn"
-        yield Violation(("kwargs",), "forward_fn takes no keywords", help, at_key=True)
-    for name in scenario.kwargs.keys() & {*variables(scenario.inputs)}:
-        message = f"{quote(name)} is an input as well as a keyword"
-        yield Violation(("kwargs", name), message, "remove one of the two", at_key=True)
 
 
 def _find_unknown_name(

@@ -16,12 +16,6 @@ Place = tuple[int, int, int]
 """Line, column, and the number of characters to underline."""
 
 
-class Plain(str):
-    """A text that was written without quotes."""
-
-    __slots__ = ()
-
-
 @dataclass(slots=True, eq=False)
 class Span:
     """The position of a key or value. Lines and columns count from 1, the end is exclusive."""

@@ -98,9 +98,8 @@ def describe(value: Any) -> str:
 
 
 def listing(names: Iterable[str], last: str = "or") -> str:
-    """A list for a message: ``a``, ``a or b``, ``a, b or c``; at most twenty items."""
+    """``a``, ``a or b``, ``a, b or c``."""
     *most, final = names
-    most, final = (most, final) if len(most) < 20 else (most[:20], "…")
     return f"{', '.join(most)} {last} {final}" if most else final
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-from gradcheck.spec.data import Map, Plain, Seq, Span
+from gradcheck.spec.data import Map, Seq, Span
 from gradcheck.spec.diagnostic import describe, quote
 from gradcheck.spec.syntax import report_syntax_error
 from gradcheck.spec.text import SpecText, place_of
@@ -174,7 +174,7 @@ class Composer:
             return CONSTANTS[text]
         is_integer = INTEGER.fullmatch(text)
         if not is_integer and not FLOAT.fullmatch(text):
-            return Plain(text)
+            return text
         number = int(text) if is_integer else float(text)
         if math.isinf(number):
             help = "write .inf if infinity is intended"

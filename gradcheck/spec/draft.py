@@ -83,38 +83,22 @@ class InWorld(NamedTuple):
     """The placement of the outputs: ``replicated``, or a word for each: ``split,replicated``."""
     random: str = ""
 
-    def keys(self, inputs: Mapping[str, Input]) -> dict[str, Any]:
-        """Return the keys of a scenario with some inputs.
-
-        Raises DraftError: a text does not have this form, or an option needs a world but there is
-        none.
-        """
-        if not self.world:
-            given = [f"--{name}" for name in ("outputs", "random") if getattr(self, name)]
-            placed = {name: spec.ranks for name, spec in inputs.items() if spec.ranks != "split"}
-            given += [f"--input {name}=…:{ranks}" for name, ranks in placed.items()]
-            if given:
-                raise DraftError(
-                    f"{given[0]} is for a world of ranks: give their number, such as --world 4"
-                )
-            return {}
+    def keys(self) -> dict[str, Any]:
+        """Return the keys of a scenario. Raises DraftError: the ranks are not of this form."""
         outputs = [{"ranks": word} for word in self.outputs.split(",")]
         keys = {"world": self._ranks(), "outputs": outputs, "random": self.random}
         return {key: value for key, value in keys.items() if getattr(self, key)}
 
     def _ranks(self) -> int | dict[str, int]:
-        if re.fullmatch(r"\d{1,9}", self.world):
-            return int(self.world)
-        pairs = re.findall(r"(\w+)=(\d{1,9})", self.world)
-        degrees = {axis: int(degree) for axis, degree in pairs}
-        if ",".join(map("=".join, pairs)) != self.world:
+        if re.fullmatch(r"\d{0,9}", self.world):
+            return int(self.world or 0)
+        pairs = dict(re.findall(r"(\w+)=(\d{1,9})", self.world))
+        if ",".join(map("=".join, pairs.items())) != self.world:
             raise DraftError(
                 f"--world {self.world}: write a number of ranks, or ranks along axes, such as "
                 "mp=2,dp=2"
             )
-        if len(degrees) < len(pairs):
-            raise DraftError(f"--world {self.world}: an axis is given twice")
-        return degrees
+        return {axis: int(degree) for axis, degree in pairs.items()}
 
 
 # --------------------------------------------------------------------------- the scenario

@@ -32,8 +32,10 @@ def find_expect_mistakes(expect: Expect, scenario: Scenario) -> Iterator[Violati
 
 def _find_impossible_checks(expect: Expect, scenario: Scenario) -> Iterator[Violation]:
     """Yield violations for checks of gradients in scenarios that have no gradient to check."""
-    checks = expect.checks
-    if scenario.script is not None:
+    checks = {*expect.checks}
+    if expect.raises is not None:
+        why, help = "and 'raises' exclude each other", "remove one: an exception ends the run"
+    elif scenario.script is not None:
         why = "needs a layer, this is a script"
         help = "write the code as 'layer', with 'inputs'; a script can check 'values: {x.grad: …}'"
     elif not scenario.differentiable:
@@ -41,7 +43,10 @@ def _find_impossible_checks(expect: Expect, scenario: Scenario) -> Iterator[Viol
         help = (
             "give one a floating dtype and 'stop_gradient: false', or write 'gradient: unchecked'"
         )
-        checks = [key for key in checks if key != "grads"]
+        checks.discard("grads")
+    elif expect.written_gradient == "unchecked":
+        why, help = "asks for a check, 'gradient: unchecked' for none", "remove one of the two"
+        checks.discard("grads")
     else:
         return
     for key in checks:

@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from gradcheck.spec import model
-from gradcheck.spec.data import DataPath
 from gradcheck.spec.diagnostic import describe, listing, quote, suggest
 from gradcheck.spec.literals import INTEGER_RANGE
 from gradcheck.spec.model import Input, Scenario
 from gradcheck.spec.value_rules import find_unfit_numbers, is_whole
 from gradcheck.spec.violation import Violation, below
 
+LIMITS = ("range", "below", "low", "high")
+"""Keys that limit the elements that are drawn."""
 MAX_ELEMENTS = 2**27
 MAX_INPUT_BYTES = 2**30
 
@@ -32,7 +33,8 @@ def find_input_mistakes(name: str, scenario: Scenario) -> Iterator[Violation]:
         yield from below(("inputs", name, "values"), mistakes)
     elif input.shape is not None:
         yield from _find_size_mistakes(name, scenario, input.shape)
-        yield from below(("inputs", name), _find_limit_mistakes(name, scenario))
+        mistakes = find_limit_mistakes(input, scenario.dtypes_of(input))
+        yield from below(("inputs", name), mistakes)
 
 
 def length_parameters(scenario: Scenario) -> dict[str, Sequence[Any]]:
@@ -79,50 +81,35 @@ def _find_size_mistakes(
 
 
 # --------------------------------------------------------------------------- how elements are drawn
-def _find_limit_mistakes(name: str, scenario: Scenario) -> Iterator[Violation]:
-    """Yield violations for ways to draw elements that a dtype does not allow, and limits without
-    effect.
-    """
-    input, init = scenario.inputs[name], scenario.inputs[name].drawn
-    dtypes = scenario.dtypes_of(input)
+def find_limit_mistakes(input: Input, dtypes: Sequence[str]) -> Iterator[Violation]:
+    """Yield a way to draw elements that a dtype does not allow, or limits without effect."""
     whole = [dtype for dtype in dtypes if dtype in INTEGER_RANGE]
-    written = input.written
-    limits = [key for key in ("range", "below", "low", "high") if key in written]
-    path = tuple(limits[:1]) or ("init",)
-    if whole and init not in model.GIVES_WHOLE:
-        at_key = path == ("range",)
-        key = "range" if at_key else "init"
-        message = f"input {quote(name)} has dtype {whole[0]}, but '{key}' gives no whole numbers"
-        help = "write 'below: 10', or 'init: integers' with low and high"
-        yield Violation((key,), message, help, at_key)
-    if "below" in limits and len(whole) < len(dtypes):
-        help = "add 'dtype: int64', or write 'range: [0, 5]'"
-        yield Violation(("below",), "'below' is for dtypes of whole numbers", help, at_key=True)
-    if init in model.INIT_LIMITS:
-        yield from _find_wrong_limits(input, path, whole)
-        return
-    for key in limits:
-        message = f"{quote(key)} has no effect with 'init: {init}'"
+    key, *_ = [*(key for key in LIMITS if key in input.written), "init"]
+    if input.drawn not in model.INIT_LIMITS and key != "init":
         help = f"remove it, or write {listing(model.INIT_LIMITS)} as init"
+        message = f"{quote(key)} is of no use with 'init: {input.init}'"
         yield Violation((key,), message, help, at_key=True)
+    elif whole and input.drawn not in model.GIVES_WHOLE:
+        message = f"the input has dtype {whole[0]}, but {quote(key)} gives no whole numbers"
+        help = "write 'below: 10', or 'init: integers' with low and high"
+        yield Violation((key,), message, help)
+    elif input.drawn in model.INIT_LIMITS:
+        yield from _find_wrong_limits(input, key, whole)
 
 
-def _find_wrong_limits(input: Input, path: DataPath, whole: Sequence[str]) -> Iterator[Violation]:
+def _find_wrong_limits(input: Input, key: str, whole: Sequence[str]) -> Iterator[Violation]:
     """Yield violations for limits that are not in order, or beyond a dtype of `whole` numbers."""
-    (low, high), at_key = input.limits, path[0] in ("low", "high")
-    is_whole_drawn = input.drawn == "integers"
-    if is_whole_drawn and (low % 1 or high % 1):
-        key = "low" if low % 1 else "high"
-        yield Violation((key,), f"{quote(key)} must be a whole number")
-    elif not -inf < low < high < inf:
+    low, high = input.limits
+    is_above = low <= high - (input.drawn == "integers")  # the higher is not drawn
+    if not (-inf < low and is_above and high < inf):
         help = "give two finite limits, the smaller one first"
-        yield Violation(path, f"low ({low:g}) must be below high ({high:g})", help, at_key)
-    elif is_whole_drawn:
-        for dtype in whole:
-            least, most = INTEGER_RANGE[dtype]
-            if low < least or high - 1 > most:
-                message = f"{dtype} holds {least} to {most}, not all of {low:g} to {high - 1:g}"
-                yield Violation(path, message, "change the limits: the higher is not drawn", at_key)
+        yield Violation((key,), f"low ({low:g}) must not be above high ({high:g})", help)
+    for dtype in whole:
+        least, most = INTEGER_RANGE[dtype]
+        if low % 1 or high % 1 or low < least or high - 1 > most:
+            message = f"{dtype} holds whole numbers from {least} to {most}, not all of those from "
+            help = "change the limits: the higher is not drawn"
+            yield Violation((key,), f"{message}{low:g} to {high - 1:g}", help)
 
 
 # --------------------------------------------------------------------------- shared memory

@@ -14,8 +14,11 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, get_args
 
+from pydantic import ValidationError
+
 from gradcheck.spec.containers import inside, variable
-from gradcheck.spec.literals import MAX_DIMENSIONS, DType, Placement
+from gradcheck.spec.input_rules import find_limit_mistakes
+from gradcheck.spec.literals import DType, Placement
 from gradcheck.spec.model import Input
 from gradcheck.support.suggest import hint
 from gradcheck.support.user_error import UserError
@@ -29,7 +32,8 @@ USUAL_BELOW = 10
 """Whole numbers are drawn from 0 up to this number, which is excluded."""
 _NAMED = re.compile(r"(?P<name>[A-Za-z_]\w*)=(?P<word>.*)", re.DOTALL)
 _WORD = re.compile(r"(?P<shape>[^:~@]*)(?P<options>(?:[:~][^:~@]*)*)(?:@(?P<given>.*))?", re.DOTALL)
-_SHAPE = re.compile(r"(?:\d+|[A-Z])(?:x(?:\d+|[A-Z]))*")
+_SHAPE = re.compile(r"\d+(?:x\d+)*")
+_SHAPE_TO_DRAW = re.compile(r"(?:\d+|[A-Z])(?:x(?:\d+|[A-Z]))*")
 _RANGE = re.compile(rf"({NUMBER})\.\.({NUMBER})")
 _FLAGS: dict[str, dict[str, Any]] = {
     **{dtype: {"dtype": dtype} for dtype in get_args(DType)},
@@ -68,14 +72,10 @@ def _named_inputs(name: str, word: str, letters: bool) -> Iterator[tuple[str, In
         yield name, input_of_word(name, word, letters)
         return
     words = [part.strip() for part in word.removeprefix("[").removesuffix("]").split(",")]
-    if not word.endswith("]") or not all(words):
+    if not word.endswith("]") or not all(words) or all(part.isdecimal() for part in words):
         raise InputWordError(
-            f"a list is written {name}=[2x3,2x3]: an input after each comma; a number {name}=scalar"
-        )
-    if all(part.isdecimal() for part in words):  # as a shape is written in Python
-        vectors = ",".join(f"{part}:float64" for part in words)
-        raise InputWordError(
-            f"a shape is written {name}={'x'.join(words)}, and a list of vectors {name}=[{vectors}]"
+            f"a list is written {name}=[2x3,2x3], one of vectors {name}=[2:float64,3:float64], "
+            f"and a shape {name}={'x'.join(filter(str.isdecimal, words)) or '2x3'}"
         )
     for place, part in enumerate(words):
         yield inside(name, place), input_of_word(name, part, letters)
@@ -93,12 +93,14 @@ def input_of_word(name: str, word: str, letters: bool = False) -> Input:
     fields.setdefault("dtype", "int64" if "below" in fields else "float64")
     if match["shape"]:
         fields["shape"] = _sizes(match["shape"], letters)
-    _require_consistent(name, fields)
     return _input(fields)
 
 
 def _input(fields: dict[str, Any]) -> Input:
-    """Return an input from some fields of the model; ``value`` is the value of all elements."""
+    """Return an input from some fields of the model; ``value`` is the value of all elements.
+
+    Raises InputWordError: they do not go together.
+    """
     dtype, shape, value = fields["dtype"], fields.get("shape", ()), fields.pop("value", None)
     is_whole = not holds_floats(dtype)
     if value is not None and not all(isinstance(size, int) for size in shape):
@@ -106,9 +108,18 @@ def _input(fields: dict[str, Any]) -> Input:
     elif value is not None:
         del fields["shape"]
         fields["values"] = nested_tuple(int(value) if is_whole else value, shape)
-    elif is_whole and "from" not in fields:
+    elif is_whole and fields.keys().isdisjoint(("from", "range")):
         fields.setdefault("below", 2 if dtype == "bool" else USUAL_BELOW)
-    return Input(**fields, dtype_written=dtype != "float64")
+    fields["dtype_written"] = dtype != "float64"
+    try:
+        input = Input.model_validate(fields, context=lambda scenario: ())
+    except ValidationError as error:
+        mistakes = [detail["msg"] for detail in error.errors()]
+        raise InputWordError(f"{'; '.join(mistakes)}; write {FORM}, {EXAMPLES}") from None
+    if input.shape is not None:
+        for mistake in find_limit_mistakes(input, [dtype]):
+            raise InputWordError(f"{mistake.message}; {mistake.help}")
+    return input
 
 
 def holds_floats(dtype: str) -> bool:
@@ -127,21 +138,14 @@ def nested_tuple(value: float, shape: Sequence[int]) -> Any:
 def _sizes(shape: str, letters: bool) -> tuple[int | str, ...]:
     if shape == "scalar":
         return ()
-    if not _SHAPE.fullmatch(shape):
+    pattern = _SHAPE_TO_DRAW if letters else _SHAPE
+    if not pattern.fullmatch(shape):
         meant = "x".join(re.findall(r"\d+", shape)) or "3x4"
         raise InputWordError(
             f"{shape!r} is not a shape: write {meant}: sizes with x between them, such as 3x4, or "
-            "scalar; sizes that explore draws are capital letters"
+            "scalar; only `gradcheck explore` takes capital letters, for sizes that it draws"
         )
-    sizes = tuple(int(size) if size.isdecimal() else size for size in shape.split("x"))
-    if len(sizes) > MAX_DIMENSIONS:
-        raise InputWordError(f"{len(sizes)} axes are too many: at most {MAX_DIMENSIONS}")
-    for size in sizes:
-        if isinstance(size, str) and not letters:
-            raise InputWordError(
-                f"{size} is a free size, which `gradcheck explore` draws: write a number here"
-            )
-    return sizes
+    return tuple(int(size) if size.isdecimal() else size for size in shape.split("x"))
 
 
 def _flag(flag: str) -> dict[str, Any]:
@@ -173,31 +177,4 @@ def _given(text: str) -> dict[str, Any]:
         raise InputWordError(
             "write a number or an .npy or .npz file after @, such as @0 or @data.npz#key"
         )
-    if file.endswith(".npz") != bool(key):
-        raise InputWordError(
-            f"{file}: name the array of an .npz file after #, such as @data.npz#key; an .npy file "
-            "has one array and needs no #"
-        )
     return {"from": file, "key": key or None}
-
-
-SOURCES = {"range": "~LOW..HIGH", "below": "below=N", "value": "a value", "from": "a file"}
-"""Fields that set the elements of an input, and how they are written in a word."""
-
-
-def _require_consistent(name: str, fields: dict[str, Any]) -> None:
-    """Raise InputWordError if the parts of a word contradict each other."""
-    sources = [source for field, source in SOURCES.items() if field in fields]
-    if len(sources) > 1:
-        raise InputWordError(f"{' and '.join(sources)}: write one of the two")
-    if ("shape" in fields) == ("from" in fields):
-        raise InputWordError(
-            f"the shape is missing: write {name}=3x4, or {name}=scalar; a file has its own"
-        )
-    dtype = fields["dtype"]
-    if "range" in fields and not holds_floats(dtype):
-        raise InputWordError(
-            f"a range is for floating numbers, not {dtype}: write below=N for whole ones"
-        )
-    if "below" in fields and (holds_floats(dtype) or dtype == "bool"):
-        raise InputWordError(f"below=N is for whole numbers, not {dtype}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+import yaml
 from pydantic import ValidationError
 
 from gradcheck.spec import model
@@ -78,7 +79,7 @@ def report_errors(error: ValidationError, root: Map, text: SpecText) -> None:
         elif detail["type"] == "missing" and isinstance(detail["loc"][-1], str):
             _report_missing_key(detail["loc"][-1], location, text)
         elif "class_name" in detail.get("ctx", {}):
-            kind = model.Format.named(detail["ctx"]["class_name"])
+            kind = model.Format.by_name[detail["ctx"]["class_name"]]
             message = f"{kind.noun} must be a mapping, not {describe(location.value)}"
             help = f"write {kind.example}; the keys are {listing(kind.keys(), 'and')}"
             text.report(location.mark.place, message, help)
@@ -170,30 +171,16 @@ def _advise_form(
         if isinstance(value, float) and value.is_integer():
             return f"write {int(value)}"
         return "remove the quotes" if mark.style and _NUMBERS.fullmatch(mark.text) else ""
-    if kind == "tuple_type" and mark.text:
-        if key in ("tags", "rules"):
-            return f"write [{', '.join(map(_as_name, re.split(r'[ ,]+', mark.text.strip())))}]"
-        if key != "range" or _SEVERAL.fullmatch(mark.text):
-            return f"write {as_list(mark.text)}"
-    if context.get("pattern") == model.REFERENCE:
-        meant = re.sub(r"(\.py)?[:.](?=[A-Z]\w*$)", ":", mark.text).replace("/", ".")
-        return f"write {meant}" if re.fullmatch(model.REFERENCE, meant) else ""
+    if kind == "tuple_type" and key in ("tags", "rules"):
+        names = re.findall("[a-z0-9]+(?:-[a-z0-9]+)*", mark.text.lower())
+        return f"write {yaml.safe_dump(names, default_flow_style=True).strip()}"
+    if kind == "tuple_type" and mark.text and (key != "range" or _SEVERAL.fullmatch(mark.text)):
+        return f"write {as_list(mark.text)}"
     if context.get("pattern") == model.KEBAB:
-        kebab = _as_kebab(mark.text)
+        name = re.sub(r"[^a-z0-9]+", "-", mark.text.lower()).strip("-") or "own-layer"
         form = "a name is kebab-case: small letters and digits, joined by single hyphens"
-        return f"{form}, such as '{kebab}'"
+        return f"{form}, such as '{name[:60]}'"
     return ""
-
-
-def _as_kebab(text: str) -> str:
-    """Return a valid name similar to some text."""
-    return (re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-") or "own-layer")[:60]
-
-
-def _as_name(text: str) -> str:
-    """Return a valid name similar to some text, for YAML: in quotes if it would be a number."""
-    name = _as_kebab(text)
-    return f"'{name}'" if name.isdecimal() else name
 
 
 def as_list(text: str) -> str:

@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import cache
-from math import inf, prod
+from math import prod
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -86,7 +86,7 @@ Elements = Annotated[Numbers, forbid(value_rules.find_uneven_rows)]
 YamlValue = TypeAliasType(
     "YamlValue",
     "Annotated[Annotated[tuple[YamlValue, ...], LAX, Tag('(list)')] | Annotated[bool | int | float "
-    "| str | None, BeforeValidator(value_rules.require_clear_value), Tag('(other)')], "
+    "| str | None, BeforeValidator(value_rules.refuse_mapping), Tag('(other)')], "
     "LIST_OR_OTHER]",
 )
 """The expected value of an expression: null, a boolean, a number, text, or nested lists of these.
@@ -125,6 +125,12 @@ class Format(BaseModel):
     """Key → keys that make it useless."""
     needed: ClassVar[Mapping[str, str]] = {}
     """Key → the key without which it has no effect."""
+    by_name: ClassVar[dict[str, type[Format]]] = {}
+    """The parts of the format by the names of their classes."""
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **options: Any) -> None:
+        cls.by_name[cls.__name__] = cls
 
     @model_validator(mode="before")
     @classmethod
@@ -156,16 +162,6 @@ class Format(BaseModel):
             for name, field in cls.model_fields.items()
             if name not in READER_FIELDS
         }
-
-    @classmethod
-    def named(cls, name: str) -> type[Format]:
-        """Return the part of the format whose class has a name. Raises StopIteration: there is no
-        such class.
-        """
-        kinds = [cls]
-        for kind in kinds:  # grows while it is read
-            kinds += kind.__subclasses__()
-        return next(kind for kind in kinds if kind.__name__ == name)
 
     @classmethod
     def unknown_key(cls, key: str) -> Violation:
@@ -386,12 +382,9 @@ class Input(Format):
         if given.isdisjoint(("values", "from", "shape", "aliased")):
             help = "add 'shape: [2, 3]', or 'values' with the numbers"
             yield Violation((), "an input needs 'shape' or 'values'", help)
-        is_archive = self.from_ is not None and self.from_.endswith(".npz")
-        if is_archive and self.key is None:
-            yield Violation(("from",), f"{self.from_} may hold several arrays", "name one: key: x")
-        if self.key is not None and not is_archive:
-            message = "'key' names an array in an .npz file: there is none"
-            yield Violation(("key",), message, "remove it", at_key=True)
+        if (self.from_ or "").endswith(".npz") != (self.key is not None):
+            help = "add 'key: x', or remove it: an .npy file holds one array"
+            yield Violation((), "'key' names the array of an .npz file", help)
         yield from self._unfit_shape()
 
     def _unfit_shape(self) -> Iterator[Violation]:
@@ -699,15 +692,6 @@ class Expect(Format):
         """Yield expectations that cannot hold together."""
         yield from super().find_mistakes(rules)
         verdict = self.written_gradient
-        for key in self.checks:
-            if self.raises is not None:
-                help = "remove one: a run that ends with an exception has no gradient to check"
-                yield Violation(
-                    (key,), f"{quote(key)} and 'raises' exclude each other", help, at_key=True
-                )
-            elif verdict == "unchecked" and key in ("order", "precision"):
-                message = f"{quote(key)} asks for a check, 'gradient: unchecked' for none"
-                yield Violation((key,), message, "remove one of the two", at_key=True)
         if "wording" in self.written and self.raises is None and self.warns is None:
             help = "add 'raises' or 'warns'"
             message = "'wording' is the text of an exception or a warning: there is none"
@@ -871,23 +855,14 @@ Backends = dict[BackendName, BackendEntries]
 
 
 # --------------------------------------------------------------------------- scenarios
-def _operation(line: str) -> tuple[str, tuple[int, float]]:
-    name, least, most = line.split()
-    return name, (int(least), inf if most == "*" else int(most))
-
-
-OPERATIONS = dict(
-    map(
-        _operation,
-        Path(__file__).with_name("operations.txt").read_text(encoding="utf-8").splitlines(),
-    )
+OPERATIONS = frozenset(
+    Path(__file__).with_name("operations.txt").read_text(encoding="utf-8").splitlines()
 )
-"""The smallest and the largest number of arguments (not counting `name`) of each operation, by its
-name under ``paddle``; the same on every backend.
+"""Names of operations under ``paddle``; the same on every backend.
 
 They compute Tensors from Tensors, sizes and numbers, and have no other effect. No other name in
-the module `paddle` can be reached. ``tests/engine/test_operations.py`` makes the file from the
-engine's public names: a line for each operation, with the two numbers.
+the module `paddle` can be reached. ``tests/engine/test_operations.py`` makes
+the file from the engine's public names.
 """
 
 
@@ -1075,6 +1050,11 @@ class _Keys(Format):
     model_config = ConfigDict(validate_by_name=True, validate_by_alias=True)
     noun = "a scenario"
     example = "{id: …, layer: …}"
+    excluded: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "inputs": ("script",),
+        "call": ("script",),
+        "kwargs": ("script", "call"),
+    }
 
     id: str = Field(
         pattern=KEBAB,
@@ -1309,7 +1289,7 @@ class Scenario(_Keys):
         return [] if self.world is None else [size_of(self.world)]
 
     def on(self, backend: str, version: str = "") -> BackendExpectation:
-        """The deviation of a version of `backend`; `NO_DEVIATION` if there is none."""
+        """The first entry about a version of `backend`; `NO_DEVIATION` if there is none."""
         entries = (e for e in self.entries_of(backend) if within(version, e.versions))
         return next(entries, NO_DEVIATION)
 

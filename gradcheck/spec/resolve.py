@@ -73,7 +73,6 @@ def resolve(root: Map, text: SpecText) -> Map:
         defaults, layers = root.map("defaults"), root.map("layers")
         scenarios = [*_name_layers(_expand(written, text), layers, text)]
         _report_duplicates(scenarios, text)
-        _report_unused_layers(layers, scenarios, text)
         items = [_complete(scenario, defaults, text) for scenario in scenarios]
         if written and not items:
             raise text.error()
@@ -209,16 +208,6 @@ def _name_layers(scenarios: Iterable[Expanded], layers: Map, text: SpecText) -> 
             help = text.suggest(name, layers, "write its source, or add it to 'layers:'")
             place = value.marks["layer"][1].place
             text.report(place, f"this file has no layer {quote(name)}", help)
-
-
-def _report_unused_layers(layers: Map, scenarios: list[Expanded], text: SpecText) -> None:
-    """Report layers of the file that no scenario names, unless there are other mistakes."""
-    used = [id(scenario.value.get("layer")) for scenario in scenarios]
-    for layer in layers.parts() if not text.mistakes else ():
-        if id(layer.value) not in used:
-            help = "name it in a scenario ('layer: …'), or remove it"
-            message = f"no scenario uses the layer {quote(str(layer.step))}"
-            text.report(layer.key_mark.place, message, help)
 
 
 # --------------------------------------------------------------------------- defaults

@@ -4,7 +4,6 @@ scenarios whose single values are valid.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 from math import prod
 
@@ -20,9 +19,8 @@ from gradcheck.spec.input_rules import (
     rank_sizes,
 )
 from gradcheck.spec.literals import MOST_RANKS
-from gradcheck.spec.model import MAX_COMBINATIONS, BackendExpectation, Scenario, is_static
+from gradcheck.spec.model import MAX_COMBINATIONS, Scenario, is_static
 from gradcheck.spec.subject import find_subject_mistakes
-from gradcheck.spec.versions import shared
 from gradcheck.spec.violation import Violation, below
 
 
@@ -41,8 +39,6 @@ def _find_mistakes(scenario: Scenario) -> Iterator[Violation]:
     yield from find_alias_mistakes(scenario.inputs, in_world=bool(world_path(scenario)))
     yield from find_name_mistakes(scenario)
     yield from find_world_mistakes(scenario)
-    for backend, entries in scenario.backends.items():
-        yield from below(("backends", backend), find_overlaps(entries))
     yield from find_unused_parameters(scenario)
     for path, expect in scenario.expectations():
         yield from below(path, find_expect_mistakes(expect, scenario))
@@ -56,17 +52,13 @@ def world_path(scenario: Scenario) -> DataPath:
 
 
 def find_name_mistakes(scenario: Scenario) -> Iterator[Violation]:
-    """Yield violations for parameters and sizes whose name is used for something else, and for too
-    many combinations.
-    """
-    taken = dict.fromkeys(variables(scenario.inputs), "an input")
-    for name in scenario.matrix.keys() & taken.keys():
-        message = f"matrix parameter {quote(name)} has the name of an input"
-        yield Violation(("matrix", name), message, "rename one of the two", at_key=True)
-    taken |= dict.fromkeys(scenario.matrix, "a parameter of the matrix")
-    for name in scenario.sizes.keys() & taken.keys():
-        message = f"the size {quote(name)} has the name of {taken[name]}"
-        yield Violation(("sizes", name), message, "remove one of the two", at_key=True)
+    """Yield names that are given twice, and too many combinations of the matrix."""
+    inputs = variables(scenario.inputs)
+    taken = {"kwargs": inputs, "matrix": inputs, "sizes": [*inputs, *scenario.matrix]}
+    for section, names in taken.items():
+        for name in getattr(scenario, section).keys() & {*names}:
+            message = f"{section}: {quote(name)} is already the name of something else"
+            yield Violation((section, name), message, "rename one of the two", at_key=True)
     count = prod(len(values) for values in scenario.matrix.values())
     if count > MAX_COMBINATIONS:
         message = f"the matrix has {count:,} combinations, at most {MAX_COMBINATIONS} are allowed"
@@ -129,15 +121,3 @@ def _find_impossible_worlds(scenario: Scenario, path: DataPath) -> Iterator[Viol
             help = "remove it: in a world only the derivative is checked"
             message = "'order: 2' is not supported with a world"
             yield Violation((*expect_path, "order"), message, help, at_key=True)
-
-
-# --------------------------------------------------------------------------- backends
-def find_overlaps(entries: tuple[BackendExpectation, ...]) -> Iterator[Violation]:
-    """Yield violations for entries of a backend that apply to the same version."""
-    for (_, one), (index, other) in itertools.combinations(enumerate(entries), 2):
-        if common := shared(one.versions, other.versions):
-            path: DataPath = (index, "versions")
-            help = (
-                "let one range end where another begins; an entry without 'versions' applies to all"
-            )
-            yield Violation(path, f"two entries apply to version {common}", help)

@@ -8,21 +8,18 @@ checked nothing. These rules apply to scenarios without other mistakes.
 from __future__ import annotations
 
 import ast
-from collections.abc import Container, Iterator
+from collections.abc import Iterator
 from itertools import islice
-from math import inf
 
 from gradcheck.spec.code_rules import EMPTY_CODE, find_code, find_words
 from gradcheck.spec.containers import variable, variables
 from gradcheck.spec.diagnostic import quote
-from gradcheck.spec.model import OPERATIONS, Expect, LayerOp, LayerRef, Scenario
+from gradcheck.spec.model import Expect, LayerOp, LayerRef, Scenario
 from gradcheck.spec.python import (
     LAYER_BASES,
     bound_names,
-    called_with_arguments,
     functions_in,
     layer_classes,
-    read_and_bound,
     static_forward,
     words,
 )
@@ -44,92 +41,68 @@ class _Subject:
         self.tree = find_code(scenario.layer_source, "the layer").module
         self.call = find_code(scenario.call, "call")
         self.defined = bound_names(self.tree.body)
-        # The layer that is applied: the static one, or the PyLayers that the call names, or the
-        # last one.
-        self.forward_fn = static_forward(self.tree) if self.call is EMPTY_CODE else None
-        layers = layer_classes(self.tree)
-        self.applied = [*layers.values()][-1:] if self.forward_fn is None else []
-        if self.call is not EMPTY_CODE:
-            read, _ = read_and_bound(self.call.tree)
-            self.applied = [layers[name] for name in read if name in layers]
+        # The layer, if it is certain what its methods are: static, or the last plain class.
+        self.forward_fn = static_forward(self.tree)
+        classes = [cls for cls in layer_classes(self.tree).values() if _is_plain(cls)]
+        self.class_ = classes[-1] if classes and not self.forward_fn else None
         expect = scenario.expect
         is_checked = expect.written_gradient != "unchecked" and bool(scenario.differentiable)
         self.asks_for_gradients = expect.raises is None and (is_checked or bool(expect.grads))
 
     def find_mistakes(self) -> Iterator[Violation]:
         """Yield the reasons; those that explain others come first."""
-        if self.scenario.expect.raises is None:
-            if self.call is EMPTY_CODE:
-                yield from self._wrong_argument_count()
-            yield from self._missing_methods()
         if self.call is not EMPTY_CODE:
             yield from self._unused_layer()
             yield from self._unused_inputs()
+        elif self.scenario.expect.raises is None:
+            yield from self._wrong_argument_count()
+        yield from self._missing_backward()
         yield from self._nothing_asked()
 
     def _wrong_argument_count(self) -> Iterator[Violation]:
         """Yield a violation if a layer that is called with all inputs in order takes a different
         number.
         """
-        layer, keywords = self.scenario.layer, self.scenario.kwargs
-        count = len(variables(self.inputs))
-        forward = self.forward_fn or self._forward_method()
-        inside = None
-        if isinstance(layer, LayerOp):
-            what, (least, most) = f"'{layer.op}'", OPERATIONS.get(layer.op, (0, inf))
-            count += len(keywords)
-        elif forward is not None:
-            has_context = forward.name == "forward" and "setup_context" not in words(self.tree)
-            what, (least, most) = forward.name, _argument_range(forward, int(has_context))
-            inside = _place_of(forward)
-            count += sum(argument.arg in keywords for argument in forward.args.args)
-        else:
+        forward = self.forward_fn
+        if self.class_ is not None:
+            forward = functions_in(self.class_.body).get("forward")
+        if forward is None or self.scenario.kwargs or not _has_fixed_arguments(forward):
             return
+        has_context = forward is not self.forward_fn and "setup_context" not in words(self.tree)
+        most = len(forward.args.posonlyargs) + len(forward.args.args) - has_context
+        least = most - len(forward.args.defaults)
+        count = len(variables(self.inputs))
         if not least <= count <= most:
-            bound = f"at least {least}" if count < least else f"at most {most:g}"
-            message = f"the number of inputs is {count}, but {what} takes {bound}"
+            bound = f"at least {least}" if count < least else f"at most {most}"
+            message = f"the number of inputs is {count}, but {forward.name} takes {bound}"
             help = "list them under 'inputs', in order, or say what to run with 'call: …'"
-            yield Violation(("layer",), message, help, inside=inside)
+            yield Violation(("layer",), message, help, inside=_place_of(forward))
 
-    def _missing_methods(self) -> Iterator[Violation]:
-        """Yield a layer without a backward whose gradient is checked, and a layer without a
-        forward.
-        """
-        help = "add it, or write 'gradient: unchecked' and state other expectations"
-        for cls in self.applied:
-            if self._lacks(cls, "forward"):
-                how = "add it: a staticmethod that takes ctx, then the inputs"
-                yield Violation(
-                    ("layer",), f"{cls.name} has no forward", how, inside=_place_of(cls)
-                )
-            if self.asks_for_gradients and self._lacks(cls, "backward"):
-                message = f"{cls.name} has no backward, but its gradient is checked"
-                yield Violation(("layer",), message, help, inside=_place_of(cls))
-        if self.forward_fn and self.asks_for_gradients and "backward_fn" not in self.defined:
-            message = "there is no backward_fn, but the gradient of forward_fn is checked"
-            yield Violation(("layer",), message, help, inside=_place_of(self.forward_fn))
+    def _missing_backward(self) -> Iterator[Violation]:
+        """Yield a layer without a backward whose gradient is checked."""
+        name = "backward_fn" if self.forward_fn else "backward"
+        layer = self.forward_fn or self.class_
+        is_present = not words(self.tree).isdisjoint((name, "setattr"))
+        if layer is not None and self.asks_for_gradients and not is_present:
+            message = f"{layer.name} has no {name}, but its gradient is checked"
+            help = "add it, or write 'gradient: unchecked', with what must hold in its place"
+            yield Violation(("layer",), message, help, inside=_place_of(layer))
 
     def _unused_layer(self) -> Iterator[Violation]:
-        """Yield a call that leaves out the layer, or calls a class that is to be applied."""
+        """Yield a call that leaves out the layer."""
         layer = self.scenario.layer
         names = self.defined - {*variables(self.inputs)}
         if isinstance(layer, (LayerOp, LayerRef)):
             names = {layer.name}
         if "*" not in names and names.isdisjoint(self.call.words):
-            how = "" if isinstance(layer, LayerOp) else "; a class with a backward by its apply"
-            help = f"use what the layer defines: {', '.join(sorted(names)) or 'nothing'}{how}"
+            help = f"use what the layer defines: {', '.join(sorted(names))}"
             yield Violation(("call",), "call: it does not use the layer", help)
-        called = called_with_arguments(self.call.tree)
-        for cls in self.applied if self.scenario.expect.raises is None else ():
-            if cls.name in called:
-                message = f"call: {cls.name} is applied, not called"
-                yield Violation(("call",), message, f"write {cls.name}.apply(…)")
 
     def _unused_inputs(self) -> Iterator[Violation]:
         """Yield inputs that nothing uses."""
-        words: Container[str] = self.call.words
-        if not isinstance(self.scenario.layer, LayerRef):
-            words = find_words(self.scenario)
+        words = find_words(self.scenario)
+        if isinstance(self.scenario.layer, LayerRef):
+            words = self.call.words
         for name in self.inputs:
             if variable(name) not in words:
                 message = f"nothing uses the input {quote(variable(name))}"
@@ -153,25 +126,6 @@ class _Subject:
             help += "what must hold; or write 'gradient: unchecked' if it only has to run"
             yield Violation(("id",), message + "expected", help)
 
-    def _forward_method(self) -> ast.FunctionDef | None:
-        """The forward of the class that is applied, if it is in the source."""
-        plain = [cls for cls in self.applied if not cls.decorator_list]
-        return functions_in(plain[0].body).get("forward") if plain else None
-
-    def _lacks(self, cls: ast.ClassDef, method: str) -> bool:
-        """Whether it is certain that neither a class nor its base classes in the source have a
-        method.
-        """
-        classes = {node.name: node for node in self.tree.body if isinstance(node, ast.ClassDef)}
-        family = [cls]
-        for member in family:  # which grows
-            bases = {last_name(base) for base in member.bases} - set(LAYER_BASES)
-            is_open = member.decorator_list or member.keywords or not bases <= set(classes)
-            if is_open or method in bound_names(member.body):
-                return False  # it has the method, or may get it from elsewhere
-            family += [classes[base] for base in bases if classes[base] not in family]
-        return not any(_may_set(node, method) for node in ast.walk(self.tree))
-
 
 def _holds_something(expect: Expect) -> bool:
     """Whether anything is expected other than that the case runs."""
@@ -183,22 +137,13 @@ def _place_of(statement: ast.stmt) -> tuple[int, int, int]:
     return statement.lineno, statement.col_offset + 1, 1
 
 
-def _may_set(node: ast.AST, name: str) -> bool:
-    """Whether code sets, or may set, an attribute of a name."""
-    if isinstance(node, ast.Attribute):
-        return node.attr == name and isinstance(node.ctx, ast.Store)
-    return isinstance(node, ast.Name) and node.id == "setattr"
+def _is_plain(cls: ast.ClassDef) -> bool:
+    """Whether a class has all its methods from its body and from PyLayer or Function."""
+    is_changed = cls.decorator_list or cls.keywords
+    return not is_changed and {*map(last_name, cls.bases)} <= {*LAYER_BASES}
 
 
-def _argument_range(function: ast.FunctionDef, skipped: int) -> tuple[int, float]:
-    """The smallest and the largest number of positional arguments of a forward, not counting the
-    first `skipped`.
-    """
-    if [last_name(decorator) for decorator in function.decorator_list] not in (
-        [],
-        ["staticmethod"],
-    ):
-        return 0, inf
-    arguments = function.args
-    count = len(arguments.posonlyargs) + len(arguments.args) - skipped
-    return max(count - len(arguments.defaults), 0), inf if arguments.vararg is not None else count
+def _has_fixed_arguments(forward: ast.FunctionDef) -> bool:
+    """Whether a function takes the arguments that it lists, and no others."""
+    decorators = [*map(last_name, forward.decorator_list)]
+    return decorators in ([], ["staticmethod"]) and forward.args.vararg is None

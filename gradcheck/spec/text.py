@@ -13,7 +13,6 @@ from typing import Any, BinaryIO
 
 from gradcheck.spec.data import Place
 from gradcheck.spec.diagnostic import Diagnostic, SpecError, suggest
-from gradcheck.support.suggest import nearest
 
 MAX_BYTES = 10_000_000
 
@@ -80,9 +79,6 @@ def read_text(path: Path, shown: str) -> SpecText:
             raw = file.read(MAX_BYTES + 1)
         shown.encode()
     except FileNotFoundError:
-        if path.is_symlink():
-            message = f"this is a link to {path.readlink()}, which is not there"
-            raise _unreadable(shown, message) from None
         raise _unreadable(
             shown, "there is no such file or folder", _file_suggestion(path)
         ) from None
@@ -118,12 +114,8 @@ def decode(raw: bytes, shown: str) -> SpecText:
         decoded = raw.decode("utf-8")
     except UnicodeDecodeError as error:
         help = "save the file as UTF-8"
-        if raw[:2] in (b"\xff\xfe", b"\xfe\xff"):
-            raise _unreadable(shown, "the file is UTF-16, not UTF-8", help) from None
-        message, before = (
-            f"byte 0x{raw[error.start]:02x} is not UTF-8",
-            _lines(raw[: error.start].decode("utf-8")),
-        )
+        message = f"byte 0x{raw[error.start]:02x} is not UTF-8"
+        before = _lines(raw[: error.start].decode("utf-8"))
         place = len(before), len(before[-1]) + 1, 1
         raise SpecError([Diagnostic(shown, *place, message, help, before[-1] + "�")]) from None
     lines = _lines(decoded)
@@ -146,12 +138,9 @@ def _unreadable(path: str, message: str, help: str = "") -> SpecError:
 
 
 def _file_suggestion(path: Path) -> str:
+    here = f"it was looked for in {path.parent.absolute()}"
     try:
-        close = nearest(path.name, sorted(other.name for other in path.parent.iterdir())[:1000])
+        names = sorted(other.name for other in path.parent.iterdir())[:1000]
     except OSError:
-        return ""
-    return (
-        f"did you mean '{path.with_name(close)}'?"
-        if close
-        else f"it was searched for in {path.parent.absolute()}"
-    )
+        return here
+    return suggest(path.name, names, here)

@@ -13,7 +13,7 @@ from typing import Any, get_args
 from pydantic_core import PydanticKnownError
 
 from gradcheck.spec.containers import variable
-from gradcheck.spec.data import DataPath, Plain
+from gradcheck.spec.data import DataPath
 from gradcheck.spec.diagnostic import describe, quote, suggest
 from gradcheck.spec.literals import ELEMENT_TYPES, INTEGER_RANGE, MAX_DIMENSIONS, MOST_RANKS, Layout
 from gradcheck.spec.violation import Violation, raise_mistakes
@@ -30,12 +30,6 @@ _FLOATING_RANGE = {
 }
 # Names that layers and calls rely on.
 _TAKEN = ("np", "numpy", "paddle", "PyLayer", "PyLayerContext")
-# Plain text that looks like a number or boolean of another notation (YAML 1.1, Python).
-_DOUBTFUL = re.compile(
-    r"yes|no|on|off|[-+]?(0[0-9_]+|0o[0-7_]+|0x[0-9a-f_]+|0b[01_]+|[0-9][0-9_]*_[0-9_.]*|[0-9]+(:[0-9]{2})+)"
-    r"|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}.*|[-+]?(inf|infinity|nan)|none",
-    re.IGNORECASE,
-)
 _CASE_NAME_PART = re.compile(r"[A-Za-z0-9._+-]+")
 _RULE_ID = re.compile(r"^ +- id: ([a-z0-9-]+)$", re.MULTILINE)  # of the catalogue
 # Parameters of a matrix that hold for every input -> their values.
@@ -110,15 +104,12 @@ def _why_unfit(number: float, dtype: str) -> str:
 
 
 # --------------------------------------------------------------------------- other values
-def require_clear_value(value: Any) -> Any:
-    """Raise a mistake unless an expected value is unambiguous."""
+def refuse_mapping(value: Any) -> Any:
+    """Raise a mistake if the value that an expression is expected to have is a mapping."""
     if isinstance(value, dict):
         help = "write null, true, a number, text or lists of these; or {value: …, rtol: …} around "
         message = "an expected value cannot be a mapping"
         raise_mistakes([Violation((), message, help + "them all")])
-    if isinstance(value, Plain) and len(value) <= 40 and _DOUBTFUL.fullmatch(value):
-        help = f'write null, true, false or a plain number, or "{value}" in quotes for text'
-        raise_mistakes([Violation((), f"it is not clear what {value} means here", help)])
     return value
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -44,27 +43,3 @@ def within(version: str, text: str | None) -> bool:
         return _set(text).contains(version, prereleases=True)
     except InvalidVersion:
         return False
-
-
-@lru_cache(maxsize=256)
-def shared(one: str | None, other: str | None) -> str:
-    """A release that two ranges have in common; empty if there is none."""
-    named = [*_named(one), *_named(other)]
-    # Between two versions that the ranges name, all are in or all are out: one next to each is
-    # enough.
-    candidates = ["0", *(f"{version}{after}" for version in named for after in ("", ".0.0.1"))]
-    return next(
-        (version for version in candidates if within(version, one) and within(version, other)), ""
-    )
-
-
-def _named(text: str | None) -> Iterator[str]:
-    """The releases at which a range may begin or end."""
-    for specifier in _set(text or ""):
-        version = specifier.version.removesuffix(".*")
-        yield version
-        release = version.split(".")
-        # ==3.2.* and ~=3.2.1 end where the next such release begins.
-        for length in range(1, len(release) + 1):
-            if release[length - 1].isdecimal():
-                yield ".".join([*release[: length - 1], str(int(release[length - 1]) + 1)])

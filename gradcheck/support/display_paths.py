@@ -1,8 +1,9 @@
-"""Formatting of paths, counts and lists in all output. Imports nothing slow."""
+"""Formatting of paths, counts, lists and columns in all output. Imports nothing slow."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from gradcheck.support.escape import escape
@@ -17,6 +18,12 @@ def shown_path(path: str) -> str:
     if full.is_relative_to(bundled):
         return escape(str(Path("specs") / full.relative_to(bundled)))
     return escape(min(path, os.path.relpath(full), key=len))
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return rows of text as lines, their columns below each other."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
 
 
 def with_heading(heading: str, lines: list[str]) -> list[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from gradcheck.support.file_io import read_limited
-from gradcheck.support.user_error import UserError
+from gradcheck.support.user_error import UserError, refusals_of
 
 MOST_BYTES = 1_000_000
 LONGEST_MESSAGE = 300
@@ -84,9 +84,8 @@ def table_of(start: Path) -> tuple[Path, Mapping[str, Any]] | None:
 def content_of(file: Path) -> dict[str, Any]:
     """Return the content of a TOML file. Raises ConfigError: the file is unreadable or not TOML."""
     try:
-        return tomllib.loads(read_limited(file, MOST_BYTES).decode("utf-8"))
-    except OSError as error:
-        raise ConfigError(f"{file}: {error.strerror or error}") from None
+        with refusals_of(file, ConfigError):
+            return tomllib.loads(read_limited(file, MOST_BYTES).decode("utf-8"))
     except (ValueError, RecursionError) as error:  # FileTooLargeError, a date such as 2020-13-01
         raise ConfigError(f"{file}: {shortened(str(error))}") from None
 

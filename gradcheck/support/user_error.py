@@ -2,6 +2,11 @@
 traceback.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class UserError(Exception):
     """The message says what is wrong, where, and what to do; the command line shows it, and exits
@@ -11,3 +16,12 @@ class UserError(Exception):
     def __init__(self, message: str, status: int = 2) -> None:
         super().__init__(message)
         self.status = status
+
+
+@contextmanager
+def refusals_of(subject: object, error_type: type[UserError] = UserError) -> Iterator[None]:
+    """Raise a UserError, which begins with `subject`, for what the system refuses in a block."""
+    try:
+        yield
+    except OSError as error:
+        raise error_type(f"{subject}: {error.strerror or error}") from None

@@ -11,7 +11,7 @@ import pytest
 
 import pylayer
 from gradcheck.case import execute
-from gradcheck.case.user_code import is_users, place_of_frames, raised_by_scenario
+from gradcheck.case.user_code import frames_of, is_users, place_of_frames, raised_by_scenario
 
 SPEC = "a.grad.yaml"
 
@@ -51,6 +51,13 @@ def test_what_a_command_makes_up_is_no_place() -> None:
 def test_a_file_below_the_current_folder_is_named_from_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert place_of_frames([(str(tmp_path / "own" / "layers.py"), 3)], SPEC) == "line 3 of own/layers.py"
+
+
+def test_code_that_python_does_not_compile_is_the_scenario_s_at_its_line() -> None:
+    with pytest.raises(SyntaxError) as raised:
+        compile("\n\nreturn 1", SPEC, "exec")
+    assert raised_by_scenario(SPEC, raised.value)
+    assert place_of_frames(frames_of(raised.value), SPEC) == "line 3 of the spec"
 
 
 def test_a_module_that_python_cannot_read_is_the_user_s(tmp_path: Path) -> None:

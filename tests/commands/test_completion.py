@@ -43,7 +43,7 @@ def test_codes(folder, typed):
         (["check", "mod:Own", "-b", "cu"], ["cupy"]),
         (["run", "--report", "j"], ["json:", "jsonl:", "junit:"]),
         (["run", "--format", "p"], ["plain"]),
-        (["validate", "--format", "g"], ["github"]),
+        (["validate", "--format", "j"], ["json"]),
         (["va"], ["validate"]),
         (["nothing", "a"], []),
     ],

@@ -48,7 +48,7 @@ class Own(PyLayer):
 # What is typed, and words of the answer: what is wrong and what to write. Exit status 2, and 5 where nothing is left.
 MISTAKES = {
     # commands and options
-    "runn": ("runn", "did you mean 'run'?"),
+    "runn": ("runn", "did you mean run?"),
     "halp": ("halp", "--help"),
     "--verison": ("--verison", "--version"),
     "--bundled": ("--bundled", "gradcheck run --bundled"),
@@ -147,12 +147,12 @@ MISTAKES = {
     "check mod:Own -i x=2x-3": ("x=2x-3", "3x4"),
     "check mod:Own -i x=2x3~1": ("~1", "~"),
     "check mod:Own -i x=2x3~3..1": ("3..1", "1..3"),
-    "check mod:Own -i x=@nowhere.npy": ("nowhere.npy", "no such file"),
+    "check mod:Own -i x=@nowhere.npy": ("nowhere.npy", "no file"),
     "check mod:Own -i x=@own.grad.yaml": ("own.grad.yaml", ".npy"),
     "check mod:Own -i x=2 --call 'Own.apply(x'": ("call", "'('"),
     "check mod:Own -i x=2 --call 'Own.apply(y)'": ("name it in the call", "'x'"),
     "check mod:Own -i x=2 --world two": ("--world", "two", "mp=2"),
-    "check mod:Own -i x=2 --outputs split": ("--outputs", "--world 4"),
+    "check mod:Own -i x=2 --outputs split": ("'outputs'", "world: 4"),
     "check mod:Own -i x=2 -b nupmy": ("nupmy", "numpy"),
     # new, explore
     "new": ("PACKAGE.MODULE:LAYER",),

@@ -69,12 +69,12 @@ def test_ranks_along_axes_and_a_word_for_each_output(gradcheck):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("b=5:replicated",), "--input b=…:replicated is for a world of ranks: give their number"),
-        (("b=5", "--outputs", "replicated"), "--outputs is for a world of ranks"),
-        (("b=5", "--random", "same"), "--random is for a world of ranks"),
+        (("b=5:replicated",), "'ranks' is of no use without a world; say how many ranks there are"),
+        (("b=5", "--outputs", "replicated"), "'outputs' is of no use without a world"),
+        (("b=5", "--random", "same"), "'random' is of no use without a world"),
         (("b=5", "--world", "0"), "world must be at least 1, not 0"),
         (("b=5", "--world", "many"), "--world many: write a number of ranks, or ranks along axes, such as mp=2,dp=2"),
-        (("b=5", "--world", "mp=2,mp=2"), "--world mp=2,mp=2: an axis is given twice"),
+        (("b=5", "--world", "mp=2,mp=2"), "--world mp=2,mp=2: write a number of ranks"),
         (("b=5", "--world", "xp=2"), "unknown key 'xp'; write dp, pp, sharding, sep or mp"),
         (("b=5", "--world", "mp=16,dp=8"), "the world has 128 ranks, at most 64 are allowed"),
         (("b=5", "--world", "2", "--outputs", "both"), "unknown ranks 'both'; write split or replicated"),

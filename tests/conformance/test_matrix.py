@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gradcheck.commands import main
+from gradcheck.commands.run_cases import matrix_part
 from gradcheck.commands.specs import read_bundled
 from gradcheck.conformance.behaviour import Behaviour, result_as_recorded
 from gradcheck.conformance.catalogue import load_catalogue
@@ -245,7 +246,7 @@ class TestTheMatrixOfARun:
 
     def test_a_run_on_one_backend_or_about_no_rule_has_none(self) -> None:
         cases = plan(read_bundled(), ["numpy"])
-        assert make_page_part(cases, [case.result(Status.PASS, "") for case in cases]) is None
+        assert matrix_part(cases, [case.result(Status.PASS, "") for case in cases]) is None
         spec = b"schema: gradcheck/v1\nscenarios:\n  - {id: own, layer: {op: tanh}, inputs: {x: [2]}}\n"
         own = plan([read_bytes(spec, "a.grad.yaml")], ["numpy", NEWEST])
-        assert make_page_part(own, [case.result(Status.PASS, "") for case in own]) is None
+        assert matrix_part(own, [case.result(Status.PASS, "") for case in own]) is None

@@ -12,12 +12,6 @@ NO_LAYER = "layer must be Python source, a layer's name, {ref: …} or {op: …}
 INPUT = LAYER + "inputs: {x: {shape: [2]}}\n"
 
 
-def nested_finally(depth: int) -> str:
-    """A program of twice as many lines, of which Python compiles the last 2 ** `depth` times."""
-    lines = [f"{' ' * k}try: a\n  {' ' * k}finally:" for k in range(depth)]
-    return "".join(f"  {line}\n" for line in [*lines, " " * depth + "a"])
-
-
 EIGHT = """\
 schema: gradcheck/v1
 scenarios:
@@ -171,13 +165,13 @@ def test_a_wrong_schema_and_a_missing_one(diagnose):
         (INPUT + "tags: [not]", "3:8 'not' cannot be a tag", "choose another word"),
         # programs
         ("seed: 1", "-2:1 a scenario needs 'layer' or 'script'", "add 'layer: |'"),
-        (INPUT + "script: x", "3:1 a script next to a layer that has no source here", "import the layer"),
-        ("script: x\ncall: x", "2:1 a script has no use for 'call'", "remove it"),
+        (INPUT + "script: x", "3:1 a script beside a layer that has no source here", "import the layer"),
+        ("script: x\ncall: x", "2:1 'script' and 'call' exclude each other", "remove one"),
         ("layer: {}", f"1:8 {NO_LAYER}, not a mapping", "write 'layer: |'"),
         ("layer: 3", f"1:8 {NO_LAYER}, not 3", "write 'layer: |'"),
         ("layer: {ref: pkg.mod}", "1:14 ref 'pkg.mod' is malformed", "Module and class, as pkg.mod:Class."),
-        ("layer: {ref: pkg.mod.Swish}", "1:14 ref 'pkg.mod.Swish' is malformed", "write pkg.mod:Swish"),
-        ("layer: {ref: pkg/mod.py:Swish}", "1:14 ref 'pkg/mod.py:Swish' is malformed", "write pkg.mod:Swish"),
+        ("layer: {ref: pkg.mod.Swish}", "1:14 ref 'pkg.mod.Swish' is malformed", "as pkg.mod:Class"),
+        ("layer: {ref: pkg/mod.py:Swish}", "1:14 ref 'pkg/mod.py:Swish' is malformed", "as pkg.mod:Class"),
         ("layer: {op: 'tanh()'}", "1:13 op 'tanh()' is malformed", "Its name under paddle, such as tanh."),
         ("layer: {op: tahn}", "1:13 unknown op 'tahn'", "did you mean 'tanh'?"),
         ("layer: {op: relu}", "1:13 unknown op 'relu'", "did you mean 'nn.functional.relu'?"),
@@ -187,7 +181,6 @@ def test_a_wrong_schema_and_a_missing_one(diagnose):
         ("script: |\n  a = 1\n  if a:\n  b = 2", "4:3 the script is not valid Python: expected an indented block", ""),
         ("script: |\n  a = (1", "2:7 the script is not valid Python: '(' was never closed", ""),
         ("script: |2\n    return\n", "2:4 the script is not valid Python: unexpected indent", ""),
-        ("script: |\n  return 1", "2:3 the script is not valid Python: 'return' outside function", ""),
         ("script: >\n  x = 1\n  y y", "1:9 the script is not valid Python", ""),
         ("script: a b", "1:11 the script is not valid Python", ""),
         ("layer: {op: tanh}\ncall: paddle.tanh(x))", "2:21 call is not valid Python: unmatched ')'", ""),
@@ -195,10 +188,6 @@ def test_a_wrong_schema_and_a_missing_one(diagnose):
         ("layer: {op: tanh}\ncall: x = 1", "2:9 call is not valid Python: invalid syntax", ""),
         (f"script: {'-' * 10_000}1", "1:9 the script is too deeply nested for Python", "make it simpler"),
         (f"script: {'-' * 100_000}1", "1:9 the script is longer than 20,000 characters", "move it into a module"),
-        (f"script: x{'.a' * 300}", "1:9 the script is too deeply nested for Python", "make it simpler"),
-        (f"script: x{'+a' * 900}", "1:9 the script is too deeply nested for Python", "make it simpler"),
-        (f"layer: 'class A(b{'.b' * 250}): pass'", "1:8 the layer is too deeply nested for Python", "make it simpler"),
-        (f"script: |\n{nested_finally(18)}", "1:9 the script is too large: Python repeats", "call a"),
         (
             "layer: |\n  class A(PyLayer): pass\n  class B(A): pass",
             "3:3 the layer defines 2 classes to apply: A and B", "call: B.apply(x)",
@@ -233,15 +222,16 @@ def test_a_wrong_schema_and_a_missing_one(diagnose):
         (LAYER + "inputs: {x: {shape: [1], init: unifrom}}", "2:32 unknown init 'unifrom'", "did you mean 'uniform'?"),
         (LAYER + "inputs: {x: {shape: [1], layout: c}}", "2:34 unknown layout 'c'", "write contiguous, transposed,"),
         (LAYER + "inputs: {x: {shape: [1], low: 1}}", "2:26 'low' has no effect with 'init: normal'", "remove it"),
-        (LAYER + "inputs: {x: {shape: [1], init: uniform, low: 1}}", "2:41 low (1) must be below high (1)", "smaller"),
-        (LAYER + "inputs: {x: {shape: [1], init: integers, low: 0.5}}", "2:47 'low' must be a whole number", ""),
+        (LAYER + "inputs: {x: {shape: [1], init: integers, low: 5, high: 5}}", "2:47 low (5) must not be", "smaller"),
+        (LAYER + "inputs: {x: {shape: [1], init: uniform, low: 2}}", "2:46 low (2) must not be above", "smaller"),
+        (LAYER + "inputs: {x: {shape: [1], dtype: int64, init: integers, low: 0.5}}", "2:61 int64 holds whole", ""),
         (
             LAYER + "inputs: {x: {shape: [1], dtype: int64}}",
-            "2:13 input 'x' has dtype int64, but 'init' gives no whole numbers", "write 'below: 10', or 'init:",
+            "2:13 the input has dtype int64, but 'init' gives no whole numbers", "write 'below: 10', or 'init:",
         ),
         (
             LAYER + "inputs: {x: {shape: [1], dtype: uint8, init: integers, high: 999}}",
-            "2:56 uint8 holds 0 to 255, not all of 0 to 998", "change the limits: the higher is",
+            "2:62 uint8 holds whole numbers from 0 to 255, not all of", "change the limits: the higher is",
         ),
         (LAYER + "inputs: {x: {values: [1, [2]]}}", "2:26 the rows are uneven: a list of shape [1],", "same length"),
         (LAYER + "inputs: {x: {values: [[1, 2], [2]]}}", "2:31 the rows are uneven: a list of shape", "same length"),
@@ -271,7 +261,7 @@ def test_a_wrong_schema_and_a_missing_one(diagnose):
         (INPUT + "expect: {warns: {type: UserWarnin}}", "3:24 there is no warning 'UserWarnin'", "'UserWarning'?"),
         (LAYER + "inputs: {x: {shape: [1], dtype, init: ones}}", "2:26 'dtype' has no value", "give it a value"),
         (LAYER + 'inputs: {x: {shape: "2x3"}}', '2:21 shape must be a list, not "2x3"', "write [2, 3]"),
-        (INPUT + "matrix: {x: [1]}", "3:10 matrix parameter 'x' has the name of an input", "rename"),
+        (INPUT + "matrix: {x: [1]}", "3:10 matrix: 'x' is already the name of something else", "rename"),
         (
             INPUT + f"matrix: {{a: {list(range(17))}, b: {list(range(16))}}}\ncall: paddle.tanh(x * a + b)",
             "3:1 the matrix has 272 combinations, at most 256 are allowed", "split",
@@ -301,10 +291,6 @@ def test_a_wrong_schema_and_a_missing_one(diagnose):
         (INPUT + "expect: {values: {'x =': 1}}", "3:22 the expression is not valid Python: invalid syntax", ""),
         (INPUT + "expect: {values: {x: {valeu: 1}}}", "3:23 unknown key 'valeu' in an expected value", "'value'"),
         (INPUT + "expect: {values: {x: [{value: 1}]}}", "3:23 an expected value cannot be a mapping", "write null"),
-        (INPUT + "expect: {values: {x: no}}", "3:22 it is not clear what no means here", "write null, true, false or"),
-        (INPUT + "expect: {values: {x: 1_000}}", "3:22 it is not clear what 1_000 means here", "write null, true"),
-        (INPUT + "expect: {values: {x: 12:30:00}}", "3:22 it is not clear what 12:30:00 means here", "a plain number"),
-        (INPUT + "expect: {values: {x: None}}", "3:22 it is not clear what None means here", "write null"),
         ("script: x\nexpect: {gradient: matches}", "2:10 'gradient' needs a layer, this is a script", ""),
         (LAYER + "expect: {gradient: matches}", "2:10 'gradient' needs an input that has a gradient", ""),
         # backends
@@ -328,14 +314,6 @@ def test_a_wrong_schema_and_a_missing_one(diagnose):
         (
             INPUT + "backends: {paddle: {versions: '3.0', skip: {reason: a}}}",
             "3:31 versions: '3.0' is not a range of versions", "write '>=3.0,<3.3' or '==3.0.0'",
-        ),
-        (
-            INPUT + "backends: {paddle: [{versions: '>=3', skip: {reason: a}}, {versions: '<4', skip: {reason: b}}]}",
-            "3:70 two entries apply to version 3", "end where another begins",
-        ),
-        (
-            INPUT + "backends: {paddle: [{versions: '>=3', skip: {reason: a}}, {skip: {reason: b}}]}",
-            "3:59 two entries apply to version 3", "an entry without 'versions' applies to all",
         ),
         # observed
         (INPUT + "backends: {paddle: {observed: {grads: {x: null}}}}", "3:21 'observed' needs a 'reason'", "add"),
@@ -508,7 +486,7 @@ def test_bytes_that_are_not_utf8(tmp_path):
     with pytest.raises(SpecError, match=r":2:4: error: byte 0xff is not UTF-8"):
         read(file)
     file.write_bytes("schema: gradcheck/v1\n".encode("utf-16"))
-    with pytest.raises(SpecError, match="the file is UTF-16, not UTF-8"):
+    with pytest.raises(SpecError, match="byte 0xff is not UTF-8"):
         read(file)
 
 

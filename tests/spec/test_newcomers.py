@@ -150,7 +150,7 @@ MISTAKES = [
     # things that stand elsewhere
     row("layer: {op: multiply}", "op: multiply", "op: multiply", "layer: {op: …}"),
     row("layer: {op: multiply}", "layer: own.layers:Own", "own.layers:Own", "{ref: 'own.layers:Own'}"),
-    row("layer: {op: multiply}", "layer: {ref: own.layers.Own}", "own.layers.Own", "write own.layers:Own"),
+    row("layer: {op: multiply}", "layer: {ref: own.layers.Own}", "own.layers.Own", "as pkg.mod:Class"),
     row("expect:\n      gradient: matches\n      order: 2", "gradient: matches", "gradient", "expect"),
     row("inputs:\n      x: {shape: [3, 4]}", "shape: [3, 4]", "shape: [3", "inputs"),
     row("      x: {shape: [3, 4]}", "      - x: {shape: [3, 4]}", "- x", "must be a mapping", "Name →"),

@@ -77,9 +77,6 @@ class TestLayers:
         assert (one.line, one.column) == (15, 54)
         assert "add it to 'layers:'" in one.help
 
-    def test_a_layer_that_nothing_uses_is_a_mistake(self, mistakes):
-        assert mistakes(LAYERS + USED.split("\n")[0]) == ["4:3 no scenario uses the layer 'double'"]
-
     @pytest.mark.parametrize(
         ("layer", "message"),
         [

@@ -38,10 +38,10 @@ def test_a_parameter_of_the_matrix_and_a_size_go_together(accept):
     [
         (("sizes: {B: 2}", "inputs: {x: [B, C], w: [B]}"), "neither the matrix nor sizes has 'C'"),
         (("inputs: {x: [B], w: [2]}",), "neither the matrix nor sizes has 'B'"),
-        (("sizes: {x: 2}", "inputs: {x: [2], w: [x]}"), "the size 'x' has the name of an input"),
+        (("sizes: {x: 2}", "inputs: {x: [2], w: [x]}"), "sizes: 'x' is already the name of something else"),
         (
             ("sizes: {B: 2}", "matrix: {B: [1]}", "inputs: {x: [B], w: [B]}"),
-            "has the name of a parameter of the matrix",
+            "sizes: 'B' is already the name of something else",
         ),
         (("sizes: {B: [1, 2]}", "inputs: {x: [B], w: [B]}"), "B must be a whole number, not a list"),
         (("sizes: {B: -2}", "inputs: {x: [B], w: [B]}"), "B must be at least 0, not -2"),

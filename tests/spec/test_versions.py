@@ -1,12 +1,10 @@
-"""Ranges of versions, and what two of them share."""
+"""Ranges of versions."""
 
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from gradcheck.spec.versions import is_range, shared, within
+from gradcheck.spec.versions import is_range, within
 
 
 @pytest.mark.parametrize("text", [">=3.0,<3.3", "==3.0.0", "==3.2.*", "~=3.1", "!=3.1.1", "<3", " >=3.0 , <4 "])
@@ -33,19 +31,3 @@ def test_nothing_else_is_a_range(text):
 )
 def test_a_version_is_within_a_range_or_not(version, text, holds):
     assert within(version, text) is holds
-
-
-VERSIONS = [f"{major}.{minor}.{patch}" for major in range(5) for minor in range(4) for patch in range(3)]
-comparison = st.builds(
-    "{}{}".format, st.sampled_from(["<", "<=", ">", ">=", "==", "!=", "~="]), st.sampled_from(VERSIONS)
-)
-prefix = st.builds("{}{}.*".format, st.sampled_from(["==", "!="]), st.sampled_from(["1", "1.2", "3.0"]))
-ranges = st.lists(comparison | prefix, min_size=1, max_size=3).map(",".join) | st.none()
-
-
-@given(ranges, ranges)
-def test_two_ranges_share_a_version_whenever_any_release_is_in_both(one, other):
-    common = shared(one, other)
-    assert not common or (within(common, one) and within(common, other))
-    if any(within(version, one) and within(version, other) for version in VERSIONS):
-        assert common
