@@ -249,11 +249,11 @@ def is_users(file: str) -> bool:
 def frames_of(error: BaseException) -> list[Frame]:
     """The frames that an error passed through, the outermost first; last those in the process of a
     rank, or the place of code that Python does not compile."""
-    here = [
+    frames = [
         (frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)
     ]
     if isinstance(error, SyntaxError):
-        here.append((str(error.filename), error.lineno or 1))
+        frames.append((str(error.filename), error.lineno or 1))
     return [*frames, *getattr(error, "frames_of_rank", ())]
 
 

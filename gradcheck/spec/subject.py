@@ -18,6 +18,7 @@ from gradcheck.spec.model import Expect, LayerOp, LayerRef, Scenario
 from gradcheck.spec.python import (
     LAYER_BASES,
     bound_names,
+    called_with_arguments,
     functions_in,
     layer_classes,
     static_forward,
@@ -53,6 +54,7 @@ class _Subject:
         """Yield the reasons; those that explain others come first."""
         if self.call is not EMPTY_CODE:
             yield from self._unused_layer()
+            yield from self._unapplied_layer()
             yield from self._unused_inputs()
         elif self.scenario.expect.raises is None:
             yield from self._wrong_argument_count()
@@ -97,6 +99,13 @@ class _Subject:
         if "*" not in names and names.isdisjoint(self.call.words):
             help = f"use what the layer defines: {', '.join(sorted(names))}"
             yield Violation(("call",), "call: it does not use the layer", help)
+
+    def _unapplied_layer(self) -> Iterator[Violation]:
+        """Yield a call of the class itself in place of its apply."""
+        name = self.class_.name if self.class_ and not self.scenario.expect.raises else None
+        if name in called_with_arguments(self.call.tree):
+            message = f"call: {name} is applied, not called"
+            yield Violation(("call",), message, f"write {name}.apply(…)")
 
     def _unused_inputs(self) -> Iterator[Violation]:
         """Yield inputs that nothing uses."""

@@ -73,6 +73,7 @@ def test_rules_that_are_there_are_taken(scenario_mistakes) -> None:
         # what is left out
         (TANH + "inputs: {x: [2], y: [2]}\ncall: paddle.tanh(x)", "2:18 nothing uses the input 'y'", "remove it"),
         (WHOLE + X + "call: x * 2", "8:7 call: it does not use the layer", "the layer defines: L"),
+        (WHOLE + X + "call: 2 * L(x)", "8:7 call: L is applied, not called", "write L.apply(…)"),
         (TANH + X + "call: x * 2", "3:7 call: it does not use the layer", "use what the layer defines: tanh"),
         # nothing to hold
         (TANH + "inputs: {x: {shape: [2], stop_gradient: true}}", "-2:5 this would check nothing", "floating dtype"),
