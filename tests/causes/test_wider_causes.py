@@ -99,6 +99,38 @@ def test_the_edit_speaks_where_no_cause_does() -> None:
     assert f"where `{result.fix.replacement}` is right" in cause.text
 
 
+class Gate(paddle.autograd.PyLayer):
+    """A layer whose backward reads another value than a rule of forward does."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any, z: Any) -> Any:
+        a = paddle.tanh(x)
+        ctx.save_for_backward(x, a, z)
+        return a * z
+
+    @staticmethod
+    def backward(ctx, dy):
+        x, a, z = ctx.saved_tensor()
+        return dy * z * (1 - a * a), dy * x
+
+
+def test_an_edit_speaks_in_place_of_a_far_fetched_cause() -> None:
+    def cause(effort: str) -> Any:
+        (found,) = gradcheck.check(Gate, X, X + 1, effort=effort).diagnosis
+        return found
+
+    assert "reads x in place of a in the rule of `a * z`" in cause("least").text
+    assert (cause("usual").code, cause("usual").source_line.strip()) == ("GC127", "return dy * z * (1 - a * a), dy * x")
+
+
+def test_a_gradient_that_is_not_affine_in_the_cotangent_has_no_other_cause() -> None:
+    def backward(x: Any, w: Any, g: Any) -> Any:
+        return [-2 * abs(gradient) for gradient in weight_twice(x, w, g)]
+
+    result = gradcheck.check(rms_norm, X, W, backward=backward)
+    assert [cause.code for cause in result.diagnosis] == ["GC110"]
+
+
 def test_a_cause_of_all_wrong_inputs_stays_beside_an_edit() -> None:
     from gradcheck.causes.words import in_step_with
 
