@@ -158,6 +158,8 @@ class Backend(Protocol):
     records: bool = False
     """Whether it can report its operations and repeat them in another precision, and notifies an
     observer of a layer before it looks up the layer's forward."""
+    tells_needs: bool = False
+    """Whether a layer can learn which of its inputs need gradients."""
     translates: bool = False
     """Whether its code is recorded by running it on the bundled engine; see `case.engine_twin`."""
 

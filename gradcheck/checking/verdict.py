@@ -90,6 +90,8 @@ class Check:
                 "so backward sees other values than those of the inputs"
             )
             broken.append(Diagnosis.of("GC133", text, contracts.in_place))
+        if not broken and found.verdict is not Status.FAIL:
+            broken = contracts.needed_alone()
         if broken:
             found = replace(found, verdict=Status.FAIL, diagnosis=(*broken, *found.diagnosis))
         return found
