@@ -21,7 +21,7 @@ class Code(NamedTuple):
 
 def is_contract(code: str) -> bool:
     """Whether a code is a broken contract, which is certain."""
-    return "GC131" <= code <= "GC139" or "GC161" <= code <= "GC166"
+    return "GC131" <= code <= "GC139" or "GC161" <= code <= "GC167"
 
 
 def says_what_is_wrong(code: str) -> bool:
@@ -446,6 +446,16 @@ CODES: dict[str, Code] = {
         "raises or gives another gradient.",
         "Call contiguous() on the cotangent first, or use reshape() in place of view().",
         "wrong: g.view(-1)      right: g.contiguous().view(-1)",
+    ),
+    "GC167": Code(
+        "a gradient depends on which other inputs need one",
+        "Where a weight is frozen, backward takes another path: it reads "
+        "needs_input_grad of another input than the one whose gradient it computes, or forward "
+        "does not save what that gradient needs.",
+        "With equal values, the gradient of an input is another one, or backward raises, where no "
+        "other input needs a gradient.",
+        "Let the gradient of each input depend on the need of that input alone.",
+        "wrong: if ctx.needs_input_grad[0]: gw = g.t() @ x      right: needs_input_grad[1] for w",
     ),
 }  # fmt: skip
 """The diagnoses by code, in order."""

@@ -164,6 +164,8 @@ class Backend(Protocol):
     """Whether the framework can report its operations and repeat them in another precision, and
     notifies an observer of a layer before it looks up the layer's forward.
     """
+    tells_needs: bool = False
+    """Whether a layer can learn which of its inputs need gradients."""
     translates: bool = False
     """Whether code of the framework is recorded by running it on the bundled engine; see
     `case.engine_twin`.

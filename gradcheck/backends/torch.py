@@ -60,6 +60,7 @@ class TorchBackend(Backend):
 
     name = "torch"
     records = True
+    tells_needs = True
     packages = ("torch", "functorch")
     words = FrameworkWords(
         framework="torch",

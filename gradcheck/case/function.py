@@ -393,6 +393,7 @@ class TensorFunction:
             output_names=[*compress(output_names(len(first.outputs)), first.claimed)],
             forward=self.forward,
             vjp=self.vjp,
+            vjp_alone=self.vjp_alone if self.backend.tells_needs else None,
             observe=self.observe,
             outputs=[*compress(first.outputs, first.claimed)],
             place_of=lambda error: source_place(spot_of_error(error)).fields,
@@ -438,6 +439,18 @@ class TensorFunction:
                 dtypes = f"of dtype {gradient.dtype} for an input of {x.dtype}"
                 raise NoGradient(f"a gradient {dtypes}", name)
         return gradients
+
+    def vjp_alone(
+        self, number: int, arrays: Sequence[Array], cotangents: Cotangents
+    ) -> Array | None:
+        """The gradient of one input, where no other input needs one; None if it has none. Leaves
+        that the call reads besides its inputs keep their need."""
+        rows = enumerate(zip(self.arrays, arrays, strict=True))
+        tensors = {name: self.tensor(name, array, None, k != number) for k, (name, array) in rows}
+        outputs = self.calls.run(self.checked_outputs, tensors)
+        inputs = [[*tensors.values()][number]]
+        (found,) = self.calls.run(self.gradients, outputs, self.starts(cotangents, True), inputs)
+        return None if found is None else self.backend.array(found)
 
     def in_places(
         self, gradients: Sequence[Tensor | None], present: Iterable[bool]

@@ -239,6 +239,24 @@ class Contracts:
                 return [Diagnosis.of("GC136", text, names)]
         return []
 
+    def needed_alone(self) -> list[Diagnosis]:
+        """The gradient of an input is the same where no other input needs one."""
+        problem, inputs = self.at.problem, list(self.at.inputs)
+        if problem.vjp_alone is None or len(self.at.moved) < 2:
+            return []
+        parts = self.at.outputs.split(self.at.outputs.cotangent(self.random))
+        together = problem.vjp(inputs, parts)
+        for k in self.at.moved:
+            name = problem.names[k]
+            try:
+                alone = problem.vjp_alone(k, inputs, parts)
+            except Exception as error:
+                return [self.raises("GC167", f"where only {name} needs a gradient", error)]
+            if not close(alone, together[k], 1.0, None, nondet=problem.nondet):
+                text = f"backward gives another gradient of {name} where only {name} needs one"
+                return [Diagnosis.of("GC167", text, (name,))]
+        return []
+
     def observed(self, seen: Observation) -> list[Diagnosis]:
         """Check that backward changes nothing else: inputs, cotangents and saved tensors stay as
         they were.

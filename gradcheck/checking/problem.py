@@ -106,6 +106,9 @@ class Problem:
     vjp: Callable[[Sequence[Array], Sequence[Array | None]], list[Array | None]]
     observe: Callable[[Sequence[Array | None]], Observation] = lambda cotangents: Observation()
     """Runs forward and backward once, with these cotangents, and reports side effects."""
+    vjp_alone: Callable[[int, Sequence[Array], Sequence[Array | None]], Array | None] | None = None
+    """The gradient of one input, by its number, where no other input needs one; None where layers
+    do not learn which inputs need gradients."""
     outputs: Sequence[Array] | None = None
     """Forward's outputs for `inputs`, if they are known."""
     reruns: Recomputation | None = None

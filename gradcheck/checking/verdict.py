@@ -87,10 +87,12 @@ class Check:
         if found.verdict is Status.FAIL and contracts.in_place:
             names = ", ".join(contracts.in_place)
             text = (
-                f"forward changes {names} in place, "
-                "so backward sees other values than those of the inputs"
+                f"forward changes {names} in place: "
+                "where backward reads them, it sees other values than those of the inputs"
             )
             broken.append(Diagnosis.of("GC133", text, contracts.in_place))
+        if not broken and found.verdict is not Status.FAIL:
+            broken = contracts.needed_alone()
         if broken:
             found = replace(found, verdict=Status.FAIL, diagnosis=(*broken, *found.diagnosis))
         return found

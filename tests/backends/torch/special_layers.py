@@ -305,6 +305,38 @@ class ContiguousSine(FlatSine):
         return FlatSine.backward(ctx, g.contiguous())
 
 
+class FrozenProduct(Function):
+    """As in a fine-tuned layer, most of whose weights are frozen."""
+
+    @staticmethod
+    def forward(ctx, x, w):
+        ctx.save_for_backward(x, w)
+        return x @ w
+
+    @staticmethod
+    def backward(ctx, g):
+        x, w = ctx.saved_tensors
+        gx = g @ w.t() if ctx.needs_input_grad[0] else None
+        gw = x.t() @ g if ctx.needs_input_grad[1] else None
+        return gx, gw
+
+
+class FrozenProductBad(FrozenProduct):
+    @staticmethod
+    def backward(ctx, g):
+        x, w = ctx.saved_tensors
+        gx = g @ w.t() if ctx.needs_input_grad[0] else None
+        gw = x.t() @ g if ctx.needs_input_grad[0] else None
+        return gx, gw
+
+
+class FrozenProductUnsaved(FrozenProduct):
+    @staticmethod
+    def forward(ctx, x, w):
+        ctx.save_for_backward(x if ctx.needs_input_grad[0] else None, w)
+        return x @ w
+
+
 class StraightThrough(Function):
     @staticmethod
     def forward(ctx, x):
