@@ -8,6 +8,12 @@ from collections.abc import Iterable
 BEGIN = 0.2
 """Weight of a common beginning, relative to equality: gelou means gelu rather than elu."""
 
+LEAST_ALIKE = 0.75
+"""The similarity, by difflib's measure, of names that begin with different letters, from which one
+may be meant by the other. Unrelated words reach 0.71 (description, script) and 0.67 (repeat,
+expect).
+"""
+
 LONGEST_SOUGHT = 60
 """Characters of a name for which a suggestion is sought: a longer one is not a typo."""
 
@@ -22,7 +28,8 @@ def nearest(name: str, known: Iterable[str]) -> str:
     """Return the one of `known` that was likely meant, in any case; empty if none is near.
 
     That is one with the same letters (tahn is tanh, not tan), or the only one that continues
-    `name`, or, among similar ones, one with the same beginning, which is usually typed correctly.
+    `name`, or, among similar ones, one with the same beginning, which is usually typed correctly;
+    without that it must be more similar.
     """
     import difflib  # slow to import
 
@@ -36,9 +43,13 @@ def nearest(name: str, known: Iterable[str]) -> str:
     if len(longer) == 1:
         return by_lower[longer[0]]
 
+    def likeness(other: str) -> float:
+        return difflib.SequenceMatcher(None, name, other).ratio()
+
     def nearness(other: str) -> float:
         begin = len(os.path.commonprefix([name, other])) / len(name)  # noqa: RUF071 - of letters
-        return difflib.SequenceMatcher(None, name, other).ratio() + BEGIN * begin
+        return likeness(other) + BEGIN * begin
 
-    near = difflib.get_close_matches(name, by_lower, 5)
+    similar = difflib.get_close_matches(name, by_lower, 5)
+    near = [other for other in similar if other[0] == name[0] or likeness(other) >= LEAST_ALIKE]
     return by_lower[max(near, key=nearness)] if near else ""
