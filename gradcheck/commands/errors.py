@@ -60,14 +60,26 @@ OPTION_ADVICE = {
         "steps are chosen for every entry, each with a bound of its error",
     ),
     "--nondet-tol": "write --nondet 1e-6: a share of the largest entry",
-    "--dtype": "write -i x=2x3:float32, or `dtype: float32` at an input of a scenario",
+    "--dtype": "`dtype: float32` at an input of a scenario, or its word -i x=2x3:float32",
     "--shape": "write -i x=2x3",
-    "--numprocesses": "write -j N",
-    "--workers": "write -j N",
+    **dict.fromkeys(("--numprocesses", "--parallel", "--workers", "-n"), "write -j N"),
+    **dict.fromkeys(("--html", "--json"), "write --report html:PATH or --report json:PATH"),
+    **dict.fromkeys(("--junit", "--junitxml"), "write --report junit:PATH"),
+    **dict.fromkeys(("--out", "--output", "-o"), "write --report FORMAT:PATH"),
+    **dict.fromkeys(("--failed", "--failed-first", "--ff"), "write --lf"),
+    **dict.fromkeys(("--id", "--only"), "write the id without an option"),
+    **dict.fromkeys(
+        ("--collect-only", "--dry-run", "--list"), "`gradcheck list` shows what there is"
+    ),
+    **dict.fromkeys(
+        ("--cpu", "--cuda", "--device", "--gpu"), "write -b numpy, or -b cupy for a GPU"
+    ),
+    "-m": "write -t TAG",
+    "--allow-code": "this command needs no permission",
     "--verbosity": "write -v",
     "--fail-fast": "write -x",
 }
-"""Options of other tools, and what to write here."""
+"""Options of other tools, and what to write here: an option only where the command has it."""
 
 
 def meant_option(error: click.NoSuchOption) -> str:
@@ -81,11 +93,13 @@ def meant_option(error: click.NoSuchOption) -> str:
             return f": options stand behind their command, gradcheck run {name}"
     from difflib import SequenceMatcher  # slow to import
 
-    if name in OPTION_ADVICE:
-        return f": {OPTION_ADVICE[name]}."
     known = list[str]()
     for option in context.command.get_params(context):
         known += [*option.opts, *option.secondary_opts]
+    advice = OPTION_ADVICE.get(name, "")
+    needed = re.match(r"write (-\S+)", advice)
+    if advice and (needed is None or needed[1] in known):
+        return f": {advice}."
     near = nearest(name, [word for word in known if word.startswith("--")])
     is_near = near.startswith(name) or SequenceMatcher(None, name, near).ratio() >= LEAST_ALIKE
     return f"; did you mean {near}?" if near and is_near else "."

@@ -39,7 +39,7 @@ LAYER = """\
         ("run --rtol 1", "No such option '--rtol': every estimate has a bound of its error; `rtol: 1e-3`"),
         ("check a:b --atol 1", "No such option '--atol': every estimate has a bound of its error"),
         ("check a:b --eps 1", "No such option '--eps': steps are chosen for every entry"),
-        ("run --dtype float32", "No such option '--dtype': write -i x=2x3:float32"),
+        ("run --dtype float32", "No such option '--dtype': `dtype: float32` at an input"),
         ("run --jbos 2", "No such option '--jbos'; did you mean --jobs?"),
         ("run --resum", "No such option '--resum'; did you mean --resume?"),
         ("run --exitfrist", "No such option '--exitfrist'; did you mean --exitfirst?"),
