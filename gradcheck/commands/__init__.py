@@ -50,6 +50,9 @@ COMMANDS = {
 """Name → the command's attribute in this package, and its line in ``--help``."""
 OTHER_COMMANDS = {
     "help": "`gradcheck COMMAND --help` shows the options of a command",
+    "lint": "`gradcheck validate` checks spec files",
+    "test": "`gradcheck run` runs scenarios",
+    "version": "`gradcheck --version` prints it",
     "rules": "`gradcheck list rules` lists the rules, `gradcheck show RULE` shows one",
     "fmt": "yamlfmt or prettier format spec files",
     "trust": "write `allow-code = true` under [tool.gradcheck] in pyproject.toml, or run with "

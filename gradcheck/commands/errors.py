@@ -46,13 +46,20 @@ def advised(error: click.ClickException) -> click.ClickException:
     message = one_line(error.format_message())  # it may quote characters that steer a terminal
     if isinstance(error, click.NoSuchOption):
         name, command = one_line(error.option_name), error.ctx and error.ctx.command
-        if name in OPTION_ADVICE:
-            message = f"No such option {name!r}: {OPTION_ADVICE[name]}."
-        elif isinstance(command, click.Group):
-            message += f" Options stand behind their command, as in gradcheck run {name}."
+        advice = OPTION_ADVICE.get(name, "")
+        advised_option = re.match(r"write (-\S+)", advice)
+        if isinstance(command, click.Group):
+            message += f" Options follow their command, as in gradcheck run {name}."
+        elif advice and (not advised_option or has_option(command, advised_option[1])):
+            message = f"No such option {name!r}: {advice}."
     for pattern, better in ADVICE:
         message = re.sub(pattern, better, message, flags=re.DOTALL)
     return click.UsageError(message, error.ctx)
+
+
+def has_option(command: click.Command | None, name: str) -> bool:
+    """Whether a command has an option of a name."""
+    return command is not None and any(name in option.opts for option in command.params)
 
 
 NO_TOLERANCE = "every estimate has an error bound; `rtol: 1e-3` in a scenario widens it"
@@ -63,14 +70,26 @@ OPTION_ADVICE = {
         "steps are chosen for every entry, each with an error bound",
     ),
     "--nondet-tol": "write --nondet 1e-6: a share of the largest entry",
-    "--dtype": "write -i x=2x3:float32, or `dtype: float32` at an input of a scenario",
+    "--dtype": "`dtype: float32` at an input of a scenario, or its word -i x=2x3:float32",
     "--shape": "write -i x=2x3",
-    "--numprocesses": "write -j N",
-    "--workers": "write -j N",
+    **dict.fromkeys(("--numprocesses", "--parallel", "--workers", "-n"), "write -j N"),
+    **dict.fromkeys(("--html", "--json"), "write --report html:PATH or --report json:PATH"),
+    **dict.fromkeys(("--junit", "--junitxml"), "write --report junit:PATH"),
+    **dict.fromkeys(("--out", "--output", "-o"), "write --report FORMAT:PATH"),
+    **dict.fromkeys(("--failed", "--failed-first", "--ff"), "write --lf"),
+    **dict.fromkeys(("--id", "--only"), "write the id without an option"),
+    **dict.fromkeys(
+        ("--collect-only", "--dry-run", "--list"), "`gradcheck list` shows what there is"
+    ),
+    **dict.fromkeys(
+        ("--cpu", "--cuda", "--device", "--gpu"), "write -b numpy, or -b cupy for a GPU"
+    ),
+    "-m": "write -t TAG",
+    "--allow-code": "this command needs no permission",
     "--verbosity": "write -v",
     "--fail-fast": "write -x",
 }
-"""Options of other tools, with the equivalent here."""
+"""Options of other tools, with the equivalent here: an option only where the command has it."""
 
 
 # ------------------------------------------------------------------------- what the system refuses

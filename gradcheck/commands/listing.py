@@ -53,6 +53,8 @@ def list_all(
     subject, *rest = names or ("",)
     if uncovered and subject != "rules":
         raise UserError("--uncovered is for rules: gradcheck list rules --uncovered")
+    if f"{subject}s" in SUBJECTS:
+        raise UserError(f"`gradcheck list {subject}s` lists the {subject}s")
     if subject not in SUBJECTS:
         rows = scenario_rows(names, bundled, keywords, tags)
     elif rest:

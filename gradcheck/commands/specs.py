@@ -106,6 +106,11 @@ def read_specs(
         file = f"{name.removesuffix('.grad')}.grad.yaml"
         if os.path.isfile(file):
             raise UserError(f"no file, folder or scenario is called {name!r}; did you mean {file}?")
+    for name in unknown:
+        in_file = re.fullmatch(r"(.+\.ya?ml)[:#@]*([\w/=.-]*)", name)
+        if in_file and os.path.isfile(in_file[1]):
+            meant = " ".join(filter(None, in_file.groups()))
+            raise UserError(f"no file, folder or scenario is called {name!r}; write {meant}")
     if unknown and not paths and not bundled:
         specs += [without(spec, known) for spec in read_bundled()]
     return specs, ids
@@ -284,6 +289,8 @@ def new_spec(option: str, name: str) -> Path:
     file = Path(name)
     if not name.endswith(".grad.yaml"):
         stem = re.sub(r"(\.grad)?\.ya?ml$", "", name)
+        if file.is_dir():
+            stem = str(file / "own")
         raise UserError(
             f"{option} {name}: spec files are named <topic>.grad.yaml: write {stem}.grad.yaml"
         )

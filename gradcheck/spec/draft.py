@@ -33,6 +33,11 @@ def qualified_reference(reference: str) -> str:
     the word does not have the form ``package.module:Layer``.
     """
     module, _, name = reference.partition(":")
+    if reference.endswith((".yaml", ".yml")):
+        raise DraftError(
+            f"{reference} is a spec file: `gradcheck run {reference}` runs its scenarios, "
+            f"`gradcheck explore {reference} ID` explores one"
+        )
     if not re.fullmatch(REFERENCE, reference) or module.endswith(".py"):
         raise DraftError(
             f"{reference!r} names no layer: write {_meant(reference)}; `gradcheck run {reference}` "
@@ -62,6 +67,7 @@ def _meant(text: str) -> str:
     source = files[0].read_text("utf-8", "replace") if files else ""
     if layer := re.search(r"^(?:class|def) ([^\W_]\w*)", source, re.MULTILINE):
         return f"{module}:{layer[1]}"
+    text = re.sub(r"(\.[A-Z]\w*)\.(apply|forward|backward)$", r"\1", text)  # a layer's method
     place, _, name = text.rpartition(":" if ":" in text else ".")
     meant = f"{place.removesuffix('.py').replace('/', '.')}:{name}"
     return meant if re.fullmatch(REFERENCE, meant) else "package.module:Layer"

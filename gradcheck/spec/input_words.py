@@ -87,7 +87,10 @@ def input_of_word(name: str, word: str, letters: bool = False) -> Input:
     assert match is not None  # any text fits
     fields: dict[str, Any] = {}
     for sign, option in re.findall(r"([:~])([^:~@]*)", match["options"]):
-        fields |= _limits(option) if sign == "~" else _flag(option)
+        more = _limits(option) if sign == "~" else _flag(option)
+        if more.keys() & fields.keys():
+            raise InputWordError(f"{sign}{option} repeats an option or contradicts one: remove one")
+        fields |= more
     if match["given"] is not None:
         fields |= _given(match["given"])
     fields.setdefault("dtype", "int64" if "below" in fields else "float64")
@@ -140,7 +143,12 @@ def _sizes(shape: str, letters: bool) -> tuple[int | str, ...]:
         return ()
     pattern = _SHAPE_TO_DRAW if letters else _SHAPE
     if not pattern.fullmatch(shape):
-        meant = "x".join(re.findall(r"\d+", shape)) or "3x4"
+        sizes_apart = re.fullmatch(r"[\[(]?\d+(?: *[xX×*, ] *\d+)*,?[\])]?", shape)
+        meant = "x".join(re.findall(r"\d+", shape)) if sizes_apart else "3x4"
+        if shape.endswith((".npy", ".npz")):
+            raise InputWordError(
+                f"{shape!r} is not a shape: a file stands behind @, as in @data.npy"
+            )
         raise InputWordError(
             f"{shape!r} is not a shape: write {meant}: sizes with x between them, such as 3x4, or "
             "scalar; only `gradcheck explore` takes capital letters, for sizes that it draws"
@@ -154,7 +162,7 @@ def _flag(flag: str) -> dict[str, Any]:
         return {"below": int(below[1])}
     if flag not in _FLAGS:
         known = [*_FLAGS, "below=N"]
-        help = hint(flag, known, f"write one of {', '.join(known)}")
+        help = hint(flag.removeprefix("dtype="), known, f"write one of {', '.join(known)}")
         raise InputWordError(f"unknown option {flag!r}; {help}")
     return _FLAGS[flag]
 

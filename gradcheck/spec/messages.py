@@ -9,7 +9,7 @@ import yaml
 from pydantic import ValidationError
 
 from gradcheck.spec import model
-from gradcheck.spec.data import DataPath, Location, Map, Place, Span, locate
+from gradcheck.spec.data import DataPath, Location, Map, Place, Seq, Span, locate
 from gradcheck.spec.diagnostic import describe, listing, quote
 from gradcheck.spec.text import SpecText
 from gradcheck.spec.violation import MISTAKES, Violation
@@ -34,6 +34,10 @@ _OTHER_TOOLS_KEYS = {
     **dict.fromkeys(("atol", "eps", "tol", "tolerance"), "rtol"),
     "nondet_tol": "nondet",
     "requires_grad": "stop_gradient",
+    "args": "inputs",
+    "description": "title",
+    "match": "message",
+    "exception": "type",
 }
 """Keys of other tools → the key of this format, used if the mapping has it."""
 # pydantic's name of a mistake -> its message, and what to do if it is always the same.
@@ -57,7 +61,6 @@ _MESSAGES = {
     "layer": "{msg}, not {here}",
 }
 _ADVICE = {
-    "string_type": "put it in quotes",
     "bool_type": "write true or false",
     "layer": "write 'layer: |' and the code on the lines below",
 }
@@ -167,6 +170,10 @@ def _advise_form(
     kind: str, value: object, mark: Span, context: dict[str, object], key: str = ""
 ) -> str:
     """Return advice on how to write a value that has the wrong form."""
+    if kind == "string_type":
+        if not isinstance(value, (Map, Seq)):
+            return "put it in quotes"
+        return f"write {value[0]}" if isinstance(value, Seq) and len(value) == 1 else ""
     if kind in ("int_type", "float_type"):
         if isinstance(value, float) and value.is_integer():
             return f"write {int(value)}"

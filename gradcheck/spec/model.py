@@ -998,6 +998,9 @@ def _find_reference(source: str) -> Iterator[Violation]:
     if re.fullmatch(REFERENCE, source):
         message = "this is the name of a layer, and not Python source"
         yield Violation((), message, f"write {{ref: '{source}'}}")
+    elif source.strip() in OPERATIONS:
+        message = "this is the name of an operation, and not Python source"
+        yield Violation((), message, f"write {{op: {source.strip()}}}")
 
 
 Layer = Annotated[

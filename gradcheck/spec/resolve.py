@@ -44,6 +44,8 @@ _JOINED = ("inputs", "kwargs", "matrix", "sizes")
 _MERGED = ("expect", "calls", "backends", "numpy", "cupy", "paddle", "torch")
 _OWN = ("id", "extends", "cases")
 _DEFAULTS = ("seed", "timeout", "rtol", "source", "tags", "matrix", "backends")
+_NAMED = "write each as 'name: layer', without the '-'"
+_LAYER_HELP = "write its source, {op: …} for an operation of paddle, or add it to 'layers:'"
 _LAYER_NAME = re.compile(r"[\w.-]+")
 _NAME = re.compile(KEBAB)
 _CODE = ("layer", "script", "call")
@@ -71,6 +73,11 @@ def resolve(root: Map, text: SpecText) -> Map:
     written = root.get("scenarios")
     if isinstance(written, Seq):
         defaults, layers = root.map("defaults"), root.map("layers")
+        if isinstance(root.get("layers"), Seq):  # then no name of a layer is known
+            text.report(
+                root.marks["layers"][1].place, "layers must be a mapping, not a list", _NAMED
+            )
+            raise text.error()
         scenarios = [*_name_layers(_expand(written, text), layers, text)]
         _report_duplicates(scenarios, text)
         items = [_complete(scenario, defaults, text) for scenario in scenarios]
@@ -205,7 +212,7 @@ def _name_layers(scenarios: Iterable[Expanded], layers: Map, text: SpecText) -> 
             named.put("layer", layers[name], marks)
             yield scenario._replace(value=named)
         else:
-            help = text.suggest(name, layers, "write its source, or add it to 'layers:'")
+            help = text.suggest(name, layers, _LAYER_HELP)
             place = value.marks["layer"][1].place
             text.report(place, f"this file has no layer {quote(name)}", help)
 

@@ -8,6 +8,12 @@ from collections.abc import Iterable
 BEGIN = 0.2
 """Weight of a common prefix, relative to equality: gelou means gelu rather than elu."""
 
+LEAST_ALIKE = 0.75
+"""The similarity, by difflib's measure, of names that begin with different letters, from which one
+may be meant by the other. Unrelated words reach 0.71 (description, script) and 0.67 (repeat,
+expect).
+"""
+
 LONGEST_SOUGHT = 60
 """The most characters of a name for which a suggestion is searched for: a longer one is not a
 typo.
@@ -27,7 +33,8 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
     Candidates are a name with the same letters (tahn is tanh, not tan), the only name that
     continues `name`, and similar names, preferably with the same prefix, which is usually typed
-    correctly.
+    correctly;
+    without that it must be more similar.
     """
     import difflib  # slow to import
 
@@ -41,9 +48,13 @@ def nearest(name: str, known: Iterable[str]) -> str:
     if len(longer) == 1:
         return by_lower[longer[0]]
 
+    def likeness(other: str) -> float:
+        return difflib.SequenceMatcher(None, name, other).ratio()
+
     def nearness(other: str) -> float:
         begin = len(os.path.commonprefix([name, other])) / len(name)  # noqa: RUF071 - of letters
-        return difflib.SequenceMatcher(None, name, other).ratio() + BEGIN * begin
+        return likeness(other) + BEGIN * begin
 
-    near = difflib.get_close_matches(name, by_lower, 5)
+    similar = difflib.get_close_matches(name, by_lower, 5)
+    near = [other for other in similar if other[0] == name[0] or likeness(other) >= LEAST_ALIKE]
     return by_lower[max(near, key=nearness)] if near else ""

@@ -39,7 +39,7 @@ LAYER = """\
         ("run --rtol 1", "No such option '--rtol': every estimate has an error bound; `rtol: 1e-3`"),
         ("check a:b --atol 1", "No such option '--atol': every estimate has an error bound"),
         ("check a:b --eps 1", "No such option '--eps': steps are chosen for every entry"),
-        ("run --dtype float32", "No such option '--dtype': write -i x=2x3:float32"),
+        ("run --dtype float32", "No such option '--dtype': `dtype: float32` at an input"),
         ("run --jbos 2", "No such option '--jbos'. (Did you mean one of: '--jobs'"),
         ("run --resum", "Did you mean one of: '--reruns', '--resume'?"),
         ("run --exitfrist", "Did you mean one of: '--effort', '--exitfirst'?"),

@@ -24,4 +24,6 @@ def test_of_names_that_are_about_as_near_one_that_begins_alike_is_meant(name, kn
 
 def test_where_none_is_near_something_else_is_said():
     assert hint("xyz", ["tanh"], "there is tanh") == "there is tanh"
+    for name, known in (("description", ["script"]), ("repeat", ["expect"]), ("fails", ["calls"])):
+        assert hint(name, known, "none") == "none"
     assert hint("x" * 10**6, ["xx"], "there is xx") == "there is xx"
