@@ -232,7 +232,7 @@ def test_a_file_of_another_kind_is_no_spec(gradcheck, folder):
 
 
 def test_a_file_that_is_not_there_was_looked_for_somewhere(gradcheck, folder):
-    assert f"it was looked for in {folder.absolute()}" in gradcheck("run", "nope.grad.yaml").err
+    assert f"it was searched for in {folder.absolute()}" in gradcheck("run", "nope.grad.yaml").err
 
 
 def test_a_shard_without_cases_says_so(spec, gradcheck):
