@@ -45,7 +45,7 @@ def advised(error: click.ClickException) -> click.ClickException:
         return error
     message = one_line(error.format_message())  # it may quote characters that steer a terminal
     if isinstance(error, click.NoSuchOption):
-        name, command = one_line(error.option_name), error.ctx and error.ctx.command
+        name, command = one_line(error.option_name), error.ctx.command if error.ctx else None
         advice = OPTION_ADVICE.get(name, "")
         advised_option = re.match(r"write (-\S+)", advice)
         if isinstance(command, click.Group):

@@ -72,7 +72,7 @@ def test_a_file_of_another_kind_is_refused_at_once(tmp_path, make, what, name, k
             os.kill(writer, 9)
             os.waitpid(writer, 0)
     assert result.status is Status.ERROR
-    reads = "'from' reads a file of np.save or np.savez (line 7 of the spec)"
+    reads = "'from' reads files written by np.save or np.savez (line 7 of the spec)"
     assert result.message == f"{name} is not a regular file: {reads}"
 
 

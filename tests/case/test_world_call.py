@@ -431,7 +431,7 @@ class TestAReference:
 
     def test_a_module_that_waits_for_ranks_while_it_is_imported_is_an_error(self, project: Path) -> None:
         (project / "state_of_ranks.py").write_text(f"{STATE}dist.barrier()\n")
-        with pytest.raises(ImportError, match="waits for other ranks while it is imported"):
+        with pytest.raises(ImportError, match="waits for other ranks during its import"):
             gradcheck.check("sums_of_ranks:Sum", draw((4, 2)), world=4)
 
 
@@ -468,7 +468,7 @@ def test_a_sum_where_each_rank_has_its_own_is_named_at_the_line_of_forward() -> 
 
     found = of_arrays(forward, backward, "split", "split", outputs="replicated")
     assert codes_and_lines(found)[:1] == [("GC151", "paddle.matmul(h, w)")]
-    assert "summed over the ranks, where each has its own" in found.diagnosis[0].text
+    assert "summed over the ranks, although each rank has its own" in found.diagnosis[0].text
 
 
 def test_a_mistake_that_spoils_one_of_two_inputs_alone_is_named() -> None:
@@ -547,7 +547,7 @@ def test_a_gradient_of_another_rank_is_named(forward: Any, backward: Any, output
 
 @pytest.mark.parametrize(
     ("axis", "code", "whose"),
-    [("check", "GC151", "all ranks"), ("data", "GC152", "the ranks at the same place of each group")],
+    [("check", "GC151", "all ranks"), ("data", "GC152", "the ranks at the same position of each group")],
 )
 def test_a_sum_over_another_group_is_named(axis: str, code: str, whose: str) -> None:
     def forward(x: Any) -> Any:

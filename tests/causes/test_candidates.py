@@ -141,7 +141,7 @@ def test_a_rule_that_is_wrong_is_told_by_what_is_wrong_in_it(forward: Any, backw
 def test_the_gradient_of_a_symmetric_matrix_is_told_where_one_triangle_is_read(forward: Any, slope: Any) -> None:
     k = W @ W.T + 3 * np.eye(3)
     (cause,) = causes(forward, slope, k)
-    assert cause.text.endswith("the gradient of a symmetric matrix, of which one triangle alone is read")
+    assert cause.text.endswith("the gradient of a symmetric matrix, although only one triangle is read")
     assert gradcheck.check(lambda k: forward((k + k.T) / 2), k, backward=lambda k, g: slope((k + k.T) / 2, g))
 
 

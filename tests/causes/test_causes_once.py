@@ -374,7 +374,7 @@ def largest_backward(x: Any, g: Any) -> Any:
         (windows, windows_backward(lambda k: paddle.roll(k, 1)), (random(8), KERNEL), "GC116",
          "reads x1 rolled by 1 along axis 0", "@ k"),
         (largest, largest_backward, (random(4, 5),), "GC123",
-         "hands the gradient of `x[k].max()` to the smallest element, each time", "x[k].max()"),
+         "gives the gradient of `x[k].max()` to the smallest element, each time", "x[k].max()"),
         (lambda x, k: paddle.hypot(x, k), lambda x, k, g: (g * x, g * k / paddle.hypot(x, k)),
          (random(6), random(6, seed=1)), "GC116", "leaves", "hypot"),
         (lambda x, k: x[::-1] * k, lambda x, k, g: (g * k, g * x[::-1]), (random(3), KERNEL),

@@ -61,10 +61,10 @@ def dead(x: Any, y: Any, g: Any) -> Any:
         ("GC104", "flipped along axis 1", np.square, lambda x, y, g: (2 * x * g)[:, ::-1], [X]),
         ("GC105", "backward gives for x1", matmul, lambda a, b, y, g: (a.T @ g, g @ b.T), [A, B]),
         ("GC106", "summed over axis 0", biased, lambda x, b, y, g: (g, g[0]), [X, B[0]]),
-        ("GC107", "1 of 16 elements get 0 where it is not (x0[1,2]", np.square, dead, [X]),
+        ("GC107", "1 of 16 elements get 0, but their gradient is not 0 (x0[1,2]", np.square, dead, [X]),
         ("GC108", "backward gives 0 everywhere", np.square, lambda x, y, g: 0 * g, [X]),
         ("GC108", "backward gives 0 everywhere", np.square, lambda x, y, g: None, [X]),
-        ("GC109", "the same whatever", np.square, lambda x, y, g: 2 * x, [X]),
+        ("GC109", "the same result whatever", np.square, lambda x, y, g: 2 * x, [X]),
         (
             "GC111",
             "a factor 1 − out that should be 1 − out²",

@@ -13,7 +13,7 @@ from pylayer import paddle
 @pytest.mark.parametrize(
     ("operation", "said"),
     [
-        ("log", "log leaves its domain: give its inputs values in it, such as 'range: [0.1, 3]' in a spec, ~0.1..3"),
+        ("log", "leaves its domain: give its inputs values inside it, such as 'range: [0.1, 3]' in a spec, ~0.1..3"),
         ("sqrt", "sqrt leaves its domain"),
         ("acosh", "'range: [1.1, 3]'"),
         ("asin", "'range: [-0.9, 0.9]'"),

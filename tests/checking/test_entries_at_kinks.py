@@ -224,4 +224,4 @@ def test_a_wrong_entry_at_a_kink_is_outside_of_its_bar_and_the_panel_says_why() 
 def test_the_panel_says_that_a_backward_is_wrong_beside_a_kink() -> None:
     result = gradcheck.check(lambda x: np.maximum(0, x), np.zeros(3), backward=lambda x, g: 0 * g)
     assert result.verdict is Status.FAIL
-    assert "kink: the gradient is wrong beside x[0]" in str(result)
+    assert "kink: the gradient is wrong near x[0]" in str(result)

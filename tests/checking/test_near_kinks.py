@@ -151,7 +151,7 @@ def test_a_layer_that_raises_everywhere_else_is_inconclusive_and_says_so() -> No
 
     found = checked(picky, lambda x, g: g * 2, x)
     assert found.verdict is Status.INCONCLUSIVE
-    assert "the forward raises ValueError at points nearby: only there" in found.why
+    assert "the forward raises ValueError at nearby points: only there" in found.why
 
 
 # --------------------------------------------------------------------------- what is tied but for its last digits

@@ -202,7 +202,7 @@ def test_the_layer_of_a_scenario_has_to_run(tmp_path: Path) -> None:
 def test_the_backward_fn_of_a_static_layer_has_to_run(tmp_path: Path) -> None:
     assert run(tmp_path, STATIC).status is Status.PASS
     direct = run(tmp_path, STATIC + "        call: forward_fn(x)\n")
-    why = never("backward_fn", "it was not handed to static_pylayer")
+    why = never("backward_fn", "it was not passed to static_pylayer")
     assert (direct.status, direct.message) == (Status.INCONCLUSIVE, why)
 
 

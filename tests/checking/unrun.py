@@ -15,7 +15,7 @@ import numpy as np
 import gradcheck
 
 X = np.linspace(0.1, 1.0, 4)
-OVERRIDDEN = "its apply is overridden, and does not call PyLayer's apply"
+OVERRIDDEN = "its apply is overridden and does not call PyLayer's apply"
 DIRECT = "its forward was called directly, not through apply"
 NOT_TAKEN = "another branch was taken"
 NO_BACKWARD = "no hand-written backward: {}'s own rules were checked"
@@ -202,7 +202,7 @@ def members(paddle: Any) -> dict[str, Member]:
             lambda x: Own.apply(x) if x.shape[0] > 9 else paddle.tanh(x), "INCONCLUSIVE", never("Own", NOT_TAKEN)
         ),
         "forgotten": Member(
-            module["Forgetting"](), "INCONCLUSIVE", never("Own", "its module holds it, and does not call it")
+            module["Forgetting"](), "INCONCLUSIVE", never("Own", "its module holds it but does not call it")
         ),
         "eval mode": Member(evaluating, "PASS", eval_mode),
         "lambda of eval mode": Member(lambda x: evaluating(x), "PASS", eval_mode),

@@ -175,7 +175,7 @@ MISTAKES = {
     "new": ("PACKAGE.MODULE:LAYER",),
     "new mod.Own": ("mod.Own", "mod:Own"),
     "new mod:Own -o out.yaml": ("out.yaml", "out.grad.yaml"),
-    "new mod:Own -o own.grad.yaml": ("own.grad.yaml", "there"),
+    "new mod:Own -o own.grad.yaml": ("own.grad.yaml", "exists already"),
     "new mod:Own -o empty": ("empty", ".grad.yaml"),
     "explore mod:Own": ("x", "--input x="),
     "explore mod:Own -i x=Bx": ("x=Bx",),

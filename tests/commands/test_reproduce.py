@@ -75,7 +75,7 @@ def test_what_must_raise_is_wrapped_and_definitions_are_not(spec, gradcheck):
         ("apply-tanh-float64-mean", "apply-tanh-float64-mean: no release is known to deviate"),
         (
             "double-grad-beside-operations",
-            "the gradient check alone shows it: `gradcheck run double-grad-beside-operations`",
+            "only the gradient check shows it: `gradcheck run double-grad-beside-operations`",
         ),
     ],
 )

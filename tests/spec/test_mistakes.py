@@ -251,7 +251,7 @@ def test_a_wrong_schema_and_a_missing_one(diagnose):
         (INPUT + "matrix: {n: [a b]}", "3:14 matrix: 'a b' cannot be part of a case's name", "use letters"),
         (INPUT + "matrix: {n: [[1]]}", "3:14 a matrix takes text, numbers and booleans, not a list", ""),
         (INPUT + 'matrix: {n: [1, "1"]}', "3:17 matrix: '1' is given twice", "remove"),
-        (INPUT + "matrix: {n: [1, 2]}", "3:10 matrix: nothing uses 'n'", "'layout' work by themselves"),
+        (INPUT + "matrix: {n: [1, 2]}", "3:10 matrix: nothing uses 'n'", "'layout' have an effect without that"),
         (INPUT + "call: paddle.tanh(y)", "3:7 call: there is no 'y'", "known are x and what the layer"),
         (  # the arguments of the layer's own methods are not names in a call
             "layer: |\n  class L(PyLayer):\n    def backward(ctx, dy): pass\ninputs: {x: [2]}\ncall: L.apply(y)",
