@@ -87,7 +87,7 @@ def find_limit_mistakes(input: Input, dtypes: Sequence[str]) -> Iterator[Violati
     key, *_ = [*(key for key in LIMITS if key in input.written), "init"]
     if input.drawn not in model.INIT_LIMITS and key != "init":
         help = f"remove it, or write {listing(model.INIT_LIMITS)} as init"
-        message = f"{quote(key)} is of no use with 'init: {input.init}'"
+        message = f"{quote(key)} has no effect with 'init: {input.init}'"
         yield Violation((key,), message, help, at_key=True)
     elif whole and input.drawn not in model.GIVES_WHOLE:
         message = f"the input has dtype {whole[0]}, but {quote(key)} gives no whole numbers"
@@ -100,13 +100,17 @@ def find_limit_mistakes(input: Input, dtypes: Sequence[str]) -> Iterator[Violati
 def _find_wrong_limits(input: Input, key: str, whole: Sequence[str]) -> Iterator[Violation]:
     """Yield violations for limits that are not in order, or beyond a dtype of `whole` numbers."""
     low, high = input.limits
-    is_above = low <= high - (input.drawn == "integers")  # the higher is not drawn
-    if not (-inf < low and is_above and high < inf):
+    is_whole_drawn = input.drawn == "integers"
+    is_above = low <= high - is_whole_drawn  # the higher is not drawn
+    if is_whole_drawn and (low % 1 or high % 1):
+        message = f"'init: integers' draws whole numbers, and {low:g} to {high:g} are its limits"
+        yield Violation((key,), message, "write whole numbers, or 'range' for fractions")
+    elif not (-inf < low and is_above and high < inf):
         help = "give two finite limits, the smaller one first"
         yield Violation((key,), f"low ({low:g}) must not be above high ({high:g})", help)
     for dtype in whole:
         least, most = INTEGER_RANGE[dtype]
-        if low % 1 or high % 1 or low < least or high - 1 > most:
+        if low < least or high - 1 > most:
             message = f"{dtype} holds whole numbers from {least} to {most}, not all of those from "
             help = "change the limits: the higher is not drawn"
             yield Violation((key,), f"{message}{low:g} to {high - 1:g}", help)

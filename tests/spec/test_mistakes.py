@@ -165,7 +165,7 @@ def test_a_wrong_schema_and_a_missing_one(diagnose):
         (INPUT + "tags: [not]", "3:8 'not' cannot be a tag", "choose another word"),
         # programs
         ("seed: 1", "-2:1 a scenario needs 'layer' or 'script'", "add 'layer: |'"),
-        (INPUT + "script: x", "3:1 a script beside a layer that has no source here", "import the layer"),
+        (INPUT + "script: x", "3:1 a script next to a layer that has no source here", "import the layer"),
         ("script: x\ncall: x", "2:1 'script' and 'call' exclude each other", "remove one"),
         ("layer: {}", f"1:8 {NO_LAYER}, not a mapping", "write 'layer: |'"),
         ("layer: 3", f"1:8 {NO_LAYER}, not 3", "write 'layer: |'"),
@@ -224,7 +224,7 @@ def test_a_wrong_schema_and_a_missing_one(diagnose):
         (LAYER + "inputs: {x: {shape: [1], low: 1}}", "2:26 'low' has no effect with 'init: normal'", "remove it"),
         (LAYER + "inputs: {x: {shape: [1], init: integers, low: 5, high: 5}}", "2:47 low (5) must not be", "smaller"),
         (LAYER + "inputs: {x: {shape: [1], init: uniform, low: 2}}", "2:46 low (2) must not be above", "smaller"),
-        (LAYER + "inputs: {x: {shape: [1], dtype: int64, init: integers, low: 0.5}}", "2:61 int64 holds whole", ""),
+        (LAYER + "inputs: {x: {shape: [1], dtype: int64, init: integers, low: 0.5}}", "2:61 'init: integers' draws whole", ""),
         (
             LAYER + "inputs: {x: {shape: [1], dtype: int64}}",
             "2:13 the input has dtype int64, but 'init' gives no whole numbers", "write 'below: 10', or 'init:",
