@@ -91,7 +91,7 @@ BANDS = 1.5, PLAIN, math.inf
 inputs of 200 mutants, 65 % cost 1.5 or less, as a ninth of the candidates does, and 76 % are plain,
 as two fifths of the candidates are (tests/bench/derive.py)."""
 
-Trial = tuple[Edge, Candidate]
+TriedCandidate = tuple[Edge, Candidate]
 """A candidate, and the edge at which it is tried."""
 Backward = Callable[[Array], list[Array]]
 """The gradients of the moved inputs for a cotangent, flat."""
@@ -422,7 +422,7 @@ class CauseSearch:
             else self.reruns.recording(inputs, hold)
         )
 
-    def trials(self, group: Group, ruled: set[Step], is_wide: bool = False) -> list[Trial]:
+    def trials(self, group: Group, ruled: set[Step], is_wide: bool = False) -> list[TriedCandidate]:
         """The shares of all edges whose values change with a group of inputs, and all candidates of
         operations in `ruled`; or the wider candidates.
         """
@@ -430,7 +430,7 @@ class CauseSearch:
         without_share = {Edge.WHOLE, Edge.COMPOSED}
         if len(cotangents) == 1:
             without_share.add(Edge.INCOMING)  # it is the share of another edge
-        found, steps = list[Trial](), set(graph.recording.steps)
+        found, steps = list[TriedCandidate](), set(graph.recording.steps)
         for edge in edges_of(graph, cotangents, graph.starts(cotangents), steps, is_wide):
             if not group.tangents[edge.number].any():
                 continue
@@ -440,7 +440,9 @@ class CauseSearch:
                 found += [(edge, candidate) for candidate in all_candidates(edge)]
         return found
 
-    def projected(self, groups: Sequence[Group], trials: Iterable[Trial]) -> list[list[Mistake]]:
+    def projected(
+        self, groups: Sequence[Group], trials: Iterable[TriedCandidate]
+    ) -> list[list[Mistake]]:
         """The mistakes that change what the right cotangent is along the directions, per group."""
         graph, found = self.graph, [list[Mistake]() for _ in groups]
         right = {edge: [group.along(edge, edge.right) for group in groups] for edge, _ in trials}

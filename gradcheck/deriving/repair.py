@@ -27,11 +27,11 @@ from gradcheck.deriving.printing import Printer, names_on_context, parsed
 from gradcheck.deriving.source import (
     SourceText,
     TextChange,
-    names_in,
+    names_of_tree,
+    nested_statements,
     parsed_block,
     part_of_file,
     source_of_file,
-    statements_in,
 )
 from gradcheck.deriving.steps import Steps, compiled_backward, edited, gradients_in
 from gradcheck.deriving.trace import Return, Trace, attributes_of, trace
@@ -241,7 +241,7 @@ class Repair:
     def assigned(self) -> list[Any]:
         """The values that backward assigns to names."""
         kinds = ast.Assign, ast.AugAssign, ast.AnnAssign
-        return [node.value for node in statements_in(self.function) if isinstance(node, kinds)]
+        return [node.value for node in nested_statements(self.function) if isinstance(node, kinds)]
 
     def whole_expressions(self) -> Iterator[Edit]:
         """The edits that write out the only wrong gradient; none if several are wrong."""
@@ -289,7 +289,7 @@ def text_alone(printer: Printer, node: Node) -> str:
         tree = printer.tree(node)
     except NotDerived:
         return ""
-    return "" if names_in(tree) & {*printer.variables.values()} else ast.unparse(tree)
+    return "" if names_of_tree(tree) & {*printer.variables.values()} else ast.unparse(tree)
 
 
 def subexpressions(text: str) -> set[str]:

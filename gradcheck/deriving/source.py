@@ -190,7 +190,7 @@ def body_of(function: FunctionNode) -> Sequence[ast.stmt]:
     return function.body[1:] if ast.get_docstring(function, clean=False) else function.body
 
 
-def statements_in(function: FunctionNode) -> Iterator[ast.AST]:
+def nested_statements(function: FunctionNode) -> Iterator[ast.AST]:
     """The statements of a function and their parts, without expressions and functions in it."""
     waiting: list[ast.AST] = list(function.body)
     while waiting:
@@ -202,10 +202,10 @@ def statements_in(function: FunctionNode) -> Iterator[ast.AST]:
 
 def returns_of(function: FunctionNode) -> list[ast.Return]:
     """The returns of a function, without those of functions in it."""
-    return [node for node in statements_in(function) if isinstance(node, ast.Return)]
+    return [node for node in nested_statements(function) if isinstance(node, ast.Return)]
 
 
-def names_in(tree: ast.AST) -> set[str]:
+def names_of_tree(tree: ast.AST) -> set[str]:
     """The names of variables in a tree."""
     return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
 
