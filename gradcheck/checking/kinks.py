@@ -14,6 +14,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain, repeat
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -430,8 +431,8 @@ class Nearby:
         Args:
             of_outputs: the size of the sum whose slopes these are.
         """
-        sizes = [size for size in AT_ZERO if self.responds(size) and self.parts_ties(size)]
-        steps = [*((size, NEAR_STEP) for size in sizes), (NEAR, NEAR_STEP), (WIDER, WIDE_STEP)]
+        tiny = (size for size in AT_ZERO if self.responds(size) and self.parts_ties(size))
+        steps = chain(zip(tiny, repeat(NEAR_STEP)), [(NEAR, NEAR_STEP), (WIDER, WIDE_STEP)])
         for self.at_zero, self.step in steps:
             self.near = RATIO**self.step
             self.moves, self.tapes, self.values = [], [], []
