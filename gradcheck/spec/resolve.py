@@ -44,7 +44,7 @@ _JOINED = ("inputs", "kwargs", "matrix", "sizes")
 _MERGED = ("expect", "calls", "backends", "numpy", "cupy", "paddle", "torch")
 _OWN = ("id", "extends", "cases")
 _DEFAULTS = ("seed", "timeout", "rtol", "source", "tags", "matrix", "backends")
-_NAMED = "write each as 'name: layer', without the '-'"
+_LAYERS_FORM = "write each as 'name: layer', without the '-'"
 _LAYER_HELP = "write its source, {op: …} for an operation of paddle, or add it to 'layers:'"
 _LAYER_NAME = re.compile(r"[\w.-]+")
 _NAME = re.compile(KEBAB)
@@ -75,7 +75,7 @@ def resolve(root: Map, text: SpecText) -> Map:
         defaults, layers = root.map("defaults"), root.map("layers")
         if isinstance(root.get("layers"), Seq):  # then no name of a layer is known
             text.report(
-                root.marks["layers"][1].place, "layers must be a mapping, not a list", _NAMED
+                root.marks["layers"][1].place, "layers must be a mapping, not a list", _LAYERS_FORM
             )
             raise text.error()
         scenarios = [*_name_layers(_expand(written, text), layers, text)]

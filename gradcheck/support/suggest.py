@@ -8,7 +8,7 @@ from collections.abc import Iterable
 BEGIN = 0.2
 """Weight of a common prefix, relative to equality: gelou means gelu rather than elu."""
 
-LEAST_ALIKE = 0.75
+LEAST_LIKENESS = 0.75
 """The similarity, by difflib's measure, of names that begin with different letters, from which one
 may be meant by the other. Unrelated words reach 0.71 (description, script) and 0.67 (repeat,
 expect).
@@ -56,5 +56,5 @@ def nearest(name: str, known: Iterable[str]) -> str:
         return likeness(other) + BEGIN * begin
 
     similar = difflib.get_close_matches(name, by_lower, 5)
-    near = [other for other in similar if other[0] == name[0] or likeness(other) >= LEAST_ALIKE]
+    near = [other for other in similar if other[0] == name[0] or likeness(other) >= LEAST_LIKENESS]
     return by_lower[max(near, key=nearness)] if near else ""
