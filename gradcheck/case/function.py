@@ -166,7 +166,7 @@ class TensorFunction:
         self.originals: dict[str, Tensor] = {}
         """The Tensors whose memory these leaves originally used, by the same names."""
         self.twin: TensorFunction | None = None
-        """The same call on a backend that can record it, if this one cannot."""
+        """This call on a backend that can record it, if this one cannot."""
         self.marks: Sequence[str] = ()
         """Marks of the verdict from the observations of `observe`."""
         self.evaluations = 0
@@ -331,7 +331,7 @@ class TensorFunction:
         return {name: leaf for name, leaf in found.items() if name not in self.arrays}
 
     def named(self, others: Sequence[weakref.ref[Tensor]]) -> dict[str, Tensor]:
-        """Those leaves among `others` that outlive the call, by their names in the user's code."""
+        """The leaves among `others` that outlive the call, by their names in the user's code."""
         if not others:
             return {}
         known = {id(leaf): name for name, leaf in self.leaves_named().items()}
