@@ -549,8 +549,12 @@ def gradient_at_other_value(
         else:
             graph.hold_dead(name, out, number)
 
-    other = recording.replay(recording.arrays[: recording.inputs], change)
     graph.walks += 2  # a replay costs as much as a walk
+    inputs = recording.arrays[: recording.inputs]
+    try:
+        other = recording.replay(inputs, change)
+    except ValueError:  # the value is outside the domain of a later operation
+        return [np.full_like(x, np.nan) for x in inputs]
     return Tape(other, dead=graph.dead).gradient(cotangents)
 
 
