@@ -74,7 +74,7 @@ class WorldGradient(NamedTuple):
     """The gradients of the ranks."""
 
 
-class Trial(NamedTuple):
+class RankMistake(NamedTuple):
     """A mistake made at some operations."""
 
     code: str
@@ -112,41 +112,43 @@ def between_ranks(
         return []
     wholes = [d for k in wrong for d in whole_cause(graph, claimed[k], right[k], size, close)]
     written = Tape(graph.recording, dead=dead_steps(graph, cotangents))
-    trials = chain(at_collectives(written), over_other_groups(written, cotangents))
+    mistakes = chain(at_collectives(written), over_other_groups(written, cotangents))
     if named is False:
-        trials = chain(trials, summed_at_lines(written, cotangents, size))
+        mistakes = chain(mistakes, summed_at_lines(written, cotangents, size))
 
     of_some_inputs: list[Diagnosis] = []
-    for trial in trials:
-        explained = reproduced(with_wrong_vjps(written, cotangents, trial))
+    for mistake in mistakes:
+        explained = reproduced(with_wrong_vjps(written, cotangents, mistake))
         if not explained.issuperset(wrong):
             continue
-        steps = [line[0] for line in graph.lines if line[0] in trial.steps] or trial.steps
+        steps = [line[0] for line in graph.lines if line[0] in mistake.steps] or mistake.steps
         if len(steps) > 1 and len(wholes) == len(wrong):
             return wholes  # one thing at the end is less than the same at several lines
         found = []
         for step in steps:
             names = [claimed[k].name for k in wrong if k in step.edges]
-            found.append(diagnosed(trial, step, graph, names))
+            found.append(diagnosed(mistake, step, graph, names))
         if len(explained) == len(claimed):
             return found
         of_some_inputs = of_some_inputs or found
     return [] if named is None else of_some_inputs or wholes
 
 
-def with_wrong_vjps(graph: Tape, cotangents: Sequence[Array | None], trial: Trial) -> list[Array]:
+def with_wrong_vjps(
+    graph: Tape, cotangents: Sequence[Array | None], mistake: RankMistake
+) -> list[Array]:
     """The gradient if the vjps of some operations are replaced."""
     pending = graph.starts(cotangents)
     for step, given, pulled in graph.walk(pending):
-        if step in trial.steps:
+        if step in mistake.steps:
             filled, right = step.pack_cotangents(given), {k: flow for k, _, flow in pulled}
             for i, (k, number, _) in enumerate(pulled):
-                pulled[i] = k, number, trial.pull(Flow(k, filled, right))
+                pulled[i] = k, number, mistake.pull(Flow(k, filled, right))
     return graph.filled(pending)
 
 
 # --------------------------------------------------------------------------- at collectives
-def at_collectives(graph: Tape) -> Iterator[Trial]:
+def at_collectives(graph: Tape) -> Iterator[RankMistake]:
     """Mistakes at the collectives of one line and of one input together.
 
     Next are mistakes at all collectives of one name, as a mistake is often repeated; last, at each
@@ -159,8 +161,8 @@ def at_collectives(graph: Tape) -> Iterator[Trial]:
         if line[0].name in ("all_gather", "reduce_scatter", "all_to_all"):
             for whose, order in OTHER_RANKS:
                 says = f"the gradient is that {whose}"
-                yield Trial("GC104", says, line, partial(of_another, order))
-                yield Trial(
+                yield RankMistake("GC104", says, line, partial(of_another, order))
+                yield RankMistake(
                     "GC104",
                     f"each part is that {whose}",
                     line,
@@ -175,14 +177,14 @@ def at_collectives(graph: Tape) -> Iterator[Trial]:
             yield from at_operations([step])
 
 
-def at_operations(steps: Sequence[Step]) -> Iterator[Trial]:
+def at_operations(steps: Sequence[Step]) -> Iterator[RankMistake]:
     """Each rank keeps its own part, or counts all ranks, at some operations of one name."""
     first = steps[0]
     done = SENT_BACK.get(first.name, "summed over")
     says = f"the gradient is not {done} the ranks: each keeps its own part"
-    yield Trial("GC152", says, steps, partial(own_unless_alone, OWN[first.name]))
+    yield RankMistake("GC152", says, steps, partial(own_unless_alone, OWN[first.name]))
     for says, factor in too_often(max(len(first.edges), len(first.values))):
-        yield Trial("GC151", says, steps, partial(scaled, factor))
+        yield RankMistake("GC151", says, steps, partial(scaled, factor))
 
 
 def own_unless_alone(own: Pull, flow: Flow) -> Array:
@@ -219,7 +221,7 @@ def with_reordered_parts(order: Order, flow: Flow) -> Array:
     return flow.right[[order(j, count) for j in range(count)]]
 
 
-def over_other_groups(graph: Tape, cotangents: Sequence[Array | None]) -> Iterator[Trial]:
+def over_other_groups(graph: Tape, cotangents: Sequence[Array | None]) -> Iterator[RankMistake]:
     """In place of sums over groups: sums over all ranks, and over the crossing groups, which have
     the ranks at the same position of each group.
     """
@@ -238,7 +240,7 @@ def over_other_groups(graph: Tape, cotangents: Sequence[Array | None]) -> Iterat
             ("GC152", "the ranks at the same position of each group", crossing),
         ):
             says = f"the gradient is summed over {whose}, not over those of its group"
-            yield Trial(code, says, steps, partial(sum_of_rank, sums))
+            yield RankMistake(code, says, steps, partial(sum_of_rank, sums))
 
 
 def sum_of_rank(sums: Sequence[Array], flow: Flow) -> Array:
@@ -246,7 +248,9 @@ def sum_of_rank(sums: Sequence[Array], flow: Flow) -> Array:
     return sums[flow.k]
 
 
-def summed_at_lines(graph: Tape, cotangents: Sequence[Array | None], size: int) -> Iterator[Trial]:
+def summed_at_lines(
+    graph: Tape, cotangents: Sequence[Array | None], size: int
+) -> Iterator[RankMistake]:
     """The cotangents of one operand of one line, one per rank, summed over the ranks."""
     flows: dict[Step, dict[int, Array]] = {}
     for step, _, pulled in graph.walk(graph.starts(cotangents)):
@@ -259,7 +263,7 @@ def summed_at_lines(graph: Tape, cotangents: Sequence[Array | None], size: int) 
             # That of an input of the call is found as its whole gradient.
             of_inputs = all(step.edges[position] < graph.recording.inputs for step in steps)
             if len(own) == size and len({flow.shape for flow in own}) == 1 and not of_inputs:
-                yield Trial("GC151", SUMMED, steps, partial(total_at, position, own))
+                yield RankMistake("GC151", SUMMED, steps, partial(total_at, position, own))
 
 
 def total_at(position: int, own: Sequence[Array], flow: Flow) -> Array:
@@ -303,7 +307,7 @@ def whole_cause(
 
 
 # --------------------------------------------------------------------------- in words
-def diagnosed(trial: Trial, step: Step, graph: Tape, names: Sequence[str]) -> Diagnosis:
+def diagnosed(mistake: RankMistake, step: Step, graph: Tape, names: Sequence[str]) -> Diagnosis:
     """A mistake with its line in forward.
 
     If forward has no line for it, the line of backward is given, with the inputs in `names`.
@@ -311,11 +315,11 @@ def diagnosed(trial: Trial, step: Step, graph: Tape, names: Sequence[str]) -> Di
     place = source_place(step.spot)
     if not place.file:
         what = ", ".join(names) or "a value that all ranks have"
-        text = f"{what}, which all ranks use: {trial.says}"
-        return Diagnosis(code=trial.code, text=text, inputs=tuple(names), **backward_of(graph))
+        text = f"{what}, which all ranks use: {mistake.says}"
+        return Diagnosis(code=mistake.code, text=text, inputs=tuple(names), **backward_of(graph))
     return Diagnosis(
-        code=trial.code,
-        text=f"backward of `{place.text or step.name}`: {trial.says}",
+        code=mistake.code,
+        text=f"backward of `{place.text or step.name}`: {mistake.says}",
         operation=step.name,
         detail="its gradient (reproduces backward)",
         **place.fields,

@@ -93,15 +93,15 @@ def likely_causes(
     if comparison is not None and (written or point.problem.order > 1):
         three, walks = [*claims, prober.claimed()], budget / OF_BUDGET
         found, backward = explained_by_tape(point, three, comparison.rounding, walks)
-    is_explained = inputs_of(found).issuperset(wrong_names)
+    is_explained = explained_inputs(found).issuperset(wrong_names)
     if not is_explained or FAR_FETCHED.intersection(d.code for d in found):
         right = right_gradients(point, comparison, jacobians, [u for u, _ in claims])
         evidence = [Evidence(point, k, wrong, claims, *right[k]) for k in wrong if k in right]
         # Of two swapped inputs, which are one slip, what the tape has for each is far-fetched.
         swaps = [d for of_input in evidence for d in of_input.diagnoses((swapped,))]
-        of_swaps = inputs_of(swaps)
+        of_swaps = explained_inputs(swaps)
         found = [*swaps, *(d for d in found if not of_swaps.issuperset(d.inputs))]
-        explained = inputs_of(found)
+        explained = explained_inputs(found)
         for of_input in evidence:
             if of_input.name not in explained:
                 found += of_input.diagnoses(FAMILIES_OF_FORMULAS)
@@ -121,7 +121,7 @@ def affine_gradients(point: Point, claims: Claims) -> set[int]:
     }
 
 
-def inputs_of(causes: Sequence[Diagnosis]) -> set[str]:
+def explained_inputs(causes: Sequence[Diagnosis]) -> set[str]:
     """The inputs that causes explain."""
     return {name for cause in causes for name in cause.inputs}
 
@@ -130,7 +130,7 @@ def with_their_inputs(found: Sequence[Diagnosis], wrong: Sequence[str]) -> Itera
     """The causes; a cause that does not explain all wrong inputs names those that it explains and
     those that remain.
     """
-    explained = inputs_of(found)
+    explained = explained_inputs(found)
     left = ", ".join(name for name in wrong if name not in explained)
     rest = f"; the gradient of {left} is wrong as well" if left else ""
     for cause in found:
