@@ -25,8 +25,8 @@ from gradcheck.checking.probe import (
     Probe,
     Prober,
     Ruling,
-    granted,
     tape_diff,
+    unmeasured_tolerance,
 )
 from gradcheck.result import StepScan
 
@@ -205,7 +205,7 @@ def claimed_diagonal(
     point = prober.point
     if point.x[number].size != u.size or point.complex:
         return None
-    other, again = prober.claimed()
+    other, again = prober.draw_claim()
     pairs: list[tuple[Sequence[Array], Sequence[Array]]] = [(gradients, again)]
     if point.witnessed:
         pairs.append((point.by_tape(u), point.by_tape(other)))
@@ -241,7 +241,7 @@ def by_columns(prober: Prober, budget: float) -> WrongEntries:
     for number, x in enumerate(point.x):
         found.wrong[number] = np.zeros_like(x, bool)
         masks = only(number, np.ones_like(x, bool), point.x)
-        alone = prober.probe(masks, whole=True) if x.size else None
+        alone = prober.probe(masks, all_steps=True) if x.size else None
         if alone is None or alone.decision is Ruling.PASS:
             continue
         before = point.spent.runs
@@ -269,7 +269,7 @@ def input_by_columns(
     if x.size > 1:
         claimed = claimed_diagonal(prober, alone.cotangent, alone.gradients, number)
     if claimed is not None:
-        again = prober.probe(only(number, np.ones_like(x, bool), point.x), whole=True)
+        again = prober.probe(only(number, np.ones_like(x, bool), point.x), all_steps=True)
         known = diagonal_by(alone, again, number)
     if known is None and point.by_rows and 4 * x.size <= budget:
         claimed = None
@@ -308,7 +308,9 @@ def columns(
         bar[:, index] += found.bar / scales[index]
     wrong = [] if claimed is None else beyond_bound(prober, number, claimed, value, bar)
     for index in sorted({e.index for e in wrong})[:MOST_COLUMNS]:
-        found = prober.scanned(column_line(point, number, index), like.derivative.noise, True).both
+        found = prober.scan_line(
+            column_line(point, number, index), like.derivative.noise, True
+        ).both
         value[:, index], bar[:, index] = found.value / scales[index], found.bar / scales[index]
     return value, bar
 
@@ -344,8 +346,8 @@ def entries_by_search(prober: Prober, probe: Probe, number: int) -> Iterator[Ent
     def along(some: range) -> Probe:
         part = 0 * whole
         part[some.start : some.stop] = whole[some.start : some.stop]
-        return prober.along(
-            only(number, part.reshape(d.shape), point.x), probe, whole=len(some) == 1
+        return prober.probe_along(
+            only(number, part.reshape(d.shape), point.x), probe, all_steps=len(some) == 1
         )
 
     wrong = halved(range(whole.size), lambda some: along(some).decision is Ruling.FAIL)
@@ -354,8 +356,8 @@ def entries_by_search(prober: Prober, probe: Probe, number: int) -> Iterator[Ent
             along(range(index, index + 1)),
             math.copysign(abs(whole[index]), whole[index].real),
         )
-        value, claim = there.seen.value / step, there.claim.value / step
-        yield Entry(number, index, SUM_OF_OUTPUTS, claim, value, there.seen.bar / abs(step))
+        value, claim = there.differences.value / step, there.claim.value / step
+        yield Entry(number, index, SUM_OF_OUTPUTS, claim, value, there.differences.bar / abs(step))
 
 
 def halved(some: range, shows: Callable[[range], bool]) -> Iterator[int]:
@@ -377,7 +379,7 @@ def steps_of(prober: Prober, entry: Entry) -> StepScan | None:
         return None
     scale = float(point.scales[entry.input].reshape(-1)[entry.index])
     line = column_line(point, entry.input, entry.index, point.outputs.unit(entry.output))
-    noise = prober.noise(line, whole=True)
+    noise = prober.noise(line, all_steps=True)
     line.extend(USUAL)
     derivative = derivative_of(line, noise)
     value, bar = float(derivative.both.value[0]), float(derivative.both.bar[0])
@@ -412,7 +414,7 @@ def all_wrong_entries(prober: Prober) -> list[Entry] | None:
         ]
     if not point.by_rows:
         return None
-    probe, jacobians = prober.probe(by_rows=True, whole=True), claimed_jacobians(point)
+    probe, jacobians = prober.probe(by_rows=True, all_steps=True), claimed_jacobians(point)
     entries: list[Entry] = []
     for number, mask in enumerate(columns_in_doubt(prober, probe, jacobians)):
         known = columns(prober, number, probe, mask, jacobians[number])
@@ -437,7 +439,7 @@ def rows_in_doubt(prober: Prober) -> Sequence[int]:
     small, compared with its column, that an error of half of its digits would not have shown.
     """
     point = prober.point
-    u, gradients = prober.claimed()
+    u, gradients = prober.draw_claim()
     found = tape_diff(point, u, gradients, None, prober.rtol)
     rows = range(u.size)
     if found.wrong is not None:
@@ -447,7 +449,10 @@ def rows_in_doubt(prober: Prober) -> Sequence[int]:
     ):
         return []  # each column is one entry
     bounds = flat(
-        [granted(point, c, t, prober.rtol) for c, t in zip(found.claimed, found.taped, strict=True)]
+        [
+            unmeasured_tolerance(point, c, t, prober.rtol)
+            for c, t in zip(found.claimed, found.taped, strict=True)
+        ]
     )
     bounds = np.fmax(bounds, flat(found.bounds)) if found.bounds else bounds
     terms = (u[k] * flat(point.by_tape(point.outputs.unit(k))) for k in rows)

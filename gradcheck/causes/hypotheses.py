@@ -79,7 +79,7 @@ def likely_causes(
     """
     point, comparison = prober.point, probe.comparison
     claims = [(probe.cotangent, probe.gradients)] if probe.wrong is not None else []
-    claims += [prober.claimed() for _ in range(COTANGENTS - len(claims))]
+    claims += [prober.draw_claim() for _ in range(COTANGENTS - len(claims))]
     # There is nothing to search for if a gradient of zeros was written. At second order, zeros
     # are what was cut off.
     written = any(bool((gradients[k] != 0).any()) for _, gradients in claims for k in wrong)
@@ -91,7 +91,7 @@ def likely_causes(
     if affine.isdisjoint(wrong):
         return found, backward
     if comparison is not None and (written or point.problem.order > 1):
-        three, walks = [*claims, prober.claimed()], budget / OF_BUDGET
+        three, walks = [*claims, prober.draw_claim()], budget / OF_BUDGET
         found, backward = explained_by_tape(point, three, comparison.rounding, walks)
     is_explained = explained_inputs(found).issuperset(wrong_names)
     if not is_explained or FAR_FETCHED.intersection(d.code for d in found):

@@ -47,9 +47,9 @@ from gradcheck.checking.probe import (
     Masks,
     Prober,
     Ruling,
-    some,
+    inconclusive_outcome,
+    none_if_all_false,
     tape_diff,
-    undecided,
     with_kink,
 )
 from gradcheck.checking.reasons import VerdictReason
@@ -181,7 +181,7 @@ def at_kinks(prober: Prober, found: CheckOutcome, masks: Masks) -> CheckOutcome:
             depending(point, random, nearby.as_masks(tied)) if bool(tied.any()) else False
         )
         if not bool(kinked.all()):
-            smooth = prober.look(masks, without=kinked)
+            smooth = prober.probe_until_conclusive(masks, without=kinked)
             if smooth.decision is Ruling.FAIL:
                 return CheckOutcome(Status.FAIL, probe=smooth)
     kinked_entries = np.flatnonzero(nearby.free & slopes.varies)
@@ -214,11 +214,11 @@ def wrong_beside(prober: Prober, masks: Masks) -> CheckOutcome | None:
             beside = prober.point.beside(moved(prober.point.x, direction, sign * BESIDE))
             there = Prober(beside, prober.random, prober.rtol)
             if beside.witnessed:  # its differences are taken only where the tape disagrees
-                claim = there.claimed()
+                claim = there.draw_claim()
                 there.claims.append(claim)
                 if tape_diff(beside, *claim, None, prober.rtol).wrong is None:
                     continue
-            probe = there.look()
+            probe = there.probe_until_conclusive()
         except Exception:  # it is not asked to work elsewhere
             return None
         if probe.decision is Ruling.FAIL:
@@ -535,7 +535,7 @@ class Nearby:
         finite = len(self.values) == len(self.tapes) and all(
             bool(np.isfinite(v).all()) for v in self.values
         )
-        return undecided(
+        return inconclusive_outcome(
             VerdictReason.NO_SLOPE if finite else VerdictReason.EDGE, raised=self.point.raised
         )
 
@@ -797,7 +797,7 @@ def where_infinite(prober: Prober) -> CheckOutcome:
     """The outcome for the elements at which the gradient is infinite, which the point then keeps
     fixed: KINK if the slope of the function grows without bound on one side, as backward claims.
     """
-    point, claim = prober.point, prober.claimed()
+    point, claim = prober.point, prober.draw_claim()
     prober.claims.append(claim)
     if all(bool(np.isfinite(g).all()) for g in claim[1]):
         return CheckOutcome(Status.PASS)
@@ -1134,4 +1134,4 @@ def kinked_by_tape(point: Point, cotangent: Array | None = None) -> list[Array] 
     for kink in kinks(tape):
         fed = point.those_moved(kink.inputs)
         masks = [mask | more for mask, more in zip(masks, fed, strict=True)]
-    return some(point.free_elements(masks))
+    return none_if_all_false(point.free_elements(masks))

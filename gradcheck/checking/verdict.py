@@ -24,8 +24,8 @@ from gradcheck.checking.probe import (
     Probe,
     Prober,
     Ruling,
+    inconclusive_outcome,
     tape_diff,
-    undecided,
     with_kink,
 )
 from gradcheck.checking.problem import Problem
@@ -115,17 +115,17 @@ class Check:
 
     def smooth_part(self, masks: Masks | None) -> CheckOutcome:
         """Check the gradient of the elements in `masks`, at which the function has a derivative."""
-        probe = self.prober.look(masks)
+        probe = self.prober.probe_until_conclusive(masks)
         self.worst = probe.error
         if probe.decision is Ruling.FAIL:
             return self.failed(probe)
         if probe.decision is Ruling.CONTRADICTION:
             assert self.point.tape is not None
             names = ", ".join(sorted({kink.name for kink in kinks(self.point.tape)}))
-            return undecided(
+            return inconclusive_outcome(
                 VerdictReason.CONTRADICTION,
-                value=probe.seen.value,
-                bar=probe.seen.bar,
+                value=probe.differences.value,
+                bar=probe.differences.bar,
                 claim=probe.claim.value,
                 at_kink=f" ({names} at a kink)" if names else "",
             )
@@ -152,7 +152,7 @@ class Check:
             total = [a if b is None else a + b for a, b in zip(probe.direction, other, strict=True)]
             first = probe.derivative.both
             second, third = (
-                self.prober.along(d, probe, True).derivative.both for d in (other, total)
+                self.prober.probe_along(d, probe, True).derivative.both for d in (other, total)
             )
             apart = abs(first.value + second.value - third.value) > FAR_BARS * (
                 first.bar + second.bar + third.bar
@@ -175,7 +175,7 @@ class Check:
             )
         marks = ("by the tape",) if probe.decision is Ruling.BY_TAPE else ()
         if comparison.unsure is not None:
-            alone = self.prober.look(comparison.unsure, by_rows=True)
+            alone = self.prober.probe_until_conclusive(comparison.unsure, by_rows=True)
             if alone.decision is Ruling.FAIL and not alone.kinked:
                 return self.failed(alone)
             if marks and comparison.blank:
@@ -184,7 +184,7 @@ class Check:
             counted = "1 entry" if count == 1 else f"{count} entries"
             marks = (*marks, f"{counted} verified to 1 % at best")
         if self.certify and masks is None:
-            cotangent, gradients = self.prober.claimed()
+            cotangent, gradients = self.prober.draw_claim()
             second = tape_diff(self.point, cotangent, gradients, masks, self.rtol)
             if second.wrong is not None:
                 return self.failed(
@@ -195,12 +195,12 @@ class Check:
 
     def without_tape(self, probe: Probe, masks: Masks | None) -> CheckOutcome:
         """A second direction and cotangent, and the parts that are probed separately."""
-        second = self.prober.look(masks)
+        second = self.prober.probe_until_conclusive(masks)
         if second.decision is Ruling.FAIL and not second.kinked:
             return self.failed(second)
         unseen = list[str]()
         for name, mask, without in self.parts(masks, probe, second):
-            alone = self.prober.look(mask, by_rows=True, without=without)
+            alone = self.prober.probe_until_conclusive(mask, by_rows=True, without=without)
             if alone.decision is Ruling.FAIL and not alone.kinked:
                 return self.failed(alone)
             if alone.decision is not Ruling.PASS and (
@@ -212,13 +212,13 @@ class Check:
                     return self.no_derivative(alone)
                 unseen.append(name)
         # Outside, but not by more than a kink that would not have shown.
-        if not second.seen.holds(second.claim.value):
-            return undecided(
+        if not second.differences.holds(second.claim.value):
+            return inconclusive_outcome(
                 VerdictReason.HIDDEN_KINK,
                 claim=second.claim.value,
-                value=second.seen.value,
-                bar=second.seen.bar,
-                gap=second.seen.gap,
+                value=second.differences.value,
+                bar=second.differences.bar,
+                gap=second.differences.gap,
             )
         noisy = f"{', '.join(unseen)} not verified: below the noise of the differences"
         return CheckOutcome(Status.PASS, marks=(noisy,) if unseen else (), probe=probe)
@@ -238,7 +238,8 @@ class Check:
         small = [
             None
             if d is None
-            else (POWER * abs(g * d) <= probe.seen.bar + probe.seen.allowed) & (d != 0)
+            else (POWER * abs(g * d) <= probe.differences.bar + probe.differences.allowed)
+            & (d != 0)
             for g, d in zip(probe.gradients, probe.direction, strict=True)
         ]
         count, of = sum(int(m.sum()) for m in small if m is not None), sum(x.size for x in inputs)
@@ -266,34 +267,34 @@ class Check:
             )
             stays = bool((found.largest <= FAR_BARS * noise).all())
             would_show = POWER * float((abs(probe.cotangent) * sizes).sum())
-            stays |= not bool(found.nearby.any()) and probe.seen.bar <= would_show
-        if stays and probe.claim.size <= probe.seen.bar < np.inf:
+            stays |= not bool(found.nearby.any()) and probe.differences.bar <= would_show
+        if stays and probe.claim.size <= probe.differences.bar < np.inf:
             return CheckOutcome(Status.PASS, marks=("nothing changes here",))
         if self.point.searches:
-            return undecided(VerdictReason.SEARCH)
+            return inconclusive_outcome(VerdictReason.SEARCH)
         if not self.point.raised and not bool((found.both.bar < np.inf).all()):
             return self.no_derivative(probe)
-        return undecided(VerdictReason.UNSEEN, raised=self.point.raised)
+        return inconclusive_outcome(VerdictReason.UNSEEN, raised=self.point.raised)
 
     def no_derivative(self, probe: Probe) -> CheckOutcome:
         """The undecided outcome if no steps agree: at the edge of the domain, or within it."""
         largest = probe.derivative.largest
         finite = not self.point.raised and bool(np.isfinite(largest).all())
-        return undecided(
+        return inconclusive_outcome(
             VerdictReason.NO_STEP if finite else VerdictReason.EDGE, raised=self.point.raised
         )
 
     def pieces_meet(self) -> CheckOutcome:
         """The undecided outcome if pieces meet and no tape shows which."""
         if self.point.searches:
-            return undecided(VerdictReason.SEARCH)
+            return inconclusive_outcome(VerdictReason.SEARCH)
         recorded = self.point.recorded(self.point.inputs) is not None
         unrecorded = (
             "the recorded forward and the call itself give different outputs"
             if recorded
             else "not all of the code that computes them could be recorded"
         )
-        return undecided(VerdictReason.PIECES_UNRECORDED, unrecorded=unrecorded)
+        return inconclusive_outcome(VerdictReason.PIECES_UNRECORDED, unrecorded=unrecorded)
 
     # -------------------------------------- the layer's own precision
     def in_own_precision(self, found: CheckOutcome) -> CheckOutcome:
@@ -315,8 +316,10 @@ class Check:
 
     def in_float32(self, found: CheckOutcome, probe: Probe) -> CheckOutcome:
         """Keep a FAIL unless it is explained by rounding to float32 in unrecorded code."""
-        apart = abs(probe.claim.value - probe.seen.value)
-        if not (probe.claim.size and apart <= probe.seen.bar + LOW_PRECISION * probe.claim.size):
+        apart = abs(probe.claim.value - probe.differences.value)
+        if not (
+            probe.claim.size and apart <= probe.differences.bar + LOW_PRECISION * probe.claim.size
+        ):
             return found
         rounding = replace(self, may_round=True)
         rounding.point.spent = self.point.spent
