@@ -230,7 +230,7 @@ def summary_of(
     return GradientSummary(
         verdict=outcome.verdict,
         why=outcome.why,
-        wrong=tuple(map(point.named, entries)),
+        wrong=tuple(map(point.name_entry, entries)),
         wrong_counts=counts,
         exhaustive=named.exhaustive,
         worst_error=max(worst, default=check.worst),

@@ -16,7 +16,14 @@ import numpy as np
 from gradcheck.backends.base import Array
 from gradcheck.causes.search import Backward
 from gradcheck.checking.differences import QUICK, RATIO, USUAL, Line, derivative_of, quick
-from gradcheck.checking.point import SUM_OF_OUTPUTS, Entry, Point, array_and_element, flat, only
+from gradcheck.checking.point import (
+    SUM_OF_OUTPUTS,
+    Entry,
+    Point,
+    array_and_element,
+    flat,
+    one_input_only,
+)
 from gradcheck.checking.precision import EPS, largest
 from gradcheck.checking.probe import (
     POWER,
@@ -131,7 +138,7 @@ def entries_by_rows(
             error = abs(comparison.claimed[k] - comparison.taped[k])
             # Measure whether it is rounding.
             if bool((far & (abs(claimed[k] - taped[k]) <= FAR_OFF * error)).any()):
-                masks = only(k, far, point.x)
+                masks = one_input_only(k, far, point.x)
                 measured = tape_diff(point, unit, claimed, masks, 0.0).wrong
                 far = measured[k] if measured is not None else far & False
             found = places(far)[: left[k]]
@@ -240,7 +247,7 @@ def by_columns(prober: Prober, budget: float) -> WrongEntries:
     point, found = prober.point, WrongEntries(entries=[])
     for number, x in enumerate(point.x):
         found.wrong[number] = np.zeros_like(x, bool)
-        masks = only(number, np.ones_like(x, bool), point.x)
+        masks = one_input_only(number, np.ones_like(x, bool), point.x)
         alone = prober.probe(masks, all_steps=True) if x.size else None
         if alone is None or alone.decision is Ruling.PASS:
             continue
@@ -269,7 +276,7 @@ def input_by_columns(
     if x.size > 1:
         claimed = claimed_diagonal(prober, alone.cotangent, alone.gradients, number)
     if claimed is not None:
-        again = prober.probe(only(number, np.ones_like(x, bool), point.x), all_steps=True)
+        again = prober.probe(one_input_only(number, np.ones_like(x, bool), point.x), all_steps=True)
         known = diagonal_by(alone, again, number)
     if known is None and point.by_rows and 4 * x.size <= budget:
         claimed = None
@@ -347,7 +354,7 @@ def entries_by_search(prober: Prober, probe: Probe, number: int) -> Iterator[Ent
         part = 0 * whole
         part[some.start : some.stop] = whole[some.start : some.stop]
         return prober.probe_along(
-            only(number, part.reshape(d.shape), point.x), probe, all_steps=len(some) == 1
+            one_input_only(number, part.reshape(d.shape), point.x), probe, all_steps=len(some) == 1
         )
 
     wrong = halved(range(whole.size), lambda some: along(some).decision is Ruling.FAIL)
@@ -390,7 +397,7 @@ def steps_of(prober: Prober, entry: Entry) -> StepScan | None:
     ahead, behind = np.array(changes).T
     names = {"input", "index", "output", "output_index", "analytic"}
     return StepScan(
-        **point.named(entry).model_dump(include=names),
+        **point.name_entry(entry).model_dump(include=names),
         steps=tuple(steps.tolist()),
         differences=tuple(((ahead - behind) / (2 * steps)).tolist()),
         rounding=tuple((noise.reshape(-1)[0] / steps).tolist()),

@@ -28,7 +28,7 @@ from gradcheck.causes.candidates import (
     edges_of,
     other_values,
 )
-from gradcheck.checking.differences import moved, random_direction, scale_of
+from gradcheck.checking.differences import move_along, random_direction, scale_of
 from gradcheck.checking.point import Point, directional_derivative
 from gradcheck.checking.precision import MOVES, SMALLEST, Change, wide
 from gradcheck.checking.tape import Tape, dead_steps
@@ -406,7 +406,7 @@ class CauseSearch:
         count, step = len(self.graph.recording.arrays), self.graph.coarsest ** (1 / 3)
         sides = []
         for h in (step, -step):
-            side = self.recorded(moved(start, direction, h), self.graph.hold_dead)
+            side = self.recorded(move_along(start, direction, h), self.graph.hold_dead)
             if side is None or len(side.arrays) != count:
                 return None
             # Times 1.0: masks among the inputs count as numbers.

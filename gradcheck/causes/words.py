@@ -51,7 +51,7 @@ def explained_by_tape(
     Return each with its line, or nothing if no single mistake or pair does; and a backward that has
     only these mistakes. See `CauseSearch` for the arguments.
     """
-    tape = point.recorded(point.inputs, lines=True)
+    tape = point.record(point.inputs, lines=True)
     if tape is None:
         return [], point.by_tape
     with np.errstate(all="ignore"):

@@ -86,7 +86,7 @@ class Contracts:
         observed = [*refused, *self.observed(seen)]
         found = self.forward_repeats(seen.outputs)
         if not found:
-            of_g = self.at.claimed(g)
+            of_g = self.at.claimed_gradients(g)
             found = self.backward_repeats(g, of_g, seen)
             del seen  # as large as the inputs, the outputs and the gradients
             found = found or [*self.linear(g, of_g), *self.undefined_cotangents()]
@@ -139,7 +139,7 @@ class Contracts:
         """
         point, problem = self.at, self.at.problem
         if seen.gradients is None or seen.outputs is None:
-            return self.differing("GC132", of_g, point.claimed(g))
+            return self.differing("GC132", of_g, point.claimed_gradients(g))
         parts = zip(point.outputs.split(g), seen.outputs, strict=True)
         cotangents = [None if u is None else u.astype(y.dtype) for u, y in parts]
 
@@ -168,14 +168,14 @@ class Contracts:
 
     def linear(self, g: Array, of_g: Gradients) -> list[Diagnosis]:
         """b(a·g + h) = a·b(g) + b(h), and b(0) = 0."""
-        mixed = self.at.outputs.held(FACTOR * g + self.at.outputs.cotangent(self.random))
+        mixed = self.at.outputs.round_cotangent(FACTOR * g + self.at.outputs.cotangent(self.random))
         # as a difference, so that none of the three is rounded, whatever dtype the outputs have
         h = mixed - FACTOR * g
-        of_h = self.at.claimed(h)
+        of_h = self.at.claimed_gradients(h)
         self.claims = [(u, self.at.of_moved(found)) for u, found in ((h, of_h), (g, of_g))]
         if not finite([*of_g, *of_h]):
             return []
-        whole = self.at.claimed(mixed)
+        whole = self.at.claimed_gradients(mixed)
         if not finite(whole):  # the multiple overflows the dtype
             return []
 
@@ -321,7 +321,7 @@ def wrong_in_own_precision(
     if point.as_given and not point.casts_left_out:
         return [], ""
     problem, inputs = point.problem, list(point.problem.inputs)
-    tape = point.recorded(inputs, own=True)
+    tape = point.record(inputs, keep_casts=True)
     outputs = FlatOutputs(
         problem.forward(inputs) if problem.outputs is None else list(problem.outputs),
         point.outputs.active,
@@ -337,8 +337,8 @@ def wrong_in_own_precision(
     parts = outputs.split(cotangent)
     if tape is not None:
         right = point.of_moved(tape.gradient(parts))
-        measured = point.measured_claim(parts, random, own=True)
-        of_tape = point.measured_tape(tape, parts, right, random, own=True)
+        measured = point.measured_claim(parts, random, keep_casts=True)
+        of_tape = point.measured_tape(tape, parts, right, random, keep_casts=True)
         for _ in range(DRAWS):
             measured.draw_at(FEW * epsilon)
         for _ in range(DRAWS):

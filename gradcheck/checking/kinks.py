@@ -20,7 +20,7 @@ import numpy as np
 
 from gradcheck.backends.base import Array
 from gradcheck.backends.bundled import Step
-from gradcheck.checking.differences import RATIO, USUAL, moved
+from gradcheck.checking.differences import RATIO, USUAL, move_along
 from gradcheck.checking.point import (
     SUM_OF_OUTPUTS,
     Direction,
@@ -211,7 +211,7 @@ def wrong_beside(prober: Prober, masks: Masks) -> CheckOutcome | None:
     direction = prober.point.direction(prober.random, masks)
     for sign in (1.0, -1.0):
         try:
-            beside = prober.point.beside(moved(prober.point.x, direction, sign * BESIDE))
+            beside = prober.point.beside(move_along(prober.point.x, direction, sign * BESIDE))
             there = Prober(beside, prober.random, prober.rtol)
             if beside.witnessed:  # its differences are taken only where the tape disagrees
                 claim = there.draw_claim()
@@ -480,7 +480,7 @@ class Nearby:
         """The number of elements that feed an operation at its kink once those that are 0 have
         moved."""
         x = points_beside(self.point, self.as_arrays(self.directions[0]), at_zero, 0.0)[0]
-        tape = self.point.recorded(self.point.at(x))
+        tape = self.point.record(self.point.all_inputs(x))
         kinked = np.zeros(self.free.shape, bool)
         for kink in [] if tape is None else kinks(tape):
             kinked |= per_number(self.point, self.point.those_moved(kink.inputs)) != 0
@@ -495,7 +495,7 @@ class Nearby:
         """Record tapes ahead and behind along a direction."""
         self.moves.append(direction)
         for x in self.beside(direction):
-            tape = self.point.recorded(self.point.at(x))
+            tape = self.point.record(self.point.all_inputs(x))
             self.tapes.append(tape)
             if tape is not None:
                 self.values.append(

@@ -14,7 +14,7 @@ from gradcheck.checking.contracts import Contracts, digits, lost_digits, wrong_i
 from gradcheck.checking.differences import FAR_BARS
 from gradcheck.checking.domains import advice
 from gradcheck.checking.kinks import at_kinks, kinked_by_tape, kinks, where_infinite
-from gradcheck.checking.point import Point, only
+from gradcheck.checking.point import Point, one_input_only
 from gradcheck.checking.precision import EPS, SMALLEST
 from gradcheck.checking.probe import (
     LOW_PRECISION,
@@ -234,7 +234,7 @@ class Check:
         whole = self.point.everywhere if masks is None else masks
         for k, mask in enumerate(whole) if len(inputs) > 1 else ():
             if mask is not None and bool(mask.any()):
-                yield names[k], only(k, mask, inputs), None
+                yield names[k], one_input_only(k, mask, inputs), None
         small = [
             None
             if d is None
@@ -288,7 +288,7 @@ class Check:
         """The undecided outcome if pieces meet and no tape shows which."""
         if self.point.searches:
             return inconclusive_outcome(VerdictReason.SEARCH)
-        recorded = self.point.recorded(self.point.inputs) is not None
+        recorded = self.point.record(self.point.inputs) is not None
         unrecorded = (
             "the recorded forward and the call itself give different outputs"
             if recorded
