@@ -144,7 +144,7 @@ def with_wrong_vjps(
             filled, right = step.pack_cotangents(given), {k: flow for k, _, flow in pulled}
             for i, (k, number, _) in enumerate(pulled):
                 pulled[i] = k, number, mistake.pull(Flow(k, filled, right))
-    return graph.filled(pending)
+    return graph.fill_missing(pending)
 
 
 # --------------------------------------------------------------------------- at collectives

@@ -530,7 +530,7 @@ def mistaken_gradients(
         for mistake, factor in cause.mistakes:
             if edge.place in mistake.places:
                 edge.add(factor * mistake.candidate.hand_on(edge) - edge.right)
-    return graph.filled(pending)
+    return graph.fill_missing(pending)
 
 
 def gradient_at_other_value(
