@@ -69,22 +69,22 @@ class Check:
         if nothing := point.nothing_to_check:
             return CheckOutcome(Status.INCONCLUSIVE, VerdictReason.NOTHING.sentence(why=nothing))
         contracts = Contracts(point, np.random.default_rng(self.seed + 1))
-        broken = contracts.broken()
+        broken = contracts.find_broken()
         if any(d.code == "GC131" for d in broken):  # forward has no derivative then
             return CheckOutcome(Status.FAIL, diagnosis=tuple(broken))
         if not broken:  # reuse the contracts' runs
             self.prober.claims = contracts.claims
-        found = self.derivative()
-        if found.verdict is Status.PASS:
-            found = self.in_own_precision(found)
+        outcome = self.derivative()
+        if outcome.verdict is Status.PASS:
+            outcome = self.in_own_precision(outcome)
         elif (
-            found.verdict is Status.FAIL
-            and found.probe is not None
+            outcome.verdict is Status.FAIL
+            and outcome.probe is not None
             and point.opaque
             and not point.may_round
         ):
-            found = self.in_float32(found, found.probe)
-        if found.verdict is Status.FAIL and contracts.in_place:
+            outcome = self.in_float32(outcome, outcome.probe)
+        if outcome.verdict is Status.FAIL and contracts.in_place:
             names = ", ".join(contracts.in_place)
             text = (
                 f"forward changes {names} in place, "
@@ -92,8 +92,8 @@ class Check:
             )
             broken.append(Diagnosis.of("GC133", text, contracts.in_place))
         if broken:
-            found = replace(found, verdict=Status.FAIL, diagnosis=(*broken, *found.diagnosis))
-        return found
+            outcome = replace(outcome, verdict=Status.FAIL, diagnosis=(*broken, *outcome.diagnosis))
+        return outcome
 
     def derivative(self) -> CheckOutcome:
         """Check separately: the elements with an infinite gradient, those that feed a kink, and the
@@ -102,23 +102,23 @@ class Check:
         point, infinite = self.point, where_infinite(self.prober)
         if infinite.verdict is Status.FAIL:
             return infinite
-        found = CheckOutcome(Status.PASS)
+        outcome = CheckOutcome(Status.PASS)
         if not all(bool(m.all()) for m in point.infinite):
             claims = self.prober.claims
-            held = kinked_by_tape(point, claims[-1][0] if claims else None)
-            free = None if held is None else [~m for m in held]
+            kinked = kinked_by_tape(point, claims[-1][0] if claims else None)
+            free = None if kinked is None else [~m for m in kinked]
             if free is None or any(bool(m.any()) for m in free):
-                found = self.smooth_part(free)
-            if held is not None and found.verdict is not Status.FAIL:
-                found = at_kinks(self.prober, found, held)
-        return with_kink(found, infinite.why) if infinite.why else found
+                outcome = self.smooth_part(free)
+            if kinked is not None and outcome.verdict is not Status.FAIL:
+                outcome = at_kinks(self.prober, outcome, kinked)
+        return with_kink(outcome, infinite.why) if infinite.why else outcome
 
     def smooth_part(self, masks: Masks | None) -> CheckOutcome:
         """Check the gradient of the elements in `masks`, at which the function has a derivative."""
         probe = self.prober.probe_until_conclusive(masks)
         self.worst = probe.error
         if probe.decision is Ruling.FAIL:
-            return self.failed(probe)
+            return self.confirm_failure(probe)
         if probe.decision is Ruling.CONTRADICTION:
             assert self.point.tape is not None
             names = ", ".join(sorted({kink.name for kink in kinks(self.point.tape)}))
@@ -132,14 +132,14 @@ class Check:
         if probe.kinked and self.point.tape is None:
             return self.pieces_meet()
         if probe.decision is Ruling.UNSEEN:
-            return self.unseen(probe)
+            return self.without_evidence(probe)
         return (
             self.without_tape(probe, masks)
             if probe.comparison is None
             else self.with_tape(probe, masks)
         )
 
-    def failed(self, probe: Probe) -> CheckOutcome:
+    def confirm_failure(self, probe: Probe) -> CheckOutcome:
         """FAIL by the evidence of a probe, if the function has a derivative, that is, if its slopes
         along two directions add up to the slope along their sum. If pieces meet, as in a median of
         equal numbers, the function may be smooth along every line although the slopes do not add
@@ -154,10 +154,10 @@ class Check:
             second, third = (
                 self.prober.probe_along(d, probe, True).derivative.both for d in (other, total)
             )
-            apart = abs(first.value + second.value - third.value) > FAR_BARS * (
+            differ = abs(first.value + second.value - third.value) > FAR_BARS * (
                 first.bar + second.bar + third.bar
             )
-            if bool((apart & (probe.cotangent != 0 if probe.by_rows else True)).any()):
+            if bool((differ & (probe.cotangent != 0 if probe.by_rows else True)).any()):
                 return self.pieces_meet()
         self.worst = probe.error
         return CheckOutcome(Status.FAIL, probe=probe)
@@ -177,9 +177,9 @@ class Check:
         if comparison.unsure is not None:
             alone = self.prober.probe_until_conclusive(comparison.unsure, by_rows=True)
             if alone.decision is Ruling.FAIL and not alone.kinked:
-                return self.failed(alone)
+                return self.confirm_failure(alone)
             if marks and comparison.blank:
-                return self.unseen(probe)
+                return self.without_evidence(probe)
             count = sum(int(u.sum()) for u in comparison.unsure)
             counted = "1 entry" if count == 1 else f"{count} entries"
             marks = (*marks, f"{counted} verified to 1 % at best")
@@ -187,7 +187,7 @@ class Check:
             cotangent, gradients = self.prober.draw_claim()
             second = tape_diff(self.point, cotangent, gradients, masks, self.rtol)
             if second.wrong is not None:
-                return self.failed(
+                return self.confirm_failure(
                     replace(probe, cotangent=cotangent, gradients=gradients, comparison=second)
                 )
             self.certified = comparison.unsure is None and second.unsure is None
@@ -197,12 +197,12 @@ class Check:
         """A second direction and cotangent, and the parts that are probed separately."""
         second = self.prober.probe_until_conclusive(masks)
         if second.decision is Ruling.FAIL and not second.kinked:
-            return self.failed(second)
+            return self.confirm_failure(second)
         unseen = list[str]()
         for name, mask, without in self.parts(masks, probe, second):
             alone = self.prober.probe_until_conclusive(mask, by_rows=True, without=without)
             if alone.decision is Ruling.FAIL and not alone.kinked:
-                return self.failed(alone)
+                return self.confirm_failure(alone)
             if alone.decision is not Ruling.PASS and (
                 alone.claim.size or bool(alone.derivative.largest.any())
             ):
@@ -231,8 +231,8 @@ class Check:
         bound; and the outputs in which such an error would not have shown.
         """
         inputs, names = self.point.x, self.point.those_moved(self.problem.names)
-        whole = self.point.everywhere if masks is None else masks
-        for k, mask in enumerate(whole) if len(inputs) > 1 else ():
+        free = self.point.everywhere if masks is None else masks
+        for k, mask in enumerate(free) if len(inputs) > 1 else ():
             if mask is not None and bool(mask.any()):
                 yield names[k], one_input_only(k, mask, inputs), None
         small = [
@@ -242,37 +242,40 @@ class Check:
             & (d != 0)
             for g, d in zip(probe.gradients, probe.direction, strict=True)
         ]
-        count, of = sum(int(m.sum()) for m in small if m is not None), sum(x.size for x in inputs)
-        if 0 < count < of:
-            yield f"{count} of {of} elements", small, None
+        count, total = (
+            sum(int(m.sum()) for m in small if m is not None),
+            sum(x.size for x in inputs),
+        )
+        if 0 < count < total:
+            yield f"{count} of {total} elements", small, None
         lost = probe.unresolved & second.unresolved
         if probe.by_rows and bool(lost.any()):
             yield f"{int(lost.sum())} of {lost.size} outputs", masks, ~lost
 
     # ---------------------------------- where the point does not tell
-    def unseen(self, probe: Probe) -> CheckOutcome:
+    def without_evidence(self, probe: Probe) -> CheckOutcome:
         """The outcome if the differences show nothing and no tape can be used. A gradient of zero
         is right if nothing changes: at any step, or at the first ones (on a step of floor), at
         which outputs in proportion to the inputs would have shown.
         """
-        found, sizes = probe.derivative, abs(self.point.outputs.vector)
-        whole = sizes if probe.by_rows else (abs(probe.cotangent) * sizes).sum()
+        derivative, sizes = probe.derivative, abs(self.point.outputs.vector)
+        size = sizes if probe.by_rows else (abs(probe.cotangent) * sizes).sum()
         if self.point.opaque:  # a guessed noise proves nothing
-            stays = bool((found.largest <= EPS * whole).all())
+            stays = bool((derivative.largest <= EPS * size).all())
         else:
             noise = (
-                found.noise
-                if float(found.noise.max()) <= POWER * float(sizes.sum()) + SMALLEST["float64"]
+                derivative.noise
+                if float(derivative.noise.max()) <= POWER * float(sizes.sum()) + SMALLEST["float64"]
                 else 0.0
             )
-            stays = bool((found.largest <= FAR_BARS * noise).all())
+            stays = bool((derivative.largest <= FAR_BARS * noise).all())
             would_show = POWER * float((abs(probe.cotangent) * sizes).sum())
-            stays |= not bool(found.nearby.any()) and probe.differences.bar <= would_show
+            stays |= not bool(derivative.nearby.any()) and probe.differences.bar <= would_show
         if stays and probe.claim.size <= probe.differences.bar < np.inf:
             return CheckOutcome(Status.PASS, marks=("nothing changes here",))
         if self.point.searches:
             return inconclusive_outcome(VerdictReason.SEARCH)
-        if not self.point.raised and not bool((found.both.bar < np.inf).all()):
+        if not self.point.raised and not bool((derivative.both.bar < np.inf).all()):
             return self.no_derivative(probe)
         return inconclusive_outcome(VerdictReason.UNSEEN, raised=self.point.raised)
 
@@ -297,36 +300,36 @@ class Check:
         return inconclusive_outcome(VerdictReason.PIECES_UNRECORDED, unrecorded=unrecorded)
 
     # -------------------------------------- the layer's own precision
-    def in_own_precision(self, found: CheckOutcome) -> CheckOutcome:
+    def in_own_precision(self, outcome: CheckOutcome) -> CheckOutcome:
         """Turn an outcome into FAIL if backward, in its own dtypes, loses digits that the tape
         keeps."""
         wrong, name = wrong_in_own_precision(self.point, self.prober.random, self.rtol)
         if not wrong:
-            return found
+            return outcome
         names = tuple(
             self.problem.names[self.point.moved[n]]
             for n in sorted({entry.input for entry in wrong})
         )
         text = lost_digits(self.point, wrong, name)
         if self.precision == "loose":
-            return replace(found, marks=(*found.marks, text))
+            return replace(outcome, marks=(*outcome.marks, text))
         return CheckOutcome(
             Status.FAIL, wrong=wrong, diagnosis=(Diagnosis.of("GC113", text, names),)
         )
 
-    def in_float32(self, found: CheckOutcome, probe: Probe) -> CheckOutcome:
+    def in_float32(self, outcome: CheckOutcome, probe: Probe) -> CheckOutcome:
         """Keep a FAIL unless it is explained by rounding to float32 in unrecorded code."""
-        apart = abs(probe.claim.value - probe.differences.value)
+        error = abs(probe.claim.value - probe.differences.value)
         if not (
-            probe.claim.size and apart <= probe.differences.bar + LOW_PRECISION * probe.claim.size
+            probe.claim.size and error <= probe.differences.bar + LOW_PRECISION * probe.claim.size
         ):
-            return found
+            return outcome
         rounding = replace(self, may_round=True)
         rounding.point.spent = self.point.spent
         again = rounding.derivative()
         if again.verdict is not Status.PASS:
-            return found
-        text = digits(apart / probe.claim.size, "float64")
+            return outcome
+        text = digits(error / probe.claim.size, "float64")
         if self.precision == "loose":
             return replace(again, marks=(*again.marks, text))
-        return replace(found, diagnosis=(Diagnosis.of("GC113", text), *found.diagnosis))
+        return replace(outcome, diagnosis=(Diagnosis.of("GC113", text), *outcome.diagnosis))

@@ -57,15 +57,16 @@ CLAUSES = [
     without("V20", "kinks.py", "jumps |= abs(values - self.here) > CLEAR * explained", "pass"),
     without("V21", "kinks.py", "(beside := wrong_beside(prober, masks))", "(beside := None)"),
     without("V22", "kinks.py", "if value in (slope for slope, _ in sides.values()):", "if True:"),
-    without("V23", "verdict.py", "found = self.in_own_precision(found)", "pass"),
+    without("V23", "verdict.py", "outcome = self.in_own_precision(outcome)", "pass"),
     without("V24", "contracts.py", "differ = [not same(a, b, problem.nondet) for a, b in pairs]", "differ = [False]",
-            ("contracts.py", "names = self.named(lambda k: not same(first[k], second[k], nondet))", "names = ()")),
-    without("V25", "contracts.py", "names = self.named(apart)", "names = ()"),
+            ("contracts.py", "names = self.names_where(lambda k: not same(first[k], second[k], nondet))",
+             "names = ()")),
+    without("V25", "contracts.py", "names = self.names_where(is_broken)", "names = ()"),
     without("V26", "contracts.py", "*self.undefined_cotangents()]", "]"),
-    without("V27", "contracts.py", "return [*observed, *found]", "return found"),
+    without("V27", "contracts.py", "return [*observed, *diagnoses]", "return diagnoses"),
     without("V28", "../case/never_ran.py", "    if missing:\n", "    if False:\n"),
     without("V29", "../case/function.py", "knows_leaves = False", "knows_leaves = True"),
-    without("V30", "contracts.py", '"GC138" if seen.interrupted else "GC132", once', '"GC132", once'),
+    without("V30", "contracts.py", '"GC138" if observation.interrupted else "GC132", once', '"GC132", once'),
 ]  # fmt: skip
 """In the order of docs/numerics.md."""
 
