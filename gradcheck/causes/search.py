@@ -141,7 +141,7 @@ class Mistake:
 
 def share_factors(edge: Edge) -> dict[float, float]:
     """Factors that a share may have by mistake, and how far-fetched each is."""
-    name, shapes = edge.step.name, [edge.right.shape, *map(np.shape, edge.given)]
+    name, shapes = edge.step.name, [edge.right.shape, *map(np.shape, edge.incoming)]
     sizes = {math.prod(shape) for shape in shapes}
     square = name in ("square", "pow", "sqrt", "rsqrt") or (name == "multiply" and edge.alone)
     # The sign is written there.
