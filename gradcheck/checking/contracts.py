@@ -148,7 +148,7 @@ class Contracts:
         cotangents = [None if u is None else u.astype(y.dtype) for u, y in parts]
 
         def in_own_dtypes() -> Gradients:
-            point.spent.on(vjps=1)
+            point.spent.count_run(vjps=1)
             return problem.vjp(list(problem.inputs), cotangents)
 
         once = of_g if point.as_given and not point.casts_left_out else in_own_dtypes()
@@ -215,7 +215,7 @@ class Contracts:
         remains.
         """
         if self.point.opaque:
-            epsilon = max(FLOAT32, self.point.epsilon, self.point.given)
+            epsilon = max(FLOAT32, self.point.epsilon, self.point.given_epsilon)
             terms, gradients = cotangent * self.point.outputs.vector, self.point.vjp(cotangent)
             return [
                 opaque_bound(x, terms, g, epsilon)
@@ -339,7 +339,7 @@ def wrong_in_own_precision(
         problem.forward(inputs) if problem.outputs is None else list(problem.outputs),
         point.outputs.active,
     )
-    epsilon = max([point.given, *(EPSILON[name] for name in point.casts)])
+    epsilon = max([point.given_epsilon, *(EPSILON[name] for name in point.casts)])
     if tape is not None:
         epsilon = max(epsilon, tape.coarsest)
     name = next(n for n, e in EPSILON.items() if e == epsilon)

@@ -396,8 +396,8 @@ class Nearby:
         self.moves: list[NumpyArray]
         self.tapes: list[Tape | None]
         self.values: list[NumpyArray]
-        self.here = np.asarray(self.point.outputs.vector)
-        self.choose_distance(float(abs(cotangent * self.here).sum()))
+        self.outputs = np.asarray(self.point.outputs.vector)
+        self.choose_distance(float(abs(cotangent * self.outputs).sum()))
         line = self.point.line(self.as_arrays(self.directions[0]))
         self.noise = np.asarray(self.point.noise(line, self.step, prober.random))
         self.around = np.asarray(line.samples[self.step][0].size) / self.near
@@ -468,7 +468,7 @@ class Nearby:
             self.point.vector(points_beside(self.point, direction, size, NEAR)[0])
             for size in (at_zero, NEAR)
         )
-        return bool((near != self.here)[far != self.here].all())
+        return bool((near != self.outputs)[far != self.outputs].all())
 
     def parts_ties(self, at_zero: float) -> bool:
         """Whether so small a move of only the elements that are 0 takes as many of them off their
@@ -527,7 +527,7 @@ class Nearby:
             largest + around
         )
         # next to 0, curvature of the scale of the outputs
-        of_outputs = float(abs(np.asarray(cotangent) * self.here).sum())
+        of_outputs = float(abs(np.asarray(cotangent) * self.outputs).sum())
         room += np.where(reals(self.point.x) == 0, FEW * self.at_zero * of_outputs, 0.0)
         moves = np.array([*self.moves, *self.directions[len(self.moves) :]])
         return Slopes(rows, moves, self.groups, room / self.scales + self.rounding, further)
@@ -545,9 +545,9 @@ class Nearby:
         """A mask of the outputs that change by many times more than the slopes explain."""
         changes = abs(np.where(np.isnan(rows), 0.0, rows)) @ abs(np.array(self.moves)).T
         explained = self.reach * float(changes.max(initial=0.0)) + self.noise
-        jumps = np.zeros(self.here.shape, bool)
+        jumps = np.zeros(self.outputs.shape, bool)
         for values in self.values:
-            jumps |= abs(values - self.here) > CLEAR * explained
+            jumps |= abs(values - self.outputs) > CLEAR * explained
         return jumps
 
 
@@ -587,7 +587,7 @@ def outside_slopes(nearby: Nearby, cotangent: Array, claim: NumpyArray) -> list[
     # pieces that no point met may be why: more points, and one output after the other
     while len(nearby.moves) < len(nearby.directions) + FURTHER:
         nearby.take(reals_of(point, nearby.as_masks(nearby.free), nearby.prober.random))
-    several = nearby.here.size > 1
+    several = nearby.outputs.size > 1
     for output in candidates(nearby, outside) if several else [0]:
         unit = point.outputs.unit(output) if several else cotangent
         gradient = reals(point.vjp(unit)) if several else claim
@@ -637,7 +637,7 @@ def entries_outside(
     is named.
     """
     point = nearby.point
-    if output is None and nearby.here.size == 1:
+    if output is None and nearby.outputs.size == 1:
         output = 0
     if output is None:
         for candidate in candidates(nearby, outside):
@@ -788,7 +788,7 @@ def named_jumps(nearby: Nearby, slopes: Slopes) -> str:
         move = np.zeros(nearby.free.size)
         move[number] = nearby.scales[number]
         for x in nearby.beside(move):
-            change = abs(np.asarray(point.vector(x)) - nearby.here)
+            change = abs(np.asarray(point.vector(x)) - nearby.outputs)
             slope = float(np.nanmax(abs(slopes.rows), initial=0.0)) * float(nearby.scales[number])
             if bool((change > CLEAR * (nearby.reach * slope + nearby.noise)).any()):
                 places[element_of(nearby, number)] = None

@@ -146,7 +146,7 @@ class Spent:
         """Evaluations and vjps together."""
         return self.evaluations + self.vjps
 
-    def on(self, evaluations: int = 0, vjps: int = 0) -> None:
+    def count_run(self, evaluations: int = 0, vjps: int = 0) -> None:
         """Count a run that is about to start. Raises OutOfTimeError once the deadline has
         passed.
         """
@@ -263,9 +263,9 @@ class Point:
         self.spent = spent or Spent()
         self.moved = [k for k, wanted in enumerate(problem.differentiable) if wanted]
         """The inputs for which a gradient is claimed; only these are moved."""
-        self.given = coarsest(self.those_moved(problem.inputs))
+        self.given_epsilon = coarsest(self.those_moved(problem.inputs))
         """The epsilon of the coarsest dtype among the moved inputs, as given."""
-        self.may_round = may_round or self.given > EPS
+        self.may_round = may_round or self.given_epsilon > EPS
         """Whether unobserved code may round to float32."""
         self.runs = problem.runs
         """The function itself, if casts cannot be left out because they are not observed or the
@@ -368,7 +368,7 @@ class Point:
     # -------------------------------------- what the differences need
     def compute(self, inputs: Sequence[Array], change: Change | None = None) -> list[Array]:
         """The outputs at these inputs."""
-        self.spent.on(evaluations=1)
+        self.spent.count_run(evaluations=1)
         return self.runs.outputs(inputs, change)
 
     @cached_property
@@ -428,7 +428,7 @@ class Point:
     # ------------------------ what is claimed, and what the tape says
     def claimed_gradients(self, cotangent: Array) -> list[Array | None]:
         """The gradients that the layer claims, for all inputs."""
-        self.spent.on(vjps=1)
+        self.spent.count_run(vjps=1)
         return self.runs.gradients(list(self.inputs), self.outputs.split(cotangent))
 
     def vjp(self, cotangent: Array) -> list[Array]:
@@ -484,7 +484,7 @@ class Point:
         recording = self.runs.recording(inputs, noting(choices, constants), keep_casts, lines)
         if recording is None:
             return None
-        self.spent.on(evaluations=1)
+        self.spent.count_run(evaluations=1)
         self.opaque |= bool(recording.leaks)
         tape = Tape(recording, choices, rounds_constants=bool(constants))
         return None if tape.incomplete else tape
@@ -544,12 +544,12 @@ class Point:
             ):
                 output[...] = ~output
 
-        self.spent.on(evaluations=1)
+        self.spent.count_run(evaluations=1)
         recording = self.runs.recording(self.inputs, change)
         if recording is None or recording.error is not None or recording.leaks:
             return None
         pairs = zip(recording.outputs, self.outputs.arrays, strict=True)
-        converged = max(CLEAR * EPS, MANY * self.given)
+        converged = max(CLEAR * EPS, MANY * self.given_epsilon)
         if not all(
             a.shape == b.shape and largest(a - b) <= converged * largest(b) for a, b in pairs
         ):
@@ -618,7 +618,7 @@ class Point:
         inputs = list(self.problem.inputs) if keep_casts else self.inputs
 
         def compute(change: Change) -> list[Array]:
-            self.spent.on(vjps=1)
+            self.spent.count_run(vjps=1)
             return self.of_moved(self.runs.gradients(inputs, cotangents, change, keep_casts))
 
         return Measured(compute, self.epsilon, random, nondet=self.problem.nondet)
@@ -642,7 +642,7 @@ class Point:
                 for k, x in enumerate(recording.arrays[: recording.inputs])
             ]
             if tape.replays:
-                self.spent.on()
+                self.spent.count_run()
                 again = recording.replay(inputs, change)
             else:
                 again = self.record_perturbed(inputs, change, keep_casts)
@@ -657,7 +657,7 @@ class Point:
         """The call at these inputs, with every intermediate result perturbed. Raises the exception
         of the call, if it raises only then.
         """
-        self.spent.on(evaluations=1)
+        self.spent.count_run(evaluations=1)
         again = self.runs.recording(inputs, change, keep_casts)
         assert again is not None
         if again.error is not None:

@@ -367,7 +367,7 @@ def unconverged_bounds(
     if later is None:
         return 0.0 * sizes
     change = distance(flat(later), taped)
-    return MANY * np.where(change <= math.sqrt(point.given) * sizes, change, 0.0)
+    return MANY * np.where(change <= math.sqrt(point.given_epsilon) * sizes, change, 0.0)
 
 
 def none_if_all_false(masks: Iterable[Array]) -> list[Array] | None:

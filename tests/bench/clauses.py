@@ -54,7 +54,7 @@ CLAUSES = [
     without("V17", "verdict.py", "if stays and ", "if False and "),
     without("V18", "kinks.py", "    if tape is None:\n        return None\n", "    if True:\n        return None\n"),
     without("V19", "kinks.py", "        if wrong:\n            text", "        if False:\n            text"),
-    without("V20", "kinks.py", "jumps |= abs(values - self.here) > CLEAR * explained", "pass"),
+    without("V20", "kinks.py", "jumps |= abs(values - self.outputs) > CLEAR * explained", "pass"),
     without("V21", "kinks.py", "(beside := wrong_beside(prober, masks))", "(beside := None)"),
     without("V22", "kinks.py", "if value in (slope for slope, _ in sides.values()):", "if True:"),
     without("V23", "verdict.py", "outcome = self.in_own_precision(outcome)", "pass"),
