@@ -82,7 +82,7 @@ class WrongEntries:
 
 
 # --------------------------------------------------------------------------- with the tape
-def by_tape(prober: Prober, probe: Probe, listed: int, backward: Backward) -> list[Entry]:
+def entries_by_tape(prober: Prober, probe: Probe, listed: int, backward: Backward) -> list[Entry]:
     """Wrong entries of the elements that the tape rejected, at most `listed` of each input.
 
     With few outputs they come in the order of the outputs; otherwise those with the largest errors
@@ -242,7 +242,7 @@ def diagonal_by(first: Probe, second: Probe, number: int) -> tuple[Array, Array]
 
 
 # --------------------------------------------------------------------------- without the tape
-def by_columns(prober: Prober, budget: float) -> WrongEntries:
+def entries_by_columns(prober: Prober, budget: float) -> WrongEntries:
     """The wrong entries as differences find them: by columns where the budget allows."""
     point, wrong_entries = prober.point, WrongEntries(entries=[])
     for number, x in enumerate(point.x):

@@ -107,7 +107,7 @@ def likely_causes(
                 diagnoses += of_input.diagnoses(FAMILIES_OF_FORMULAS)
         if not is_explained or swaps:
             backward = point.vjp
-    return [*with_their_inputs(diagnoses, wrong_names)], backward
+    return [*name_explained_inputs(diagnoses, wrong_names)], backward
 
 
 def affine_gradients(point: Point, claims: Claims) -> set[int]:
@@ -126,7 +126,7 @@ def explained_inputs(causes: Sequence[Diagnosis]) -> set[str]:
     return {name for cause in causes for name in cause.inputs}
 
 
-def with_their_inputs(causes: Sequence[Diagnosis], wrong: Sequence[str]) -> Iterator[Diagnosis]:
+def name_explained_inputs(causes: Sequence[Diagnosis], wrong: Sequence[str]) -> Iterator[Diagnosis]:
     """The causes; a cause that does not explain all wrong inputs names those that it explains and
     those that remain.
     """

@@ -84,12 +84,15 @@ class Contracts:
         g = point.outputs.cotangent(self.random)
         observation, refused = self.observe_run(point.outputs.split(g))
         observed = [*refused, *self.find_side_effects(observation)]
-        diagnoses = self.forward_repeats(observation.outputs)
+        diagnoses = self.check_forward_repeats(observation.outputs)
         if not diagnoses:
             of_g = self.point.claimed_gradients(g)
-            diagnoses = self.backward_repeats(g, of_g, observation)
+            diagnoses = self.check_backward_repeats(g, of_g, observation)
             del observation  # as large as the inputs, the outputs and the gradients
-            diagnoses = diagnoses or [*self.linear(g, of_g), *self.undefined_cotangents()]
+            diagnoses = diagnoses or [
+                *self.check_linearity(g, of_g),
+                *self.check_undefined_cotangents(),
+            ]
         return [*observed, *diagnoses]
 
     def observe_run(self, cotangents: Gradients) -> tuple[Observation, list[Diagnosis]]:
@@ -100,12 +103,12 @@ class Contracts:
         try:
             return observe(list(map(in_other_order, cotangents))), []
         except Exception as error:
-            broken = self.raises("GC166", f"for {OTHER_ORDER}", error)
+            broken = self.diagnose_error("GC166", f"for {OTHER_ORDER}", error)
         observation = observe(cotangents)  # raises as well, unless the order is at fault
         return observation, [broken]
 
     # -------------------------------------------------------- helpers
-    def raises(self, code: str, when: str, error: Exception) -> Diagnosis:
+    def diagnose_error(self, code: str, when: str, error: Exception) -> Diagnosis:
         """The diagnosis of a backward that raises an error where it should not."""
         text = f"backward raises {type(error).__name__} {when}: {text_of(error)}"
         return Diagnosis(
@@ -117,7 +120,7 @@ class Contracts:
         return tuple(self.point.problem.names[k] for k in self.point.moved if differ(k))
 
     # ------------------------------------------------------ the rules
-    def forward_repeats(self, again: Sequence[Array] | None) -> list[Diagnosis]:
+    def check_forward_repeats(self, again: Sequence[Array] | None) -> list[Diagnosis]:
         """Check that equal inputs give equal outputs, bit by bit or up to `Problem.nondet`.
 
         Args:
@@ -134,16 +137,16 @@ class Contracts:
         names = ", ".join(compress(problem.output_names, differ))
         return diagnosis_if(any(differ), "GC131", f"two calls give different values of {names}")
 
-    def backward_repeats(
+    def check_backward_repeats(
         self, g: Array, of_g: Gradients, observation: Observation
     ) -> list[Diagnosis]:
         """Check that equal cotangents give equal gradients, up to the same tolerance as
-        `forward_repeats`, even if forward ran at other values in between: a layer's state belongs
-        to one call. `observation` is one of the two runs.
+        `check_forward_repeats`, even if forward ran at other values in between: a layer's state
+        belongs to one call. `observation` is one of the two runs.
         """
         point, problem = self.point, self.point.problem
         if observation.gradients is None or observation.outputs is None:
-            return self.differing("GC132", of_g, point.claimed_gradients(g))
+            return self.diagnose_difference("GC132", of_g, point.claimed_gradients(g))
         parts = zip(point.outputs.split(g), observation.outputs, strict=True)
         cotangents = [None if u is None else u.astype(y.dtype) for u, y in parts]
 
@@ -152,19 +155,19 @@ class Contracts:
             return problem.vjp(list(problem.inputs), cotangents)
 
         once = of_g if point.as_given and not point.casts_left_out else in_own_dtypes()
-        if not self.differing("GC132", once, observation.gradients):
+        if not self.diagnose_difference("GC132", once, observation.gradients):
             return []
         again = in_own_dtypes()
-        if diagnoses := self.differing("GC132", once, again):
+        if diagnoses := self.diagnose_difference("GC132", once, again):
             return diagnoses
         ordered = problem.vjp(list(problem.inputs), list(map(in_other_order, cotangents)))
-        if diagnoses := self.differing("GC166", once, ordered):
+        if diagnoses := self.diagnose_difference("GC166", once, ordered):
             return diagnoses
-        return self.differing(
+        return self.diagnose_difference(
             "GC138" if observation.interrupted else "GC132", once, observation.gradients
         )
 
-    def differing(
+    def diagnose_difference(
         self, code: str, first: Sequence[Array | None], second: Sequence[Array | None]
     ) -> list[Diagnosis]:
         """The diagnosis of two gradients that should be the same; empty if they are."""
@@ -172,7 +175,7 @@ class Contracts:
         names = self.names_where(lambda k: not same(first[k], second[k], nondet))
         return diagnosis_if(bool(names), code, REPEATED[code], names)
 
-    def linear(self, g: Array, of_g: Gradients) -> list[Diagnosis]:
+    def check_linearity(self, g: Array, of_g: Gradients) -> list[Diagnosis]:
         """b(a·g + h) = a·b(g) + b(h), and b(0) = 0."""
         mixed = self.point.outputs.round_cotangent(
             FACTOR * g + self.point.outputs.cotangent(self.random)
@@ -181,7 +184,7 @@ class Contracts:
         h = mixed - FACTOR * g
         of_h = self.point.claimed_gradients(h)
         self.claims = [
-            (u, self.point.of_moved(gradients)) for u, gradients in ((h, of_h), (g, of_g))
+            (u, self.point.moved_gradients(gradients)) for u, gradients in ((h, of_h), (g, of_g))
         ]
         if not finite([*of_g, *of_h]):
             return []
@@ -225,7 +228,7 @@ class Contracts:
         measured.draw()
         return [float(bound.max(initial=0.0)) for bound in measured.bounds()]
 
-    def undefined_cotangents(self) -> list[Diagnosis]:
+    def check_undefined_cotangents(self) -> list[Diagnosis]:
         """Check that an output outside of the loss gives the same gradient as one with a cotangent
         of zeros.
         """
@@ -242,7 +245,9 @@ class Contracts:
             try:
                 undefined = problem.vjp(inputs, alone)
             except Exception as error:
-                return [self.raises("GC136", f"when only {name} takes part in the loss", error)]
+                return [
+                    self.diagnose_error("GC136", f"when only {name} takes part in the loss", error)
+                ]
             with_zeros = problem.vjp(inputs, zeros)
             pairs = zip(undefined, with_zeros, strict=True)
             alike = [close(u, z, 1.0, None, nondet=problem.nondet) for u, z in pairs]
@@ -349,7 +354,7 @@ def wrong_in_own_precision(
     cotangent = even_weights(outputs.vector.size, random)
     parts = outputs.split(cotangent)
     if tape is not None:
-        right = point.of_moved(tape.gradient(parts))
+        right = point.moved_gradients(tape.gradient(parts))
         measured = point.measured_claim(parts, random, keep_casts=True)
         of_tape = point.measured_tape(tape, parts, right, random, keep_casts=True)
         for _ in range(DRAWS):
@@ -363,7 +368,10 @@ def wrong_in_own_precision(
         # than 0.15 of this
         bound = responses + of_each_largest(of_tape.responses) + FEW * epsilon * abs(flat(right))
     else:
-        claimed, right = flat(point.of_moved(problem.vjp(inputs, parts))), point.vjp(cotangent)
+        claimed, right = (
+            flat(point.moved_gradients(problem.vjp(inputs, parts))),
+            point.vjp(cotangent),
+        )
         if point.searches:  # backward has no more digits than the search finds of the outputs
             lost = largest(outputs.vector - point.outputs.vector)
             epsilon = max(epsilon, lost / (largest(point.outputs.vector) + SMALLEST["float64"]))

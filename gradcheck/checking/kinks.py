@@ -47,10 +47,10 @@ from gradcheck.checking.probe import (
     Masks,
     Prober,
     Ruling,
+    add_kink,
     inconclusive_outcome,
     none_if_all_false,
     tape_diff,
-    with_kink,
 )
 from gradcheck.checking.reasons import VerdictReason
 from gradcheck.checking.tape import Tape, dead_steps
@@ -146,7 +146,7 @@ def list_names(names: Sequence[str], count: int) -> str:
     )
 
 
-def at_kinks(prober: Prober, outcome: CheckOutcome, masks: Masks) -> CheckOutcome:
+def check_at_kinks(prober: Prober, outcome: CheckOutcome, masks: Masks) -> CheckOutcome:
     """Extend an outcome by the kinks of the elements in `masks`. The gradient must lie
     between the slopes at nearby points, entry by entry, and along directions over the elements that
     one row of an operation ties.
@@ -203,7 +203,7 @@ def at_kinks(prober: Prober, outcome: CheckOutcome, masks: Masks) -> CheckOutcom
         return nearby.no_slopes()
     reasons = [reason.sentence(places=kinked_places)] if kinked_places else []
     reasons += [VerdictReason.JUMP.sentence(places=jumping_places)] if jumping_places else []
-    return with_kink(outcome, "; ".join(reasons))
+    return add_kink(outcome, "; ".join(reasons))
 
 
 def wrong_beside(prober: Prober, masks: Masks) -> CheckOutcome | None:
@@ -450,7 +450,7 @@ class Nearby:
         sizes, bounds = 0.0 * self.scales, 0.0 * self.scales
         for tape in self.tapes:
             if tape is not None:
-                slopes = self.point.of_moved(tape.gradient(self.parts))
+                slopes = self.point.moved_gradients(tape.gradient(self.parts))
                 random = np.random.default_rng(0)
                 measured = self.point.measured_tape(tape, self.parts, slopes, random)
                 measured.draw()
@@ -485,7 +485,7 @@ class Nearby:
         tape = self.point.record(self.point.all_inputs(x))
         kinked = np.zeros(self.free.shape, bool)
         for kink in [] if tape is None else kinks(tape):
-            kinked |= per_number(self.point, self.point.those_moved(kink.inputs)) != 0
+            kinked |= per_number(self.point, self.point.select_moved(kink.inputs)) != 0
         return int((kinked & self.free).sum())
 
     def move(self, count: int) -> None:
@@ -510,7 +510,7 @@ class Nearby:
         unknown = self.free * np.nan
         rows = np.array(
             [
-                unknown if t is None else reals(self.point.of_moved(t.gradient(parts)))
+                unknown if t is None else reals(self.point.moved_gradients(t.gradient(parts)))
                 for t in self.tapes
             ]
         )
@@ -700,8 +700,8 @@ def groups_of(point: Point, free: NumpyArray) -> tuple[NumpyArray, NumpyArray, N
     keys = []
     assert point.tape is not None
     for kink in kinks(point.tape):
-        weight = per_number(point, point.those_moved(kink.weights))
-        labelled = per_number(point, point.those_moved(kink.labelled))
+        weight = per_number(point, point.select_moved(kink.weights))
+        labelled = per_number(point, point.select_moved(kink.labelled))
         with np.errstate(all="ignore"):
             ratio = np.where(weight != 0, labelled / weight, np.nan)
         place = np.clip(np.searchsorted(kink.labels, ratio), 1, max(kink.labels.size - 1, 1))
@@ -798,7 +798,7 @@ def named_jumps(nearby: Nearby, slopes: Slopes) -> str:
 
 
 # -------------------------------- slopes without bound, as of √x at 0
-def where_infinite(prober: Prober) -> CheckOutcome:
+def check_where_infinite(prober: Prober) -> CheckOutcome:
     """The outcome for the elements at which the gradient is infinite, which the point then keeps
     fixed: KINK if the slope of the function grows without bound on one side, as backward claims.
     """
@@ -1139,6 +1139,6 @@ def kinked_by_tape(point: Point, cotangent: Array | None = None) -> list[Array] 
     cotangent = point.outputs.vector * 0 + 1 if cotangent is None else cotangent
     masks = [~np.isfinite(g) for g in point.by_tape(cotangent)]
     for kink in kinks(tape):
-        fed = point.those_moved(kink.inputs)
+        fed = point.select_moved(kink.inputs)
         masks = [mask | more for mask, more in zip(masks, fed, strict=True)]
     return none_if_all_false(point.free_elements(masks))

@@ -263,7 +263,7 @@ class Point:
         self.spent = spent or Spent()
         self.moved = [k for k, wanted in enumerate(problem.differentiable) if wanted]
         """The inputs for which a gradient is claimed; only these are moved."""
-        self.given_epsilon = coarsest(self.those_moved(problem.inputs))
+        self.given_epsilon = coarsest(self.select_moved(problem.inputs))
         """The epsilon of the coarsest dtype among the moved inputs, as given."""
         self.may_round = may_round or self.given_epsilon > EPS
         """Whether unobserved code may round to float32."""
@@ -296,7 +296,7 @@ class Point:
         """Whether every output may have a separate derivative."""
         self.casts = frozenset(self.runs.last_omitted_casts)
         """The dtypes of the casts that forward makes."""
-        self.x = self.those_moved(self.inputs)
+        self.x = self.select_moved(self.inputs)
         """The inputs that are moved."""
         self.everywhere = [np.ones(x.shape, bool) for x in self.x]
         """Masks of all elements of the moved inputs."""
@@ -354,7 +354,7 @@ class Point:
         point.infinite = self.infinite
         return point
 
-    def those_moved(self, values: Sequence[T]) -> list[T]:
+    def select_moved(self, values: Sequence[T]) -> list[T]:
         """Select the moved inputs from values per input."""
         return [values[k] for k in self.moved]
 
@@ -433,11 +433,11 @@ class Point:
 
     def vjp(self, cotangent: Array) -> list[Array]:
         """The gradients of the moved inputs."""
-        return self.of_moved(self.claimed_gradients(cotangent))
+        return self.moved_gradients(self.claimed_gradients(cotangent))
 
-    def of_moved(self, gradients: Sequence[Array | None]) -> list[Array]:
+    def moved_gradients(self, gradients: Sequence[Array | None]) -> list[Array]:
         """Select the gradients of the moved inputs in double precision, with zeros for None."""
-        pairs = zip(self.x, self.those_moved(gradients), strict=True)
+        pairs = zip(self.x, self.select_moved(gradients), strict=True)
         return [wide(np.zeros_like(x) if g is None else g) for x, g in pairs]
 
     @cached_property
@@ -470,7 +470,7 @@ class Point:
         tape = self.record(self.all_inputs(move_along(self.x, direction, t)))
         if tape is None:
             return None
-        return self.of_moved(tape.gradient(self.outputs.split(cotangent)))
+        return self.moved_gradients(tape.gradient(self.outputs.split(cotangent)))
 
     def record(
         self, inputs: Sequence[Array], lines: bool = False, keep_casts: bool = False
@@ -516,7 +516,7 @@ class Point:
         assert self.tape is not None
         if self.last_by_tape[0] is not cotangent:
             taped = self.tape.gradient(self.outputs.split(cotangent))
-            self.last_by_tape = cotangent, self.those_moved(taped)
+            self.last_by_tape = cotangent, self.select_moved(taped)
         return self.last_by_tape[1]
 
     def one_step_later(self, cotangents: Sequence[Array | None]) -> list[Array] | None:
@@ -554,7 +554,7 @@ class Point:
             a.shape == b.shape and largest(a - b) <= converged * largest(b) for a, b in pairs
         ):
             return None
-        return self.of_moved(Tape(recording).gradient(cotangents))
+        return self.moved_gradients(Tape(recording).gradient(cotangents))
 
     # --------------------------------------------- rounding, measured
     def noise(self, line: Line, step: int, random: np.random.Generator) -> Array:
@@ -619,7 +619,7 @@ class Point:
 
         def compute(change: Change) -> list[Array]:
             self.spent.count_run(vjps=1)
-            return self.of_moved(self.runs.gradients(inputs, cotangents, change, keep_casts))
+            return self.moved_gradients(self.runs.gradients(inputs, cotangents, change, keep_casts))
 
         return Measured(compute, self.epsilon, random, nondet=self.problem.nondet)
 
@@ -646,7 +646,7 @@ class Point:
                 again = recording.replay(inputs, change)
             else:
                 again = self.record_perturbed(inputs, change, keep_casts)
-            return self.of_moved(perturbed_gradient(Tape(again), cotangents, change))
+            return self.moved_gradients(perturbed_gradient(Tape(again), cotangents, change))
 
         plain = taped, tape.choices
         return Measured(compute, self.epsilon, random, plain, self.problem.nondet)

@@ -694,7 +694,7 @@ def inconclusive_outcome(reason: VerdictReason, **facts: object) -> CheckOutcome
     return CheckOutcome(Status.INCONCLUSIVE, why, diagnosis=(Diagnosis.of("GC121", why),))
 
 
-def with_kink(outcome: CheckOutcome, why: str) -> CheckOutcome:
+def add_kink(outcome: CheckOutcome, why: str) -> CheckOutcome:
     """Add to an outcome that the function has a kink at which nothing is wrong."""
     if outcome.verdict not in (Status.PASS, Status.KINK):
         return outcome

@@ -13,7 +13,7 @@ from gradcheck.backends.base import Array
 from gradcheck.checking.contracts import Contracts, digits, lost_digits, wrong_in_own_precision
 from gradcheck.checking.differences import FAR_BARS
 from gradcheck.checking.domains import advice
-from gradcheck.checking.kinks import at_kinks, kinked_by_tape, kinks, where_infinite
+from gradcheck.checking.kinks import check_at_kinks, check_where_infinite, kinked_by_tape, kinks
 from gradcheck.checking.point import Point, one_input_only
 from gradcheck.checking.precision import EPS, SMALLEST
 from gradcheck.checking.probe import (
@@ -24,9 +24,9 @@ from gradcheck.checking.probe import (
     Probe,
     Prober,
     Ruling,
+    add_kink,
     inconclusive_outcome,
     tape_diff,
-    with_kink,
 )
 from gradcheck.checking.problem import Problem
 from gradcheck.checking.reasons import VerdictReason
@@ -76,14 +76,14 @@ class Check:
             self.prober.claims = contracts.claims
         outcome = self.derivative()
         if outcome.verdict is Status.PASS:
-            outcome = self.in_own_precision(outcome)
+            outcome = self.check_own_precision(outcome)
         elif (
             outcome.verdict is Status.FAIL
             and outcome.probe is not None
             and point.opaque
             and not point.may_round
         ):
-            outcome = self.in_float32(outcome, outcome.probe)
+            outcome = self.check_in_float32(outcome, outcome.probe)
         if outcome.verdict is Status.FAIL and contracts.in_place:
             names = ", ".join(contracts.in_place)
             text = (
@@ -99,7 +99,7 @@ class Check:
         """Check separately: the elements with an infinite gradient, those that feed a kink, and the
         others.
         """
-        point, infinite = self.point, where_infinite(self.prober)
+        point, infinite = self.point, check_where_infinite(self.prober)
         if infinite.verdict is Status.FAIL:
             return infinite
         outcome = CheckOutcome(Status.PASS)
@@ -108,12 +108,12 @@ class Check:
             kinked = kinked_by_tape(point, claims[-1][0] if claims else None)
             free = None if kinked is None else [~m for m in kinked]
             if free is None or any(bool(m.any()) for m in free):
-                outcome = self.smooth_part(free)
+                outcome = self.check_smooth_part(free)
             if kinked is not None and outcome.verdict is not Status.FAIL:
-                outcome = at_kinks(self.prober, outcome, kinked)
-        return with_kink(outcome, infinite.why) if infinite.why else outcome
+                outcome = check_at_kinks(self.prober, outcome, kinked)
+        return add_kink(outcome, infinite.why) if infinite.why else outcome
 
-    def smooth_part(self, masks: Masks | None) -> CheckOutcome:
+    def check_smooth_part(self, masks: Masks | None) -> CheckOutcome:
         """Check the gradient of the elements in `masks`, at which the function has a derivative."""
         probe = self.prober.probe_until_conclusive(masks)
         self.worst = probe.error
@@ -134,9 +134,9 @@ class Check:
         if probe.decision is Ruling.UNSEEN:
             return self.without_evidence(probe)
         return (
-            self.without_tape(probe, masks)
+            self.check_without_tape(probe, masks)
             if probe.comparison is None
-            else self.with_tape(probe, masks)
+            else self.check_with_tape(probe, masks)
         )
 
     def confirm_failure(self, probe: Probe) -> CheckOutcome:
@@ -163,7 +163,7 @@ class Check:
         return CheckOutcome(Status.FAIL, probe=probe)
 
     # -------------------------------- what one projection cannot show
-    def with_tape(self, probe: Probe, masks: Masks | None) -> CheckOutcome:
+    def check_with_tape(self, probe: Probe, masks: Masks | None) -> CheckOutcome:
         """Check the entries that the tape leaves uncertain by differences, and another
         cotangent."""
         comparison = probe.comparison
@@ -193,7 +193,7 @@ class Check:
             self.certified = comparison.unsure is None and second.unsure is None
         return CheckOutcome(Status.PASS, marks=marks, probe=probe)
 
-    def without_tape(self, probe: Probe, masks: Masks | None) -> CheckOutcome:
+    def check_without_tape(self, probe: Probe, masks: Masks | None) -> CheckOutcome:
         """A second direction and cotangent, and the parts that are probed separately."""
         second = self.prober.probe_until_conclusive(masks)
         if second.decision is Ruling.FAIL and not second.kinked:
@@ -230,7 +230,7 @@ class Check:
         excluded outputs: every input; the elements in whose share an error of `POWER` is within the
         bound; and the outputs in which such an error would not have shown.
         """
-        inputs, names = self.point.x, self.point.those_moved(self.problem.names)
+        inputs, names = self.point.x, self.point.select_moved(self.problem.names)
         free = self.point.everywhere if masks is None else masks
         for k, mask in enumerate(free) if len(inputs) > 1 else ():
             if mask is not None and bool(mask.any()):
@@ -300,7 +300,7 @@ class Check:
         return inconclusive_outcome(VerdictReason.PIECES_UNRECORDED, unrecorded=unrecorded)
 
     # -------------------------------------- the layer's own precision
-    def in_own_precision(self, outcome: CheckOutcome) -> CheckOutcome:
+    def check_own_precision(self, outcome: CheckOutcome) -> CheckOutcome:
         """Turn an outcome into FAIL if backward, in its own dtypes, loses digits that the tape
         keeps."""
         wrong, name = wrong_in_own_precision(self.point, self.prober.random, self.rtol)
@@ -317,7 +317,7 @@ class Check:
             Status.FAIL, wrong=wrong, diagnosis=(Diagnosis.of("GC113", text, names),)
         )
 
-    def in_float32(self, outcome: CheckOutcome, probe: Probe) -> CheckOutcome:
+    def check_in_float32(self, outcome: CheckOutcome, probe: Probe) -> CheckOutcome:
         """Keep a FAIL unless it is explained by rounding to float32 in unrecorded code."""
         error = abs(probe.claim.value - probe.differences.value)
         if not (
