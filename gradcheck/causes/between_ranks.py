@@ -86,7 +86,7 @@ class RankMistake(NamedTuple):
 
 
 def between_ranks(
-    graph: Tape,
+    tape: Tape,
     cotangents: Sequence[Array | None],
     claims: Sequence[WorldGradient | None],
     size: int,
@@ -95,14 +95,14 @@ def between_ranks(
     """The mistakes between ranks that reproduce backward's gradient.
 
     Args:
-        graph: the call of the world, recorded with its lines.
+        tape: the call of the world, recorded with its lines.
         claims: one per input of the world; None for an input without a gradient.
         size: how many ranks there are.
         named: whether a cause unrelated to ranks is known. It takes precedence over sums at lines:
             a forgotten mask that gives each rank its part looks like such a sum. None before any
             search: then only a mistake at a collective that explains every wrong gradient counts.
     """
-    close = graph.coarsest**0.5 or 1e-8
+    close = tape.coarsest**0.5 or 1e-8
     claimed = {k: claim for k, claim in enumerate(claims) if claim is not None}
 
     def explained_by(gradients: Sequence[Array]) -> set[int]:
@@ -110,12 +110,12 @@ def between_ranks(
             k for k, c in claimed.items() if same_gradient(wide(c.gradient), gradients[k], close)
         }
 
-    right = graph.gradient(cotangents)
+    right = tape.gradient(cotangents)
     wrong = sorted(claimed.keys() - explained_by(right))
     if not wrong:
         return []
-    wholes = [d for k in wrong for d in whole_cause(graph, claimed[k], right[k], size, close)]
-    written = Tape(graph.recording, dead=dead_steps(graph, cotangents))
+    wholes = [d for k in wrong for d in whole_cause(tape, claimed[k], right[k], size, close)]
+    written = Tape(tape.recording, dead=dead_steps(tape, cotangents))
     mistakes = chain(at_collectives(written), over_other_groups(written, cotangents))
     if named is False:
         mistakes = chain(mistakes, summed_at_lines(written, cotangents, size))
@@ -125,13 +125,13 @@ def between_ranks(
         explained = explained_by(with_wrong_vjps(written, cotangents, mistake))
         if not explained.issuperset(wrong):
             continue
-        steps = [line[0] for line in graph.lines if line[0] in mistake.steps] or mistake.steps
+        steps = [line[0] for line in tape.lines if line[0] in mistake.steps] or mistake.steps
         if len(steps) > 1 and len(wholes) == len(wrong):
             return wholes  # one thing at the end is less than the same at several lines
         diagnoses = []
         for step in steps:
             names = [claimed[k].name for k in wrong if k in step.edges]
-            diagnoses.append(describe_mistake(mistake, step, graph, names))
+            diagnoses.append(describe_mistake(mistake, step, tape, names))
         if len(explained) == len(claimed):
             return diagnoses
         of_some_inputs = of_some_inputs or diagnoses
@@ -139,26 +139,26 @@ def between_ranks(
 
 
 def with_wrong_vjps(
-    graph: Tape, cotangents: Sequence[Array | None], mistake: RankMistake
+    tape: Tape, cotangents: Sequence[Array | None], mistake: RankMistake
 ) -> list[Array]:
     """The gradient if the vjps of some operations are replaced."""
-    pending = graph.starts(cotangents)
-    for step, incoming, pulled in graph.walk(pending):
+    pending = tape.starts(cotangents)
+    for step, incoming, pulled in tape.walk(pending):
         if step in mistake.steps:
             filled, right = step.pack_cotangents(incoming), {k: flow for k, _, flow in pulled}
             for i, (k, number, _) in enumerate(pulled):
                 pulled[i] = k, number, mistake.pull(Flow(k, filled, right))
-    return graph.fill_missing(pending)
+    return tape.fill_missing(pending)
 
 
 # --------------------------------------------------------------------------- at collectives
-def at_collectives(graph: Tape) -> Iterator[RankMistake]:
+def at_collectives(tape: Tape) -> Iterator[RankMistake]:
     """Mistakes at the collectives of one line and of one input together.
 
     Next are mistakes at all collectives of one name, as a mistake is often repeated; last, at each
     single collective, as one line of a helper may serve several.
     """
-    lines = [line for line in graph.lines if line[0].name in OWN]
+    lines = [line for line in tape.lines if line[0].name in OWN]
     by_name: dict[str, list[Step]] = {name: [] for name in OWN}
     for line in lines:
         yield from at_operations(line)
@@ -225,14 +225,14 @@ def with_reordered_parts(order: Order, flow: Flow) -> Array:
     return flow.right[[order(j, count) for j in range(count)]]
 
 
-def over_other_groups(graph: Tape, cotangents: Sequence[Array | None]) -> Iterator[RankMistake]:
+def over_other_groups(tape: Tape, cotangents: Sequence[Array | None]) -> Iterator[RankMistake]:
     """In place of sums over groups: sums over all ranks, and over the crossing groups, which have
     the ranks at the same position of each group.
     """
     incoming = {
-        step: step.pack_cotangents(cots) for step, cots, _ in graph.walk(graph.starts(cotangents))
+        step: step.pack_cotangents(cots) for step, cots, _ in tape.walk(tape.starts(cotangents))
     }
-    for steps in graph.runs:
+    for steps in tape.runs:
         groups = [
             incoming[step] for step in steps if step.name == "all_reduce" and step in incoming
         ]
@@ -255,19 +255,19 @@ def sum_of_rank(sums: Sequence[Array], flow: Flow) -> Array:
 
 
 def summed_at_lines(
-    graph: Tape, cotangents: Sequence[Array | None], size: int
+    tape: Tape, cotangents: Sequence[Array | None], size: int
 ) -> Iterator[RankMistake]:
     """The cotangents of one operand of one line, one per rank, summed over the ranks."""
     flows: dict[Step, dict[int, Array]] = {}
-    for step, _, pulled in graph.walk(graph.starts(cotangents)):
+    for step, _, pulled in tape.walk(tape.starts(cotangents)):
         flows[step] = {position: flow for position, _, flow in pulled}
-    for steps in graph.runs:
+    for steps in tape.runs:
         if len(steps) != size or steps[0].name in OWN:
             continue
         for position in flows.get(steps[0], ()):
             of_ranks = [flows[s][position] for s in steps if position in flows.get(s, ())]
             # That of an input of the call is found as its whole gradient.
-            of_inputs = all(step.edges[position] < graph.recording.inputs for step in steps)
+            of_inputs = all(step.edges[position] < tape.recording.inputs for step in steps)
             if (
                 len(of_ranks) == size
                 and len({flow.shape for flow in of_ranks}) == 1
@@ -285,7 +285,7 @@ def total_at(position: int, of_ranks: Sequence[Array], flow: Flow) -> Array:
 
 # --------------------------------------------------------------------------- the whole gradient
 def whole_cause(
-    graph: Tape, claim: WorldGradient, right: Array, size: int, close: float
+    tape: Tape, claim: WorldGradient, right: Array, size: int, close: float
 ) -> Iterator[Diagnosis]:
     """Why the whole gradient of one input is wrong, if that is known."""
     claimed = wide(claim.gradient)
@@ -312,13 +312,13 @@ def whole_cause(
     for code, says, candidate, wanted in rows:
         if same_gradient(candidate, wanted, close):
             text = f"{claim.name}: {says}"
-            yield Diagnosis(code=code, text=text, inputs=(claim.name,), **backward_of(graph))
+            yield Diagnosis(code=code, text=text, inputs=(claim.name,), **backward_of(tape))
             return
 
 
 # --------------------------------------------------------------------------- in words
 def describe_mistake(
-    mistake: RankMistake, step: Step, graph: Tape, names: Sequence[str]
+    mistake: RankMistake, step: Step, tape: Tape, names: Sequence[str]
 ) -> Diagnosis:
     """A mistake with its line in forward.
 
@@ -328,7 +328,7 @@ def describe_mistake(
     if not place.file:
         subject = ", ".join(names) or "a value that all ranks have"
         text = f"{subject}, which all ranks use: {mistake.says}"
-        return Diagnosis(code=mistake.code, text=text, inputs=tuple(names), **backward_of(graph))
+        return Diagnosis(code=mistake.code, text=text, inputs=tuple(names), **backward_of(tape))
     return Diagnosis(
         code=mistake.code,
         text=f"backward of `{place.text or step.name}`: {mistake.says}",
@@ -338,13 +338,13 @@ def describe_mistake(
     )
 
 
-def backward_of(graph: Tape) -> dict[str, Any]:
+def backward_of(tape: Tape) -> dict[str, Any]:
     """The first line of the backward if only one layer was called, as fields of a diagnosis.
 
     Empty for several layers.
     """
     codes: set[Any] = set()
-    for layer in graph.recording.layers:
+    for layer in tape.recording.layers:
         backward: Any = getattr(layer, "backward", None)
         codes.add(getattr(inspect.unwrap(backward), "__code__", None))
     codes.discard(None)

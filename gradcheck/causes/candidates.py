@@ -36,15 +36,15 @@ class Values:
     among them."""
 
     @classmethod
-    def of(cls, graph: Tape, cotangents: Sequence[Array | None], is_wide: bool) -> Values:
+    def of(cls, tape: Tape, cotangents: Sequence[Array | None], is_wide: bool) -> Values:
         """The values of a tape, and their cotangents for some cotangents of the outputs."""
         turns: dict[int, tuple[Sequence[int], int]] = {}
-        for run in graph.runs:
+        for run in tape.runs:
             for k in range(len(run[0].values)):
                 numbers = [step.first + k for step in run]
                 turns |= {number: (numbers, place) for place, number in enumerate(numbers)}
-        flows = flows_of(graph, cotangents) if is_wide else {}
-        return cls(graph.recording.arrays, flows, turns)
+        flows = flows_of(tape, cotangents) if is_wide else {}
+        return cls(tape.recording.arrays, flows, turns)
 
     def run_after(self, number: int, other: str) -> str:
         """By how many runs of a line `other` comes later or earlier than a value, in words; empty
@@ -201,7 +201,7 @@ OF_WORLDS = {"broadcast_ranks", "unbind"}
 
 
 def edges_of(
-    graph: Tape,
+    tape: Tape,
     cotangents: Sequence[Array | None],
     pending: dict[int, Array],
     steps: Collection[Step],
@@ -213,21 +213,21 @@ def edges_of(
     each with every factor that broadcasts to it. `pending` holds the cotangents of the outputs, and
     in the end those of the inputs. `is_wide`: the edges have the cotangents of all values.
     """
-    recording, arrays = graph.recording, graph.recording.arrays
-    values = Values.of(graph, cotangents, is_wide)
+    recording, arrays = tape.recording, tape.recording.arrays
+    values = Values.of(tape, cotangents, is_wide)
 
     def add(number: int, change: Array) -> None:
         pending[number] = pending[number] + change
 
     for k, (end, u) in enumerate(zip(recording.ends, cotangents, strict=True)):
-        maker = last_computed(graph, end)
+        maker = last_computed(tape, end)
         if maker is not None and u is not None:
             cotangent, flow = wide(u), partial(add, end)
             yield Edge(maker, Edge.INCOMING, end, [cotangent], cotangent, values, flow, (k,))
 
-    for step, incoming, pulled in graph.walk(pending):
+    for step, incoming, pulled in tape.walk(pending):
         if step in steps:
-            yield from edges_at(graph, step, incoming, pulled, values)
+            yield from edges_at(tape, step, incoming, pulled, values)
 
     factors: dict[int, Step] = {}
     for step in recording.steps:
@@ -240,22 +240,22 @@ def edges_of(
             yield Edge(step, Edge.WHOLE, k, [], pending[k], values, flow, (other, k))
 
 
-def flows_of(graph: Tape, cotangents: Sequence[Array | None]) -> dict[int, Array]:
+def flows_of(tape: Tape, cotangents: Sequence[Array | None]) -> dict[int, Array]:
     """The right cotangents of all values that some cotangents of the outputs reach, by number."""
     flows = dict[int, Array]()
-    pending = graph.starts(cotangents)
-    for step, incoming, _ in graph.walk(pending):
+    pending = tape.starts(cotangents)
+    for step, incoming, _ in tape.walk(pending):
         flows |= {step.first + k: g for k, g in enumerate(incoming) if g is not None}
     return flows | pending
 
 
-def last_computed(graph: Tape, number: int) -> Step | None:
+def last_computed(tape: Tape, number: int) -> Step | None:
     """The operation at which the user's formula for a value ends: later operations only move
     values.
     """
-    maker = graph.maker(number)
+    maker = tape.maker(number)
     while maker is not None and maker.name in MOVES and len(maker.edges) == 1:
-        maker = graph.maker(maker.edges[0])
+        maker = tape.maker(maker.edges[0])
     return maker
 
 
@@ -268,7 +268,7 @@ def broadcasts_to(shape: tuple[int, ...], into: tuple[int, ...]) -> bool:
 
 
 def edges_at(
-    graph: Tape,
+    tape: Tape,
     step: Step,
     incoming: Sequence[Any],
     pulled: list[tuple[int, int, Array]],
@@ -284,7 +284,7 @@ def edges_at(
     inputs = pulled[:]
     if step.name == "multiply" and len(set(step.edges)) == 1:
         inputs = [(0, step.edges[0], pulled[0][2] + pulled[1][2])]
-    composed = pull_through(graph.composed[step], incoming[0]) if step in graph.composed else []
+    composed = pull_through(tape.composed[step], incoming[0]) if step in tape.composed else []
     for position, number, right in (*inputs, *composed):
         yield Edge(step, position, number, incoming, right, values, partial(add, number))
 

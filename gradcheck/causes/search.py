@@ -269,9 +269,9 @@ class CauseSearch:
         assert point.problem.reruns is not None, "it recorded the tape"
         self.point, self.reruns, self.claims = point, point.problem.reruns, claims
         self.cotangents = [point.outputs.split(u) for u, _ in claims]
-        self.graph = Tape(tape.recording, dead=dead_steps(tape, self.cotangents[0]))
+        self.tape = Tape(tape.recording, dead=dead_steps(tape, self.cotangents[0]))
         self.claimed: dict[int, Claimed] = {}
-        right = [self.graph.gradient(u) for u in self.cotangents]
+        right = [self.tape.gradient(u) for u in self.cotangents]
         independent = min(len(claims), point.outputs.size)
         for place, k in enumerate(point.moved):
             gradients = np.stack([g[place] for _, g in claims])
@@ -280,7 +280,7 @@ class CauseSearch:
             self.claimed[k] = Claimed(gradients, truth, rounded, independent)
         self.wrong = [k for k, claimed in self.claimed.items() if claimed.wrong]
         least = LEAST_PULLED / max(len(tape.recording.steps), 1)
-        self.most_walks = self.graph.walks + max(walks, least)
+        self.most_walks = self.tape.walks + max(walks, least)
         self.is_short = len(tape.recording.steps) <= MOST_WIDE
 
     def choose(self) -> Iterator[tuple[Cause, list[Cause]]]:
@@ -300,7 +300,7 @@ class CauseSearch:
         cotangents = self.point.outputs.split(cotangent)
         mistaken: dict[int, Array] = {}
         for cause in causes:
-            gradients = dict(enumerate(mistaken_gradients(self.graph, cotangents, cause)))
+            gradients = dict(enumerate(mistaken_gradients(self.tape, cotangents, cause)))
             mistaken = gradients | mistaken | {k: gradients[k] for k in cause.explains}
         return [mistaken[k] for k in self.point.moved]
 
@@ -311,17 +311,17 @@ class CauseSearch:
         of a line. The remaining inputs are explained one by one, also by pairs of mistakes. The
         search ends when no walks are left.
         """
-        graph, wrong = self.graph, self.wrong
-        size = sum(array.size for array in graph.recording.arrays)
+        tape, wrong = self.tape, self.wrong
+        size = sum(array.size for array in tape.recording.arrays)
         finite = all(np.isfinite(claimed.error).all() for claimed in self.claimed.values())
         if size > MOST_TAPE_NUMBERS or not finite:
             return []
-        ruled = set(graph.recording.steps) if size <= MOST_RULED else set[Step]()
+        ruled = set(tape.recording.steps) if size <= MOST_RULED else set[Step]()
         # Rules that read other values are as many as the operations, each for one walk.
-        if len(graph.recording.steps) > self.most_walks - graph.walks:
-            ruled.difference_update(*(run[:-1] for run in graph.runs))
+        if len(tape.recording.steps) > self.most_walks - tape.walks:
+            ruled.difference_update(*(run[:-1] for run in tape.runs))
         everything = self.group(wrong)
-        if not everything.tangents or not graph.recording.steps:
+        if not everything.tangents or not tape.recording.steps:
             return []
         confirmed, explained = list[Cause](), set[int]()
         for group, causes in self.proposals(everything, ruled):
@@ -350,7 +350,7 @@ class CauseSearch:
             causes = single(mistakes, everything)
             yield everything, [cause for cause in causes if lowest < cause.cost <= highest]
             if highest == PLAIN and ruled:
-                yield everything, repeat_in_all_runs(self.graph, mistakes, everything.within)
+                yield everything, repeat_in_all_runs(self.tape, mistakes, everything.within)
         alone = [self.group([k]) for k in self.wrong if len(self.wrong) > 1]
         alone = [group for group in alone if group.tangents]
         plain = [mistakes, *self.project_trials(alone, trials)]
@@ -358,7 +358,7 @@ class CauseSearch:
 
     def least_cost(self, edge: Edge, candidate: Candidate) -> float:
         """How far-fetched a candidate at an edge is, or in all operations that compute the same."""
-        return candidate.cost - SIMPLER * (edge.step in self.graph.equals)
+        return candidate.cost - SIMPLER * (edge.step in self.tape.equals)
 
     def wider_proposals(
         self, groups: Sequence[Group], plain: Sequence[Sequence[Mistake]], ruled: set[Step]
@@ -377,13 +377,13 @@ class CauseSearch:
         for group, mistakes in zip(groups, wider, strict=True):
             yield group, single(mistakes, group)
             yield group, single(self.in_every_run(group), group)
-        if self.graph.recording.replays:
-            yield groups[0], computed_otherwise(self.graph)
+        if self.tape.recording.replays:
+            yield groups[0], computed_otherwise(self.tape)
 
     # ----------------------------------------------------------------- along directions
     def group(self, inputs: Sequence[int]) -> Group:
         """Move some inputs together along random directions."""
-        start = [wide(x) for x in self.graph.recording.arrays[: self.graph.recording.inputs]]
+        start = [wide(x) for x in self.tape.recording.arrays[: self.tape.recording.inputs]]
         random, errors, tangents = np.random.default_rng(3), [], []
         for _ in range(DIRECTIONS):
             direction: list[Array | None] = [None] * len(start)
@@ -392,9 +392,9 @@ class CauseSearch:
             arguments = [self.claimed[k].error for k in inputs], [direction[k] for k in inputs]
             errors.append(directional_derivative(*arguments))
             tangents.append(self.changes_along(start, direction))
-        self.graph.walks += 2 * DIRECTIONS
+        self.tape.walks += 2 * DIRECTIONS
         changes = [] if None in tangents else [*map(np.stack, zip(*tangents, strict=True))]
-        screen = max(SCREEN, SCREEN_UNITS * self.graph.coarsest)
+        screen = max(SCREEN, SCREEN_UNITS * self.tape.coarsest)
         several = any(self.claimed[k].several for k in inputs)
         return Group(tuple(inputs), np.array(errors), changes, screen, several)
 
@@ -403,10 +403,10 @@ class CauseSearch:
     ) -> list[Array] | None:
         """The change of each value along a direction of the inputs, flat; None if operations take
         another branch next to the point."""
-        count, step = len(self.graph.recording.arrays), self.graph.coarsest ** (1 / 3)
+        count, step = len(self.tape.recording.arrays), self.tape.coarsest ** (1 / 3)
         sides = []
         for h in (step, -step):
-            side = self.rerun(move_along(start, direction, h), self.graph.hold_dead)
+            side = self.rerun(move_along(start, direction, h), self.tape.hold_dead)
             if side is None or len(side.arrays) != count:
                 return None
             # Times 1.0: masks among the inputs count as numbers.
@@ -415,7 +415,7 @@ class CauseSearch:
 
     def rerun(self, inputs: Sequence[Array], hold: Change) -> Recording | None:
         """The call at other inputs, with dead values fixed; None if there is no such call."""
-        recording = self.graph.recording
+        recording = self.tape.recording
         return (
             recording.replay(inputs, hold)
             if recording.replays
@@ -426,12 +426,12 @@ class CauseSearch:
         """The shares of all edges whose values change with a group of inputs, and all candidates of
         operations in `ruled`; or the wider candidates.
         """
-        graph, cotangents = self.graph, self.cotangents[0]
+        tape, cotangents = self.tape, self.cotangents[0]
         without_share = {Edge.WHOLE, Edge.COMPOSED}
         if len(cotangents) == 1:
             without_share.add(Edge.INCOMING)  # it is the share of another edge
-        trials, steps = list[TriedCandidate](), set(graph.recording.steps)
-        for edge in edges_of(graph, cotangents, graph.starts(cotangents), steps, is_wide):
+        trials, steps = list[TriedCandidate](), set(tape.recording.steps)
+        for edge in edges_of(tape, cotangents, tape.starts(cotangents), steps, is_wide):
             if not group.tangents[edge.number].any():
                 continue
             if edge.position not in without_share and not is_wide:
@@ -444,7 +444,7 @@ class CauseSearch:
         self, groups: Sequence[Group], trials: Iterable[TriedCandidate]
     ) -> list[list[Mistake]]:
         """The mistakes that change what the right cotangent is along the directions, per group."""
-        graph, per_group = self.graph, [list[Mistake]() for _ in groups]
+        tape, per_group = self.tape, [list[Mistake]() for _ in groups]
         right = {edge: [group.project(edge, edge.right) for group in groups] for edge, _ in trials}
         for edge, candidate in trials:
             value = candidate.hand_on(edge)
@@ -453,18 +453,18 @@ class CauseSearch:
                 # If they are the same, the rule does not read what would be another.
                 if candidate is SHARE or abs(projection - of_right).max() > least:
                     mistakes.append(Mistake.at_edge(edge, candidate, projection, of_right))
-        graph.walks += sum(map(len, per_group)) / len(graph.recording.steps)
-        return [[*m, *in_all_equals(graph, m), *in_all_runs_but_one(graph, m)] for m in per_group]
+        tape.walks += sum(map(len, per_group)) / len(tape.recording.steps)
+        return [[*m, *in_all_equals(tape, m), *in_all_runs_but_one(tape, m)] for m in per_group]
 
     def in_every_run(self, group: Group) -> list[Mistake]:
         """Wider mistakes of the last run of a line, made in all runs that have a share: a state
         that starts as zeros has none in the first run.
         """
-        graph, cotangents = self.graph, self.cotangents[0]
-        last = {step: run[-1] for run in graph.runs for step in run}
+        tape, cotangents = self.tape, self.cotangents[0]
+        last = {step: run[-1] for run in tape.runs for step in run}
         candidates: dict[Any, list[Candidate]] = {}
         runs: dict[Any, list[Mistake]] = {}
-        for edge in edges_of(graph, cotangents, graph.starts(cotangents), {*last}, is_wide=True):
+        for edge in edges_of(tape, cotangents, tape.starts(cotangents), {*last}, is_wide=True):
             if edge.of_call:
                 continue
             line = edge.position, last[edge.step]  # the last run comes first
@@ -473,7 +473,7 @@ class CauseSearch:
                 projection = group.project(edge, candidate.hand_on(edge))
                 mistake = Mistake.at_edge(edge, candidate, projection, right)
                 runs.setdefault((line, candidate), []).insert(0, mistake)
-        graph.walks += sum(map(len, runs.values())) / len(graph.recording.steps)
+        tape.walks += sum(map(len, runs.values())) / len(tape.recording.steps)
         felt = [[m for m in run if m.right.any()] or run for run in runs.values()]
         return [together(run, when=EACH_TIME) for run in felt]
 
@@ -489,7 +489,7 @@ class CauseSearch:
         confirmed = list[Cause]()
         most_cost = math.inf
         for cause in causes:
-            if self.graph.walks >= self.most_walks or cause.cost > most_cost:
+            if self.tape.walks >= self.most_walks or cause.cost > most_cost:
                 break
             worst = self.residuals(cause)
             fits = {k for k, distance in worst.items() if distance <= 1}
@@ -511,7 +511,7 @@ class CauseSearch:
         """
         worst = dict.fromkeys(self.claimed, 0.0)
         for draw, cotangents in enumerate(self.cotangents):
-            gradients = mistaken_gradients(self.graph, cotangents, cause)
+            gradients = mistaken_gradients(self.tape, cotangents, cause)
             for k, claimed in self.claimed.items():
                 distance = (
                     abs(claimed.gradients[draw] - gradients[k]).max(initial=0) / claimed.bound
@@ -522,56 +522,54 @@ class CauseSearch:
         return worst
 
 
-def mistaken_gradients(
-    graph: Tape, cotangents: Sequence[Array | None], cause: Cause
-) -> list[Array]:
+def mistaken_gradients(tape: Tape, cotangents: Sequence[Array | None], cause: Cause) -> list[Array]:
     """The gradients of the inputs from a walk with mistakes."""
     edges = [mistake.edge for mistake, _ in cause.mistakes]
     if edges[0].position == Edge.VALUE:
-        return gradient_at_other_value(graph, cotangents, cause.mistakes[0][0])
-    pending = graph.starts(cotangents)
+        return gradient_at_other_value(tape, cotangents, cause.mistakes[0][0])
+    pending = tape.starts(cotangents)
     steps = {step for mistake, _ in cause.mistakes for step, *_ in mistake.places}
     is_wide = any(edge.flows for edge in edges)
-    for edge in edges_of(graph, cotangents, pending, steps, is_wide):
+    for edge in edges_of(tape, cotangents, pending, steps, is_wide):
         for mistake, factor in cause.mistakes:
             if edge.place in mistake.places:
                 edge.add(factor * mistake.candidate.hand_on(edge) - edge.right)
-    return graph.fill_missing(pending)
+    return tape.fill_missing(pending)
 
 
 def gradient_at_other_value(
-    graph: Tape, cotangents: Sequence[Array | None], mistake: Mistake
+    tape: Tape, cotangents: Sequence[Array | None], mistake: Mistake
 ) -> list[Array]:
     """The gradients of the inputs if one value is replaced, and all values that are computed from
     it change.
     """
-    edge, recording = mistake.edge, graph.recording
+    edge, recording = mistake.edge, tape.recording
 
     def change(name: str, output: Array, number: int) -> None:
         if number == edge.number:
             output[...] = mistake.candidate.value(edge)
         else:
-            graph.hold_dead(name, output, number)
+            tape.hold_dead(name, output, number)
 
-    graph.walks += 2  # a replay costs as much as a walk
+    tape.walks += 2  # a replay costs as much as a walk
     inputs = recording.arrays[: recording.inputs]
     try:
         other = recording.replay(inputs, change)
     except ValueError:  # the value is outside the domain of a later operation
         return [np.full_like(x, np.nan) for x in inputs]
-    return Tape(other, dead=graph.dead).gradient(cotangents)
+    return Tape(other, dead=tape.dead).gradient(cotangents)
 
 
 def arrays_only(change: Array) -> None:
     """A replaced value in forward has no cotangent to change."""
 
 
-def computed_otherwise(graph: Tape) -> list[Cause]:
+def computed_otherwise(tape: Tape) -> list[Cause]:
     """Values that backward may compute differently, the plainest first, each with a guess."""
-    causes, arrays = list[Cause](), graph.recording.arrays
-    values = Values.of(graph, (), is_wide=False)
-    for step in graph.recording.steps:
-        if len(step.values) != 1 or step.first in graph.dead or step.name in MOVES:
+    causes, arrays = list[Cause](), tape.recording.arrays
+    values = Values.of(tape, (), is_wide=False)
+    for step in tape.recording.steps:
+        if len(step.values) != 1 or step.first in tape.dead or step.name in MOVES:
             continue
         edge = Edge(step, Edge.VALUE, step.first, [], step.values[0], values, arrays_only)
         for candidate in other_values(step, arrays):
@@ -581,7 +579,7 @@ def computed_otherwise(graph: Tape) -> list[Cause]:
 
 
 # --------------------------------------------------------------------------- at several places
-def in_all_equals(graph: Tape, mistakes: Sequence[Mistake]) -> Iterator[Mistake]:
+def in_all_equals(tape: Tape, mistakes: Sequence[Mistake]) -> Iterator[Mistake]:
     """A mistake made in all operations that compute the same from the same inputs.
 
     Their effects, if any, add up.
@@ -589,8 +587,8 @@ def in_all_equals(graph: Tape, mistakes: Sequence[Mistake]) -> Iterator[Mistake]
     groups: dict[Any, list[Mistake]] = {}
     for mistake in mistakes:
         edge = mistake.edge
-        if edge.step in graph.equals and not edge.of_call:
-            key = graph.equals[edge.step], edge.position, mistake.candidate.says
+        if edge.step in tape.equals and not edge.of_call:
+            key = tape.equals[edge.step], edge.position, mistake.candidate.says
             groups.setdefault(key, []).append(mistake)
     for members in groups.values():
         group = [
@@ -607,12 +605,12 @@ def largest_projection(mistake: Mistake) -> float:
     return float(max(abs(mistake.projection).max(), abs(mistake.right).max()))
 
 
-def in_all_runs_but_one(graph: Tape, mistakes: Sequence[Mistake]) -> Iterator[Mistake]:
+def in_all_runs_but_one(tape: Tape, mistakes: Sequence[Mistake]) -> Iterator[Mistake]:
     """The shares of a value that all runs of a line read, without that of the first or last run:
     the mistake of overwriting a sum over the runs.
     """
     shares = {(m.edge.step, m.edge.position, m.edge.number): m for m in mistakes if m.scales}
-    for run in (run for run in graph.runs if len(run) > 2):
+    for run in (run for run in tape.runs if len(run) > 2):
         for position, number in enumerate(run[0].edges):
             places = [(step, position, number) for step in run]
             if not shares.keys() >= set(places):
@@ -693,13 +691,13 @@ def pairs_of_mistakes(mistakes: Sequence[Mistake], group: Group) -> list[Cause]:
     return simplest(causes)
 
 
-def repeat_in_all_runs(graph: Tape, mistakes: Sequence[Mistake], within: float) -> list[Cause]:
+def repeat_in_all_runs(tape: Tape, mistakes: Sequence[Mistake], within: float) -> list[Cause]:
     """A mistake made each time that its line is run, as in a loop: the effects do not add up.
 
     Its projections are those of one run. Among the mistakes that agree in them, the simplest comes
     first and the others last.
     """
-    runs = {run[-1]: run for run in graph.runs}
+    runs = {run[-1]: run for run in tape.runs}
     proposals: list[tuple[Cause, Any]] = []
     for mistake in mistakes:
         edge = mistake.edge
