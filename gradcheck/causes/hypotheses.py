@@ -113,11 +113,11 @@ def likely_causes(
 def affine_gradients(point: Point, claims: Claims) -> set[int]:
     """The moved inputs whose gradients by backward are affine in the cotangent."""
     (u, of_u), (v, of_v), *_ = claims
-    pairs = zip(point.vjp(u + v), point.vjp(0 * u), of_u, of_v, strict=True)
+    gradients = zip(point.vjp((u + v) / 2), of_u, of_v, strict=True)
     return {
         k
-        for k, (both, zero, a, b) in enumerate(pairs)
-        if bool((abs(both + zero - a - b) <= AFFINE_TO * (abs(a) + abs(b)).max(initial=0)).all())
+        for k, (middle, a, b) in enumerate(gradients)
+        if bool((abs(2 * middle - a - b) <= AFFINE_TO * (abs(a) + abs(b)).max(initial=0)).all())
     }
 
 

@@ -19,12 +19,13 @@ MOST = {
     # what `observe` sees, between which forward runs at other values; one is the tape, three and four are the
     # contracts of the gradient, and five are the differences.
     "tanh of 100, PASS": (2_260, 14, 5),
-    "tanh of 100, FAIL": (5_930, 19, 9),
+    # One more evaluation shows whether backward is affine in the cotangent.
+    "tanh of 100, FAIL": (5_800, 20, 10),
     "softmax cross-entropy 16x10": (5_660, 14, 5),
     # The rounding of an entry that cancels is measured on the tape alone: no run of the layer.
     "layer norm in NumPy, PASS": (6_160, 14, 5),
     # That of backward is measured too, by two more runs.
-    "layer norm in NumPy, FAIL": (27_380, 18, 8),
+    "layer norm in NumPy, FAIL": (20_300, 19, 9),
     "recurrence of 40 steps in NumPy": (29_230, 14, 5),
     # The rounding of the slopes next to a kink is measured on two tapes: no run of the layer.
     "relu with one 0": (5_860, 32, 8),
