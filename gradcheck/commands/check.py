@@ -52,7 +52,7 @@ from gradcheck.spec.draft import (
 )
 from gradcheck.spec.input_words import FORM, inputs_of_words
 from gradcheck.spec.model import Input
-from gradcheck.support.foreign import described
+from gradcheck.support.foreign import describe_error
 from gradcheck.support.pyproject import roots
 from gradcheck.support.user_error import UserError
 
@@ -164,7 +164,7 @@ def import_layer(reference: str, named: str = "") -> tuple[Any, Backend]:
     except NoLayerError:
         raise
     except (Exception, SystemExit) as error:
-        what = with_place(described(error), error, str(Path.cwd() / reference))
+        what = with_place(describe_error(error), error, str(Path.cwd() / reference))
         raise UserError(f"{reference} {CANNOT_CHECK}{what}") from None
 
 
