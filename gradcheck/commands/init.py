@@ -107,16 +107,16 @@ def write(path: Path, text: str) -> None:
 def settings(path: Path) -> str | None:
     """Return the text of a pyproject.toml with ``[tool.gradcheck]`` added; None if it has that
     table."""
-    own = read_packaged("project/settings.toml")
+    table = read_packaged("project/settings.toml")
     if not os.path.lexists(path):
-        return own
+        return table
     tool = content_of(path).get("tool", {})
     if not isinstance(tool, dict):
         raise ConfigError(f"{path}: tool must be a table")
     if "gradcheck" in tool:
         return None
     text = path.read_text(encoding="utf-8").rstrip("\n")
-    return f"{text}\n\n{own}".lstrip("\n")
+    return f"{text}\n\n{table}".lstrip("\n")
 
 
 @click.command()

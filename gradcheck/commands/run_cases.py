@@ -322,7 +322,9 @@ def write_for_github(report: Report) -> None:
 
 def exit_code(results: Sequence[Result], interrupted: bool) -> int:
     """Return the exit code. Raises SystemExit, UserError: a bug in gradcheck, or nothing ran."""
-    bugs = [f"{one.name}\n{one.internal_error}" for one in results if one.internal_error]
+    bugs = [
+        f"{result.name}\n{result.internal_error}" for result in results if result.internal_error
+    ]
     if bugs:
         stop_for_bug("\n\n".join(bugs))
     if interrupted:

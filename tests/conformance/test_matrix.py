@@ -98,7 +98,7 @@ class TestThePage:
             program = programs[row.rule.id]
             assert program.code.count("\n") < MOST_LINES, row.rule.id
             assert "gradcheck" not in program.code
-            assert program.prints[RELEASES[-1]] != program.asked
+            assert program.prints[RELEASES[-1]] != program.expected
 
 
 class TestClasses:
