@@ -177,7 +177,7 @@ class TensorFunction:
         self.originals: dict[str, Tensor] = {}
         """The Tensors whose memory these leaves originally used, by the same names."""
         self.twin: TensorFunction | None = None
-        """The same call on a backend that can record it, if this one cannot."""
+        """This call on a backend that can record it, if this one cannot."""
         self.marks: Sequence[str] = ()
         """Marks of the verdict from the observations of `observe`."""
         self.evaluations = 0

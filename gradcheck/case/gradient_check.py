@@ -29,8 +29,8 @@ from gradcheck.case.observe import GAVE_LESS, GAVE_OTHER_SHAPES
 from gradcheck.causes.entries import (
     WrongEntries,
     all_wrong_entries,
-    by_columns,
-    by_tape,
+    entries_by_columns,
+    entries_by_tape,
     patterns,
     steps_of,
 )
@@ -153,7 +153,11 @@ def name_wrong(
     backward: Backward = point.vjp
     budget = np.inf if thorough else max(LEAST_BUDGET, BUDGET * spent)
     with marked_as_unfinished(details):
-        named = WrongEntries.of(probe) if probe.wrong is not None else by_columns(prober, budget)
+        named = (
+            WrongEntries.of(probe)
+            if probe.wrong is not None
+            else entries_by_columns(prober, budget)
+        )
         details["patterns"] = tuple(patterns(point, named))
         diagnoses: Sequence[Diagnosis] = point.problem.causes() if point.problem.causes else ()
         # no mistake of a formula is so small
@@ -167,7 +171,7 @@ def name_wrong(
         details["diagnosis"] = tuple(diagnoses)
     with marked_as_unfinished(details):
         if probe.wrong is not None:
-            named.entries = by_tape(prober, probe, listed, backward)
+            named.entries = entries_by_tape(prober, probe, listed, backward)
         named.entries = sorted(named.entries, key=lambda e: -absolute_error(e.analytic, e.numeric))
         if named.entries and probe.wrong is None:
             details["scan"] = steps_of(prober, named.entries[0])
@@ -230,7 +234,7 @@ def summary_of(
     return GradientSummary(
         verdict=outcome.verdict,
         why=outcome.why,
-        wrong=tuple(map(point.named, entries)),
+        wrong=tuple(map(point.name_entry, entries)),
         wrong_counts=counts,
         exhaustive=named.exhaustive,
         worst_error=max(worst, default=check.worst),

@@ -1,4 +1,4 @@
-"""The values of a scenario's inputs: given, drawn by an ``init`` such as ``exponential``, or read
+"""The values of a scenario's inputs: given, drawn by an ``init`` such as ``uniform``, or read
 from files.
 """
 
@@ -63,7 +63,7 @@ def make_input(
 
 def draw(spec: Input, random: np.random.Generator) -> NumpyArray:
     """Values of the input's shape, drawn by the distribution that its `init` names (``normal``,
-    ``exponential``, …).
+    ``uniform``, …).
     """
     shape = tuple(int(size) for size in spec.shape or ())
     count = prod(shape)

@@ -58,7 +58,7 @@ class LayerCalls:
         """The layer that was applied last, and its context, until the layer's forward begins."""
 
     @np.errstate()
-    def run(self, function: Callable[..., Any], *given: Any) -> Any:
+    def run(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Call the user's code, and record the layers that it runs.
 
         Process-wide settings, which a layer may change, are restored afterwards. These are NumPy's
@@ -69,7 +69,7 @@ class LayerCalls:
         filters = list(warnings.filters)
         try:
             with self.backend.observing(self):
-                return function(*given)
+                return function(*arguments)
         finally:
             self.backend.restore_settings(settings)
             if warnings.filters != filters:
@@ -226,7 +226,7 @@ def wrapped_methods(
             for a backend that
         reports a layer before it looks up the forward.
     """
-    kept, base = list[tuple[Any, str, Any]](), backend.layer_type
+    originals, base = list[tuple[Any, str, Any]](), backend.layer_type
     known = set[type]()
 
     def wrap(layer: Any) -> None:
@@ -236,7 +236,7 @@ def wrapped_methods(
             known.add(owner)
             for name in wraps.keys() & vars(owner).keys():
                 method = vars(owner)[name]
-                kept.append((owner, name, method))
+                originals.append((owner, name, method))
                 by_class = isinstance(method, classmethod)
                 function = getattr(method, "__func__", method)
                 without_context = name == "forward" and not backend.takes_context(owner)
@@ -249,7 +249,7 @@ def wrapped_methods(
             wrap(layer)
         yield wrap
     finally:
-        for owner, name, method in kept:
+        for owner, name, method in originals:
             setattr(owner, name, method)
 
 

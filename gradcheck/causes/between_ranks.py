@@ -28,7 +28,7 @@ class Flow(NamedTuple):
     """The cotangent that flows to the k-th input of an operation on a walk."""
 
     k: int
-    given: Sequence[Array]
+    cotangents: Sequence[Array]
     """The cotangents of the outputs, one per rank."""
     right_by_input: Mapping[int, Array]
     """The right cotangent of each input."""
@@ -42,11 +42,13 @@ Pull = Callable[[Flow], Array]
 """The cotangent if the vjp of the operation is wrong."""
 
 OWN: Mapping[str, Pull] = {
-    "all_reduce": lambda flow: flow.given[flow.k],
-    "all_gather": lambda flow: flow.given[flow.k][flow.k],
-    "reduce_scatter": lambda flow: np.stack([g * (j == flow.k) for j, g in enumerate(flow.given)]),
-    "all_to_all": lambda flow: flow.given[flow.k],
-    "broadcast_ranks": lambda flow: flow.given[0],
+    "all_reduce": lambda flow: flow.cotangents[flow.k],
+    "all_gather": lambda flow: flow.cotangents[flow.k][flow.k],
+    "reduce_scatter": lambda flow: np.stack(
+        [g * (j == flow.k) for j, g in enumerate(flow.cotangents)]
+    ),
+    "all_to_all": lambda flow: flow.cotangents[flow.k],
+    "broadcast_ranks": lambda flow: flow.cotangents[0],
 }
 """The gradient, by collective, if each rank keeps the part that belongs to its own output; for a
 reduce-scatter, with zeros elsewhere."""
@@ -67,14 +69,14 @@ class WorldGradient(NamedTuple):
     """Backward's gradient of one input of a world."""
 
     name: str
-    stands: str
-    whole: Array
+    placement: str
+    gradient: Array
     """The world's gradient."""
     ranks: Sequence[Array]
     """The gradients of the ranks."""
 
 
-class Trial(NamedTuple):
+class RankMistake(NamedTuple):
     """A mistake made at some operations."""
 
     code: str
@@ -103,50 +105,54 @@ def between_ranks(
     close = graph.coarsest**0.5 or 1e-8
     claimed = {k: claim for k, claim in enumerate(claims) if claim is not None}
 
-    def reproduced(gradients: Sequence[Array]) -> set[int]:
-        return {k for k, c in claimed.items() if same_gradient(wide(c.whole), gradients[k], close)}
+    def explained_by(gradients: Sequence[Array]) -> set[int]:
+        return {
+            k for k, c in claimed.items() if same_gradient(wide(c.gradient), gradients[k], close)
+        }
 
     right = graph.gradient(cotangents)
-    wrong = sorted(claimed.keys() - reproduced(right))
+    wrong = sorted(claimed.keys() - explained_by(right))
     if not wrong:
         return []
     wholes = [d for k in wrong for d in whole_cause(graph, claimed[k], right[k], size, close)]
     written = Tape(graph.recording, dead=dead_steps(graph, cotangents))
-    trials = chain(at_collectives(written), over_other_groups(written, cotangents))
+    mistakes = chain(at_collectives(written), over_other_groups(written, cotangents))
     if named is False:
-        trials = chain(trials, summed_at_lines(written, cotangents, size))
+        mistakes = chain(mistakes, summed_at_lines(written, cotangents, size))
 
     of_some_inputs: list[Diagnosis] = []
-    for trial in trials:
-        explained = reproduced(with_wrong_vjps(written, cotangents, trial))
+    for mistake in mistakes:
+        explained = explained_by(with_wrong_vjps(written, cotangents, mistake))
         if not explained.issuperset(wrong):
             continue
-        steps = [line[0] for line in graph.lines if line[0] in trial.steps] or trial.steps
+        steps = [line[0] for line in graph.lines if line[0] in mistake.steps] or mistake.steps
         if len(steps) > 1 and len(wholes) == len(wrong):
             return wholes  # one thing at the end is less than the same at several lines
-        found = []
+        diagnoses = []
         for step in steps:
             names = [claimed[k].name for k in wrong if k in step.edges]
-            found.append(diagnosed(trial, step, graph, names))
+            diagnoses.append(describe_mistake(mistake, step, graph, names))
         if len(explained) == len(claimed):
-            return found
-        of_some_inputs = of_some_inputs or found
+            return diagnoses
+        of_some_inputs = of_some_inputs or diagnoses
     return [] if named is None else of_some_inputs or wholes
 
 
-def with_wrong_vjps(graph: Tape, cotangents: Sequence[Array | None], trial: Trial) -> list[Array]:
+def with_wrong_vjps(
+    graph: Tape, cotangents: Sequence[Array | None], mistake: RankMistake
+) -> list[Array]:
     """The gradient if the vjps of some operations are replaced."""
     pending = graph.starts(cotangents)
-    for step, given, pulled in graph.walk(pending):
-        if step in trial.steps:
-            filled, right = step.pack_cotangents(given), {k: flow for k, _, flow in pulled}
+    for step, incoming, pulled in graph.walk(pending):
+        if step in mistake.steps:
+            filled, right = step.pack_cotangents(incoming), {k: flow for k, _, flow in pulled}
             for i, (k, number, _) in enumerate(pulled):
-                pulled[i] = k, number, trial.pull(Flow(k, filled, right))
-    return graph.filled(pending)
+                pulled[i] = k, number, mistake.pull(Flow(k, filled, right))
+    return graph.fill_missing(pending)
 
 
 # --------------------------------------------------------------------------- at collectives
-def at_collectives(graph: Tape) -> Iterator[Trial]:
+def at_collectives(graph: Tape) -> Iterator[RankMistake]:
     """Mistakes at the collectives of one line and of one input together.
 
     Next are mistakes at all collectives of one name, as a mistake is often repeated; last, at each
@@ -159,8 +165,8 @@ def at_collectives(graph: Tape) -> Iterator[Trial]:
         if line[0].name in ("all_gather", "reduce_scatter", "all_to_all"):
             for whose, order in OTHER_RANKS:
                 says = f"the gradient is that {whose}"
-                yield Trial("GC104", says, line, partial(of_another, order))
-                yield Trial(
+                yield RankMistake("GC104", says, line, partial(of_another, order))
+                yield RankMistake(
                     "GC104",
                     f"each part is that {whose}",
                     line,
@@ -175,23 +181,23 @@ def at_collectives(graph: Tape) -> Iterator[Trial]:
             yield from at_operations([step])
 
 
-def at_operations(steps: Sequence[Step]) -> Iterator[Trial]:
+def at_operations(steps: Sequence[Step]) -> Iterator[RankMistake]:
     """Each rank keeps its own part, or counts all ranks, at some operations of one name."""
     first = steps[0]
     done = SENT_BACK.get(first.name, "summed over")
     says = f"the gradient is not {done} the ranks: each keeps its own part"
-    yield Trial("GC152", says, steps, partial(own_unless_alone, OWN[first.name]))
+    yield RankMistake("GC152", says, steps, partial(own_unless_alone, OWN[first.name]))
     for says, factor in too_often(max(len(first.edges), len(first.values))):
-        yield Trial("GC151", says, steps, partial(scaled, factor))
+        yield RankMistake("GC151", says, steps, partial(times_factor, factor))
 
 
-def own_unless_alone(own: Pull, flow: Flow) -> Array:
+def own_unless_alone(pull_own_part: Pull, flow: Flow) -> Array:
     """The part that each rank keeps, unless one rank's output represents all equal ones."""
-    alone = len(flow.given) > 1 and sum(bool(g.any()) for g in flow.given) == 1
-    return flow.right if alone else own(flow)
+    alone = len(flow.cotangents) > 1 and sum(bool(g.any()) for g in flow.cotangents) == 1
+    return flow.right if alone else pull_own_part(flow)
 
 
-def scaled(factor: float, flow: Flow) -> Array:
+def times_factor(factor: float, flow: Flow) -> Array:
     """The right cotangent, times a factor."""
     return flow.right * factor
 
@@ -208,37 +214,39 @@ OTHER_RANKS: Sequence[tuple[str, Order]] = (
 
 def of_another(order: Order, flow: Flow) -> Array:
     """The right cotangent of another rank."""
-    return flow.right_by_input.get(order(flow.k, len(flow.given)), flow.right * 0)
+    return flow.right_by_input.get(order(flow.k, len(flow.cotangents)), flow.right * 0)
 
 
 def with_reordered_parts(order: Order, flow: Flow) -> Array:
     """The right cotangent with its parts, one per rank, in another order."""
-    count = len(flow.given)
+    count = len(flow.cotangents)
     if flow.right.shape[:1] != (count,):
         return flow.right
     return flow.right[[order(j, count) for j in range(count)]]
 
 
-def over_other_groups(graph: Tape, cotangents: Sequence[Array | None]) -> Iterator[Trial]:
+def over_other_groups(graph: Tape, cotangents: Sequence[Array | None]) -> Iterator[RankMistake]:
     """In place of sums over groups: sums over all ranks, and over the crossing groups, which have
     the ranks at the same position of each group.
     """
-    given = {
+    incoming = {
         step: step.pack_cotangents(cots) for step, cots, _ in graph.walk(graph.starts(cotangents))
     }
     for steps in graph.runs:
-        groups = [given[step] for step in steps if step.name == "all_reduce" and step in given]
+        groups = [
+            incoming[step] for step in steps if step.name == "all_reduce" and step in incoming
+        ]
         shapes = {tuple(g.shape for g in group) for group in groups}
         if len(groups) < 2 or len(shapes) > 1:
             continue
         crossing = [sum(several[1:], several[0]) for several in zip(*groups, strict=True)]
-        whole = [sum(crossing[1:], crossing[0])] * len(crossing)
+        total = [sum(crossing[1:], crossing[0])] * len(crossing)
         for code, whose, sums in (
-            ("GC151", "all ranks", whole),
+            ("GC151", "all ranks", total),
             ("GC152", "the ranks at the same position of each group", crossing),
         ):
             says = f"the gradient is summed over {whose}, not over those of its group"
-            yield Trial(code, says, steps, partial(sum_of_rank, sums))
+            yield RankMistake(code, says, steps, partial(sum_of_rank, sums))
 
 
 def sum_of_rank(sums: Sequence[Array], flow: Flow) -> Array:
@@ -246,7 +254,9 @@ def sum_of_rank(sums: Sequence[Array], flow: Flow) -> Array:
     return sums[flow.k]
 
 
-def summed_at_lines(graph: Tape, cotangents: Sequence[Array | None], size: int) -> Iterator[Trial]:
+def summed_at_lines(
+    graph: Tape, cotangents: Sequence[Array | None], size: int
+) -> Iterator[RankMistake]:
     """The cotangents of one operand of one line, one per rank, summed over the ranks."""
     flows: dict[Step, dict[int, Array]] = {}
     for step, _, pulled in graph.walk(graph.starts(cotangents)):
@@ -255,18 +265,22 @@ def summed_at_lines(graph: Tape, cotangents: Sequence[Array | None], size: int) 
         if len(steps) != size or steps[0].name in OWN:
             continue
         for position in flows.get(steps[0], ()):
-            own = [flows[s][position] for s in steps if position in flows.get(s, ())]
+            of_ranks = [flows[s][position] for s in steps if position in flows.get(s, ())]
             # That of an input of the call is found as its whole gradient.
             of_inputs = all(step.edges[position] < graph.recording.inputs for step in steps)
-            if len(own) == size and len({flow.shape for flow in own}) == 1 and not of_inputs:
-                yield Trial("GC151", SUMMED, steps, partial(total_at, position, own))
+            if (
+                len(of_ranks) == size
+                and len({flow.shape for flow in of_ranks}) == 1
+                and not of_inputs
+            ):
+                yield RankMistake("GC151", SUMMED, steps, partial(total_at, position, of_ranks))
 
 
-def total_at(position: int, own: Sequence[Array], flow: Flow) -> Array:
+def total_at(position: int, of_ranks: Sequence[Array], flow: Flow) -> Array:
     """The cotangent of one operand, summed over the ranks; for other operands the right
     cotangent.
     """
-    return sum(own[1:], own[0]) if flow.k == position else flow.right
+    return sum(of_ranks[1:], of_ranks[0]) if flow.k == position else flow.right
 
 
 # --------------------------------------------------------------------------- the whole gradient
@@ -274,19 +288,19 @@ def whole_cause(
     graph: Tape, claim: WorldGradient, right: Array, size: int, close: float
 ) -> Iterator[Diagnosis]:
     """Why the whole gradient of one input is wrong, if that is known."""
-    whole = wide(claim.whole)
+    claimed = wide(claim.gradient)
     rows = []
-    if claim.stands == "replicated":
+    if claim.placement == "replicated":
         says = (
             "each rank returns its own part of the gradient; their sum is right. All ranks use "
             f"{claim.name}, so all-reduce its gradient in backward (or declare it partial, if the "
             "trainer sums it later)"
         )
         rows.append(("GC152", says, sum(map(wide, claim.ranks[1:]), wide(claim.ranks[0])), right))
-    if claim.stands == "split":
-        rows.append(("GC151", SUMMED, whole, right * 0 + right.sum(0)))
+    if claim.placement == "split":
+        rows.append(("GC151", SUMMED, claimed, right * 0 + right.sum(0)))
         places = []
-        for gradient in whole:
+        for gradient in claimed:
             same = (r for r in range(size) if same_gradient(gradient, right[r], close))
             places.append(next(same, -1))
         if places != sorted(places) == list(range(size)):
@@ -294,28 +308,30 @@ def whole_cause(
             says = f"the gradient goes to another rank: {says}{' …' * (size > 3)}"
             rows.append(("GC104", says, right, right))
     if size > 1:
-        rows += [("GC151", says, whole, right * factor) for says, factor in too_often(size)]
-    for code, says, given, wanted in rows:
-        if same_gradient(given, wanted, close):
+        rows += [("GC151", says, claimed, right * factor) for says, factor in too_often(size)]
+    for code, says, candidate, wanted in rows:
+        if same_gradient(candidate, wanted, close):
             text = f"{claim.name}: {says}"
             yield Diagnosis(code=code, text=text, inputs=(claim.name,), **backward_of(graph))
             return
 
 
 # --------------------------------------------------------------------------- in words
-def diagnosed(trial: Trial, step: Step, graph: Tape, names: Sequence[str]) -> Diagnosis:
+def describe_mistake(
+    mistake: RankMistake, step: Step, graph: Tape, names: Sequence[str]
+) -> Diagnosis:
     """A mistake with its line in forward.
 
     If forward has no line for it, the line of backward is given, with the inputs in `names`.
     """
     place = source_place(step.spot)
     if not place.file:
-        what = ", ".join(names) or "a value that all ranks have"
-        text = f"{what}, which all ranks use: {trial.says}"
-        return Diagnosis(code=trial.code, text=text, inputs=tuple(names), **backward_of(graph))
+        subject = ", ".join(names) or "a value that all ranks have"
+        text = f"{subject}, which all ranks use: {mistake.says}"
+        return Diagnosis(code=mistake.code, text=text, inputs=tuple(names), **backward_of(graph))
     return Diagnosis(
-        code=trial.code,
-        text=f"backward of `{place.text or step.name}`: {trial.says}",
+        code=mistake.code,
+        text=f"backward of `{place.text or step.name}`: {mistake.says}",
         operation=step.name,
         detail="its gradient (reproduces backward)",
         **place.fields,

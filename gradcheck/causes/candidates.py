@@ -46,18 +46,20 @@ class Values:
         flows = flows_of(graph, cotangents) if is_wide else {}
         return cls(graph.recording.arrays, flows, turns)
 
-    def run_after(self, number: int, what: str) -> str:
-        """By how many runs of a line `what` comes later or earlier than a value, in words; empty
+    def run_after(self, number: int, other: str) -> str:
+        """By how many runs of a line `other` comes later or earlier than a value, in words; empty
         unless the line made both.
         """
         numbers, place = self.turns.get(number, ((), 0))
-        others = [k for k, n in enumerate(numbers) if what == f"#{n}"]
-        if not others:
+        positions = [k for k, n in enumerate(numbers) if other == f"#{n}"]
+        if not positions:
             return ""
-        return f", {abs(place - others[0])} run {'later' if place > others[0] else 'earlier'},"
+        return (
+            f", {abs(place - positions[0])} run {'later' if place > positions[0] else 'earlier'},"
+        )
 
-    def counterpart(self, number: int, origin: int, here: int) -> int:
-        """The value that corresponds, at the operation `here`, to `number` at the operation
+    def counterpart(self, number: int, origin: int, destination: int) -> int:
+        """The value that corresponds, at the operation `destination`, to `number` at the operation
         `origin`, as in a loop.
 
         Raises:
@@ -65,7 +67,7 @@ class Values:
         """
         numbers, place = self.turns.get(number, ([number], 0))
         if len(numbers) > 1 and origin in self.turns:
-            place += self.turns[here][1] - self.turns[origin][1]
+            place += self.turns[destination][1] - self.turns[origin][1]
             if place < 0:
                 raise IndexError
         return numbers[place]
@@ -88,7 +90,7 @@ class Edge:
     position: int
     number: int
     """The number of the input's value."""
-    given: Sequence[Any]
+    incoming: Sequence[Any]
     """The cotangents of the outputs."""
     right: Array
     """The cotangent of the input."""
@@ -119,7 +121,7 @@ class Edge:
     @property
     def g(self) -> Array:
         """The cotangent of the operation's only output."""
-        return np.asarray(self.given[0]) if len(self.given) == 1 else np.zeros(())
+        return np.asarray(self.incoming[0]) if len(self.incoming) == 1 else np.zeros(())
 
     @property
     def x(self) -> Array:
@@ -164,14 +166,14 @@ class Edge:
         """The number of elements that a sum, a mean or a broadcast adds up to one element; 1 if it
         adds none.
         """
-        shapes = [self.right.shape, *map(np.shape, self.given)]
+        shapes = [self.right.shape, *map(np.shape, self.incoming)]
         sizes = [max(int(np.prod(shape)), 1) for shape in shapes]
         return max(sizes) // min(sizes)
 
-    def ruled(self, given: Sequence[Array] | None = None, **values: Any) -> Array:
+    def apply_rule(self, incoming: Sequence[Array] | None = None, **values: Any) -> Array:
         """The result of the operation's rule for other cotangents, or other values by name."""
-        given = self.given if given is None else given
-        return self.step.pull_with_values(self.position, given, values)
+        incoming = self.incoming if incoming is None else incoming
+        return self.step.pull_with_values(self.position, incoming, values)
 
     @property
     def monomial(self) -> tuple[int, int, int]:
@@ -182,8 +184,8 @@ class Edge:
 
     def times(self, a: int, b: int) -> Array:
         """The output's cotangent with that sign, times powers of this input and of the other."""
-        others = (np.asarray(self.other) + 0.0) ** b if b else 1
-        return self.monomial[0] * self.g * self.x**a * others
+        powers_of_other = (np.asarray(self.other) + 0.0) ** b if b else 1
+        return self.monomial[0] * self.g * self.x**a * powers_of_other
 
     def fit(self, value: Array) -> Array:
         """Sum a value of the output's shape over the axes along which the input was broadcast."""
@@ -220,19 +222,19 @@ def edges_of(
     for k, (end, u) in enumerate(zip(recording.ends, cotangents, strict=True)):
         maker = last_computed(graph, end)
         if maker is not None and u is not None:
-            incoming, flow = wide(u), partial(add, end)
-            yield Edge(maker, Edge.INCOMING, end, [incoming], incoming, values, flow, (k,))
+            cotangent, flow = wide(u), partial(add, end)
+            yield Edge(maker, Edge.INCOMING, end, [cotangent], cotangent, values, flow, (k,))
 
-    for step, given, pulled in graph.walk(pending):
+    for step, incoming, pulled in graph.walk(pending):
         if step in steps:
-            yield from edges_at(graph, step, given, pulled, values)
+            yield from edges_at(graph, step, incoming, pulled, values)
 
-    others: dict[int, Step] = {}
+    factors: dict[int, Step] = {}
     for step in recording.steps:
         if step in steps and (is_wide or step.name in ("multiply", "divide")):
-            others |= {step.first: step} if is_wide else dict.fromkeys(step.edges, step)
-    others.pop(-1, None)
-    for (other, step), k in itertools.product(others.items(), pending):
+            factors |= {step.first: step} if is_wide else dict.fromkeys(step.edges, step)
+    factors.pop(-1, None)
+    for (other, step), k in itertools.product(factors.items(), pending):
         if k != other and broadcasts_to(arrays[other].shape, arrays[k].shape):
             flow = partial(add, k)
             yield Edge(step, Edge.WHOLE, k, [], pending[k], values, flow, (other, k))
@@ -240,11 +242,11 @@ def edges_of(
 
 def flows_of(graph: Tape, cotangents: Sequence[Array | None]) -> dict[int, Array]:
     """The right cotangents of all values that some cotangents of the outputs reach, by number."""
-    found = dict[int, Array]()
+    flows = dict[int, Array]()
     pending = graph.starts(cotangents)
-    for step, given, _ in graph.walk(pending):
-        found |= {step.first + k: g for k, g in enumerate(given) if g is not None}
-    return found | pending
+    for step, incoming, _ in graph.walk(pending):
+        flows |= {step.first + k: g for k, g in enumerate(incoming) if g is not None}
+    return flows | pending
 
 
 def last_computed(graph: Tape, number: int) -> Step | None:
@@ -268,7 +270,7 @@ def broadcasts_to(shape: tuple[int, ...], into: tuple[int, ...]) -> bool:
 def edges_at(
     graph: Tape,
     step: Step,
-    given: Sequence[Any],
+    incoming: Sequence[Any],
     pulled: list[tuple[int, int, Array]],
     values: Values,
 ) -> Iterator[Edge]:
@@ -282,19 +284,19 @@ def edges_at(
     inputs = pulled[:]
     if step.name == "multiply" and len(set(step.edges)) == 1:
         inputs = [(0, step.edges[0], pulled[0][2] + pulled[1][2])]
-    composed = pull_through(graph.composed[step], given[0]) if step in graph.composed else []
+    composed = pull_through(graph.composed[step], incoming[0]) if step in graph.composed else []
     for position, number, right in (*inputs, *composed):
-        yield Edge(step, position, number, given, right, values, partial(add, number))
+        yield Edge(step, position, number, incoming, right, values, partial(add, number))
 
     if len(inputs) > 1 and len(step.values) == 1:
 
         def add_to_output(change: Array) -> None:
             pulled.extend(step.pull([change]))
 
-        yield Edge(step, Edge.OUTPUT, step.first, given, given[0], values, add_to_output)
+        yield Edge(step, Edge.OUTPUT, step.first, incoming, incoming[0], values, add_to_output)
 
 
-def pull_through(steps: Sequence[Step], given: Any) -> list[tuple[int, int, Array]]:
+def pull_through(steps: Sequence[Step], incoming: Any) -> list[tuple[int, int, Array]]:
     """Return the COMPOSED input of a function of one value, as in `Step.pull`.
 
     Empty if the function is not elementwise.
@@ -308,10 +310,10 @@ def pull_through(steps: Sequence[Step], given: Any) -> list[tuple[int, int, Arra
         ((number, cotangent),) = pending.items()
         return number, cotangent
 
-    number, right = pull(given)
-    _, slope = pull(0 * given + 1)
+    number, right = pull(incoming)
+    _, slope = pull(0 * incoming + 1)
     close = CLEAR * EPS * abs(right).max(initial=0.0)
-    elementwise = bool((abs(right - given * slope) <= close).all())
+    elementwise = bool((abs(right - incoming * slope) <= close).all())
     return [(Edge.COMPOSED, number, right)] if elementwise else []
 
 
@@ -335,8 +337,8 @@ class Candidate(NamedTuple):
             value = self.value(edge)
         except (ValueError, LookupError, TypeError):  # the matrix does not have such a factor, say
             return edge.right
-        found = np.asarray(value)
-        return found if value is not None and found.shape == edge.right.shape else edge.right
+        array = np.asarray(value)
+        return array if value is not None and array.shape == edge.right.shape else edge.right
 
 
 SHARE = Candidate("", 0.0, "", attrgetter("right"))
@@ -442,7 +444,9 @@ def elementwise(edge: Edge) -> Iterator[Candidate]:
     letters = (("y", "y"), ("{own}", "x"))
     for (name, formula), (letter, value) in itertools.product(DERIVATIVES.items(), letters):
         says = f"takes {name.format(letter)} for the derivative of y = {{op}}{of_what}"
-        yield Candidate("GC119", 2 - less, says, partial(spread, edge.g.shape, formula, value))
+        yield Candidate(
+            "GC119", 2 - less, says, partial(spread_cotangent, edge.g.shape, formula, value)
+        )
 
 
 def simple_slips(edge: Edge) -> Iterator[Candidate]:
@@ -458,13 +462,15 @@ def reductions(edge: Edge) -> Iterator[Candidate]:
     for axis in (None, *range(edge.x.ndim)):
         shape = edge.x.sum(axis=axis, keepdims=True).shape
         says = "gives the gradient of {op} to all elements alike"
-        yield Candidate("GC119", 2, says, partial(spread, shape, np.ones_like, "x"))
+        yield Candidate("GC119", 2, says, partial(spread_cotangent, shape, np.ones_like, "x"))
         for name, formula in formulas:
             says = f"takes {name} for the derivative of {{op}}"
-            yield Candidate("GC119", 3, says, partial(spread, shape, formula, "x"))
+            yield Candidate("GC119", 3, says, partial(spread_cotangent, shape, formula, "x"))
 
 
-def spread(shape: Sequence[int], formula: Callable[[Array], Any], value: str, edge: Edge) -> Array:
+def spread_cotangent(
+    shape: Sequence[int], formula: Callable[[Array], Any], value: str, edge: Edge
+) -> Array:
     """The cotangent of the output in a shape that fits, times a function of the input or output."""
     return edge.g.reshape(shape) * formula(getattr(edge, value))
 
@@ -511,7 +517,7 @@ def axes_subsets(ndim: int) -> Iterator[tuple[int, ...]]:
         yield from itertools.combinations(range(ndim), count + 1)
 
 
-def unsummed(edge: Edge) -> Iterator[Candidate]:
+def mistaken_sums(edge: Edge) -> Iterator[Candidate]:
     """The first slice, or a sum over other axes, in place of the sum over the axes along which the
     input was broadcast."""
     if edge.g.size == edge.right.size:
@@ -520,14 +526,16 @@ def unsummed(edge: Edge) -> Iterator[Candidate]:
     yield Candidate("GC112", 2, says, lambda e: e.right / e.summed)
     for axis in range(edge.g.ndim):
         says = f"takes the first slice along axis {axis} in place of the sum over it"
-        yield Candidate("GC106", 2, says, partial(reduced, partial(np.take, indices=0, axis=axis)))
+        yield Candidate(
+            "GC106", 2, says, partial(reduce_cotangent, partial(np.take, indices=0, axis=axis))
+        )
     for axes in axes_subsets(edge.g.ndim):
         listed = ", ".join(map(str, axes))
         says = f"sums over axis {listed} in place of the axes along which {{own}} was broadcast"
-        yield Candidate("GC106", 2, says, partial(reduced, partial(np.sum, axis=axes)))
+        yield Candidate("GC106", 2, says, partial(reduce_cotangent, partial(np.sum, axis=axes)))
 
 
-def reduced(reduce: Callable[[Array], Array], edge: Edge) -> Array:
+def reduce_cotangent(reduce: Callable[[Array], Array], edge: Edge) -> Array:
     """The cotangent of the broadcast input, reduced in another way."""
     _, *right = edge.monomial
     return reduce(edge.times(*right)).reshape(edge.right.shape)
@@ -535,11 +543,11 @@ def reduced(reduce: Callable[[Array], Array], edge: Edge) -> Array:
 
 def matrices(values: Mapping[str, Any]) -> dict[str, Array]:
     """The matrices, or batches of them, among some values, each also transposed, by name."""
-    found: dict[str, Array] = {}
+    by_name: dict[str, Array] = {}
     for name, value in values.items():
         if np.ndim(value) > 1:
-            found |= {name: value, f"{name}.T": value.swapaxes(-1, -2)}
-    return found
+            by_name |= {name: value, f"{name}.T": value.swapaxes(-1, -2)}
+    return by_name
 
 
 def products(names: Iterable[str]) -> Iterator[tuple[str, str]]:
@@ -561,10 +569,10 @@ def products_of_matrices(edge: Edge) -> Iterator[Candidate]:
         if edge.g.ndim > edge.right.ndim:
             code = "GC106"
             says = f"takes the first of {left} @ {right} in place of their sum over the batch"
-        yield Candidate(code, 2, says, partial(multiplied, left, right))
+        yield Candidate(code, 2, says, partial(multiply_matrices, left, right))
 
 
-def multiplied(left: str, right: str, edge: Edge) -> Array:
+def multiply_matrices(left: str, right: str, edge: Edge) -> Array:
     """A product of two matrices by name, or the first of a batch."""
     values = matrix_factors(edge)
     value = values[left] @ values[right]
@@ -603,13 +611,13 @@ def one_thing_otherwise(edge: Edge) -> Iterator[Candidate]:
         for other, words in [*((k, f"axis {k}") for k in axes), (None, "all axes")]:
             says = f"sums over {words} {place}"
             yield Candidate("GC119", 2, says, partial(with_argument, "axis", other))
-    yield Candidate("GC109", 2.5, DERIVATIVE_ALONE, lambda e: e.ruled([np.ones_like(e.g)]))
+    yield Candidate("GC109", 2.5, DERIVATIVE_ALONE, lambda e: e.apply_rule([np.ones_like(e.g)]))
 
     for name, present in edge.readable.items():
         yield from other_readings(edge, name, present, read_in(edge, name))
     for words, order in orders(edge.right.shape):
         says = f"passes on the gradient of {{own}} in {{op}} {words}"
-        yield Candidate("GC104", 3, says, partial(reordered, order))
+        yield Candidate("GC104", 3, says, partial(reorder_gradient, order))
 
 
 def read_in(edge: Edge, name: str) -> str:
@@ -680,7 +688,7 @@ def other_places(edge: Edge) -> Iterator[Candidate]:
     if edge.position != Edge.OUTPUT:
         for words, merge in merges(edge.right):
             says = f"passes on the gradient of {{own}} in {{op}} {words}"
-            yield Candidate("GC104", 3.5, says, partial(reordered, merge))
+            yield Candidate("GC104", 3.5, says, partial(reorder_gradient, merge))
     of_input = " on the way to {own}" * (edge.position >= 0)
     for words, order in (*orders(edge.g.shape), *merges(edge.g)):
         says = f"takes the gradient of {{out}} {words}{of_input}"
@@ -698,14 +706,14 @@ def other_cotangents(edge: Edge) -> Iterator[Candidate]:
         if value.dtype.kind == "f" and broadcasts_to(value.shape, edge.g.shape):
             for verb, operation in (("multiplies", np.multiply), ("divides", np.divide)):
                 says = f"{verb} the gradient of {{out}} by #{number} once too often{of_input}"
-                change = partial(combined, operation, number, edge.step.first)
+                change = partial(combine_with_value, operation, number, edge.step.first)
                 yield Candidate("GC114", 4, says, change)
 
 
 def with_cotangent(change: Callable[[Array], Array], edge: Edge) -> Array:
     """The gradient by the right vjp, with the output's cotangent changed."""
     cotangent = change(edge.g)
-    return edge.ruled([cotangent]) if edge.position >= 0 else cotangent
+    return edge.apply_rule([cotangent]) if edge.position >= 0 else cotangent
 
 
 def with_flow(number: int, origin: int, edge: Edge) -> Array:
@@ -713,7 +721,7 @@ def with_flow(number: int, origin: int, edge: Edge) -> Array:
     return with_cotangent(lambda _: edge.flows[edge.counterpart(number, origin)], edge)
 
 
-def combined(
+def combine_with_value(
     operation: Callable[[Array, Array], Array], number: int, origin: int, edge: Edge
 ) -> Array:
     """The gradient by the right vjp, with the cotangent multiplied or divided by another value."""
@@ -728,27 +736,29 @@ def another_gradient(edge: Edge) -> Iterator[Candidate]:
     yield Candidate("GC105", 3, says, lambda e: e.flows.get(number))
 
 
-def other_readings(edge: Edge, name: str, present: Array, what: str) -> Iterator[Candidate]:
-    """The operation's own vjp with another value for one argument; `what` describes the value."""
+def other_readings(edge: Edge, name: str, present: Array, description: str) -> Iterator[Candidate]:
+    """The operation's own vjp with another value for one argument; `description` is of the
+    argument's value.
+    """
     end = "in the rule of {op}"
     for words, order in orders(present.shape):
         cost = 2 if words == TRANSPOSED else 3
-        says = f"reads {what} {words} {end}"
+        says = f"reads {description} {words} {end}"
         yield Candidate("GC116", cost, says, partial(with_changed, name, order))
     if edge.step.name not in MASKS:  # what is compared is not a factor
-        says = f"leaves {what} out {end}"
+        says = f"leaves {description} out {end}"
         yield Candidate("GC116", 3, says, partial(with_changed, name, np.ones_like))
     for number, value in enumerate(edge.arrays):
         if (value.shape, value.dtype.kind) == (present.shape, present.dtype.kind):
-            which = edge.values.run_after(number, what)
-            says = f"reads #{number}{which} in place of {what} {end}"
+            which = edge.values.run_after(number, description)
+            says = f"reads #{number}{which} in place of {description} {end}"
             reading = partial(with_reading, name, number, edge.step.first)
             yield Candidate("GC116", 4, says, reading)
 
 
 def with_argument(name: str, value: Any, edge: Edge) -> Array:
     """The result of the vjp with another value for an argument."""
-    return edge.ruled(**{name: value})
+    return edge.apply_rule(**{name: value})
 
 
 def with_reading(name: str, number: int, origin: int, edge: Edge) -> Array:
@@ -759,10 +769,10 @@ def with_reading(name: str, number: int, origin: int, edge: Edge) -> Array:
 
 def with_changed(name: str, change: Callable[[Array], Array], edge: Edge) -> Array:
     """The result of the vjp with the value of an argument changed."""
-    return edge.ruled(**{name: change(edge.readable[name])})
+    return edge.apply_rule(**{name: change(edge.readable[name])})
 
 
-def reordered(order: Callable[[Array], Array], edge: Edge) -> Array:
+def reorder_gradient(order: Callable[[Array], Array], edge: Edge) -> Array:
     """The right cotangent in another order."""
     return order(edge.right)
 
@@ -778,8 +788,8 @@ def written_once(edge: Edge) -> Array:
 
 def handed_to(extreme: Callable[..., Any], edge: Edge) -> Array:
     """The cotangent of a minimum or maximum, passed to the elements of the other extreme."""
-    out = extreme(edge.x, axes_of(edge.step.operands.get("axis")))
-    return edge.ruled(out=np.reshape(out, edge.y.shape))
+    extremes = extreme(edge.x, axes_of(edge.step.operands.get("axis")))
+    return edge.apply_rule(out=np.reshape(extremes, edge.y.shape))
 
 
 def row_sums(edge: Edge, values: Array) -> Array:
@@ -917,12 +927,14 @@ ROWS: Sequence[tuple[Sequence[str], Candidate]] = (
     ),
     (
         ("clip", "hardtanh"),
-        Candidate("GC123", 2, "masks only at the bound min of {op}", lambda e: e.ruled(max=np.inf)),
+        Candidate(
+            "GC123", 2, "masks only at the bound min of {op}", lambda e: e.apply_rule(max=np.inf)
+        ),
     ),
     (
         ("clip", "hardtanh"),
         Candidate(
-            "GC123", 2, "masks only at the bound max of {op}", lambda e: e.ruled(min=-np.inf)
+            "GC123", 2, "masks only at the bound max of {op}", lambda e: e.apply_rule(min=-np.inf)
         ),
     ),
     *((("softmax",), Candidate("GC119", 2, says, value)) for says, value in SOFTMAX.items()),
@@ -934,8 +946,8 @@ ROWS: Sequence[tuple[Sequence[str], Candidate]] = (
 """Mistakes, by the operation at which they are tried."""
 
 FAMILIES: Mapping[str, Sequence[Family]] = {
-    **dict.fromkeys(("multiply", "divide"), (monomials, unsummed)),
-    **dict.fromkeys(("add", "subtract", "broadcast_to", "broadcast_view"), (unsummed,)),
+    **dict.fromkeys(("multiply", "divide"), (monomials, mistaken_sums)),
+    **dict.fromkeys(("add", "subtract", "broadcast_to", "broadcast_view"), (mistaken_sums,)),
     **dict.fromkeys(("matmul", "bmm"), (products_of_matrices,)),
     **dict.fromkeys(("sum", "mean", "max", "min", "norm", "logsumexp"), (reductions,)),
 }
@@ -978,26 +990,26 @@ def constant(value: Array, edge: Edge) -> Array:
 def values_in_words(step: Step, arrays: Sequence[Array]) -> Iterator[tuple[float, str, Array]]:
     """Values that a backward may compute in place of an operation's, each with how far-fetched it
     is."""
-    out = step.values[0]
+    output = step.values[0]
     for number in step.edges:
-        if number >= 0 and arrays[number].shape == out.shape:
+        if number >= 0 and arrays[number].shape == output.shape:
             yield 2.0, f"computes #{number} in place of {{out}}", arrays[number]
     constants = [v for v in step.arguments if isinstance(v, (int, float))]
     constants += [v for v in step.arguments if getattr(v, "size", 0) == 1]
     for factor in FACTORS:
         if step.name in ("add", "subtract") and -1 in step.edges and constants:
             sign = -1.0 if step.name == "subtract" else 1.0
-            changed = out + sign * (factor - 1) * float(np.asarray(constants[0]))
+            changed = output + sign * (factor - 1) * float(np.asarray(constants[0]))
             yield 2.5, f"computes {{out}} with {factor:g} times the constant", changed
         elif factor:
-            yield 3.0, f"computes {factor:g} times {{out}}", factor * out
+            yield 3.0, f"computes {factor:g} times {{out}}", factor * output
     if step.name in ("add", "subtract") and -1 not in step.edges and step.edges[0] != step.edges[1]:
         other = arrays[step.edges[1]]
-        changed = out + (2.0 if step.name == "subtract" else -2.0) * other
+        changed = output + (2.0 if step.name == "subtract" else -2.0) * other
         yield 2.5, f"computes {{out}} with the other sign of #{step.edges[1]}", changed
-    yield 3.0, "computes the square of {out}", out * out
-    if bool((out > 0).all()):
-        yield 3.0, "computes the square root of {out}", np.sqrt(out)
+    yield 3.0, "computes the square of {out}", output * output
+    if bool((output > 0).all()):
+        yield 3.0, "computes the square root of {out}", np.sqrt(output)
     for number, value in enumerate(arrays[: step.first]):
-        if value.shape == out.shape and number not in step.edges:
+        if value.shape == output.shape and number not in step.edges:
             yield 4.0, f"computes with #{number} in place of {{out}}", value

@@ -16,7 +16,14 @@ import numpy as np
 from gradcheck.backends.base import Array
 from gradcheck.causes.search import Backward
 from gradcheck.checking.differences import QUICK, RATIO, USUAL, Line, derivative_of, quick
-from gradcheck.checking.point import SUM_OF_OUTPUTS, Entry, Point, array_and_element, flat, only
+from gradcheck.checking.point import (
+    SUM_OF_OUTPUTS,
+    Entry,
+    Point,
+    array_and_element,
+    flat,
+    one_input_only,
+)
 from gradcheck.checking.precision import EPS, largest
 from gradcheck.checking.probe import (
     POWER,
@@ -25,8 +32,8 @@ from gradcheck.checking.probe import (
     Probe,
     Prober,
     Ruling,
-    granted,
     tape_diff,
+    unmeasured_tolerance,
 )
 from gradcheck.result import StepScan
 
@@ -75,7 +82,7 @@ class WrongEntries:
 
 
 # --------------------------------------------------------------------------- with the tape
-def by_tape(prober: Prober, probe: Probe, listed: int, backward: Backward) -> list[Entry]:
+def entries_by_tape(prober: Prober, probe: Probe, listed: int, backward: Backward) -> list[Entry]:
     """Wrong entries of the elements that the tape rejected, at most `listed` of each input.
 
     With few outputs they come in the order of the outputs; otherwise those with the largest errors
@@ -120,23 +127,23 @@ def entries_by_rows(
 ) -> Iterator[Entry]:
     """Entries that are far off, row by row."""
     wrong = comparison.wrong or ()
-    left = {k: listed for k, mask in enumerate(wrong) if bool(mask.any())}
+    remaining = {k: listed for k, mask in enumerate(wrong) if bool(mask.any())}
     for output in range(point.outputs.vector.size):
-        if not any(left.values()):
+        if not any(remaining.values()):
             return
         unit = point.outputs.unit(output)
         claimed, taped = backward(unit), point.by_tape(unit)
-        for k in left:
+        for k in remaining:
             far = wrong[k] & far_off(claimed[k], taped[k])
             error = abs(comparison.claimed[k] - comparison.taped[k])
             # Measure whether it is rounding.
             if bool((far & (abs(claimed[k] - taped[k]) <= FAR_OFF * error)).any()):
-                masks = only(k, far, point.x)
+                masks = one_input_only(k, far, point.x)
                 measured = tape_diff(point, unit, claimed, masks, 0.0).wrong
                 far = measured[k] if measured is not None else far & False
-            found = places(far)[: left[k]]
-            left[k] -= len(found)
-            yield from (entry_of(point, k, i, output, claimed, taped) for i in found)
+            indices = places(far)[: remaining[k]]
+            remaining[k] -= len(indices)
+            yield from (entry_of(point, k, i, output, claimed, taped) for i in indices)
 
 
 def far_off(claimed: Array, taped: Array) -> Array:
@@ -171,9 +178,9 @@ def entries_by_halving(
         """The error of the gradients for some outputs; cached, because many elements share the same
         halves.
         """
-        part = probe.cotangent * 0
-        part[start:stop] = probe.cotangent[start:stop]
-        return flat(backward(part)) - flat(point.by_tape(part))
+        cotangent = probe.cotangent * 0
+        cotangent[start:stop] = probe.cotangent[start:stop]
+        return flat(backward(cotangent)) - flat(point.by_tape(cotangent))
 
     wrong = places(flat(comparison.wrong or ()))
     for place in sorted(wrong, key=lambda i: -abs(complex(errors[i])))[:MOST_LOCATED]:
@@ -205,7 +212,7 @@ def claimed_diagonal(
     point = prober.point
     if point.x[number].size != u.size or point.complex:
         return None
-    other, again = prober.claimed()
+    other, again = prober.draw_claim()
     pairs: list[tuple[Sequence[Array], Sequence[Array]]] = [(gradients, again)]
     if point.witnessed:
         pairs.append((point.by_tape(u), point.by_tape(other)))
@@ -221,40 +228,40 @@ def diagonal_by(first: Probe, second: Probe, number: int) -> tuple[Array, Array]
 
     None if the differences along two directions disagree, or were not taken of every output.
     """
-    found = []
+    diagonals = []
     for probe in (first, second):
-        d, seen = probe.direction[number], probe.derivative
+        d, derivative = probe.direction[number], probe.derivative
         if d is None or not probe.by_rows or not bool((d != 0).all()):
             return None
-        bar = np.where(seen.kinked, np.inf, seen.both.bar)
-        found.append((seen.both.value / d.reshape(-1), bar / abs(d.reshape(-1))))
-    (value, bar), (again, bar_again) = found
+        bar = np.where(derivative.kinked, np.inf, derivative.both.bar)
+        diagonals.append((derivative.both.value / d.reshape(-1), bar / abs(d.reshape(-1))))
+    (value, bar), (again, bar_again) = diagonals
     if not bool((abs(value - again) <= bar + bar_again).all()):
         return None
     return value, np.maximum(bar, abs(value - again) + bar_again)  # what it excludes, both do
 
 
 # --------------------------------------------------------------------------- without the tape
-def by_columns(prober: Prober, budget: float) -> WrongEntries:
+def entries_by_columns(prober: Prober, budget: float) -> WrongEntries:
     """The wrong entries as differences find them: by columns where the budget allows."""
-    point, found = prober.point, WrongEntries(entries=[])
+    point, wrong_entries = prober.point, WrongEntries(entries=[])
     for number, x in enumerate(point.x):
-        found.wrong[number] = np.zeros_like(x, bool)
-        masks = only(number, np.ones_like(x, bool), point.x)
-        alone = prober.probe(masks, whole=True) if x.size else None
+        wrong_entries.wrong[number] = np.zeros_like(x, bool)
+        masks = one_input_only(number, np.ones_like(x, bool), point.x)
+        alone = prober.probe(masks, all_steps=True) if x.size else None
         if alone is None or alone.decision is Ruling.PASS:
             continue
         before = point.spent.runs
         jacobian, entries = input_by_columns(prober, alone, number, budget)
         if jacobian is not None:
-            found.jacobians[number] = jacobian
+            wrong_entries.jacobians[number] = jacobian
         budget -= point.spent.runs - before
         if not entries:
             entries = list(entries_by_search(prober, alone, number))
-            found.exhaustive = False
-        found.entries = [*found.entries, *entries]
-        found.wrong[number].reshape(-1)[[e.index for e in entries]] = True
-    return found
+            wrong_entries.exhaustive = False
+        wrong_entries.entries = [*wrong_entries.entries, *entries]
+        wrong_entries.wrong[number].reshape(-1)[[e.index for e in entries]] = True
+    return wrong_entries
 
 
 def input_by_columns(
@@ -269,7 +276,7 @@ def input_by_columns(
     if x.size > 1:
         claimed = claimed_diagonal(prober, alone.cotangent, alone.gradients, number)
     if claimed is not None:
-        again = prober.probe(only(number, np.ones_like(x, bool), point.x), whole=True)
+        again = prober.probe(one_input_only(number, np.ones_like(x, bool), point.x), all_steps=True)
         known = diagonal_by(alone, again, number)
     if known is None and point.by_rows and 4 * x.size <= budget:
         claimed = None
@@ -282,11 +289,11 @@ def input_by_columns(
 
 
 def column_line(
-    point: Point, number: int, index: int, weights: Array | None = None, part: complex = 1.0
+    point: Point, number: int, index: int, weights: Array | None = None, unit: complex = 1.0
 ) -> Line:
     """The line along one element of an input, with the element's scale as its length."""
     scale = float(point.scales[number].reshape(-1)[index])
-    return point.line(point.along_element(number, index, part * scale), weights)
+    return point.line(point.along_element(number, index, unit * scale), weights)
 
 
 def columns(
@@ -299,17 +306,22 @@ def columns(
     """
     point, x, step = prober.point, prober.point.x[number], like.derivative.step
     step = max(QUICK, sorted(step.tolist())[step.size // 2])
-    parts, dtype = ([1.0, 1j], x.dtype) if x.dtype.kind == "c" else ([1.0], "float64")
+    units, dtype = ([1.0, 1j], x.dtype) if x.dtype.kind == "c" else ([1.0], "float64")
     shape, scales = (point.outputs.vector.size, x.size), point.scales[number].reshape(-1)
     value, bar = np.zeros(shape, dtype), np.zeros(shape) + np.where(mask.reshape(-1), 0.0, np.inf)
-    for index, part in itertools.product(places(mask), parts):
-        found = quick(column_line(point, number, index, part=part), like.derivative.noise, step)
-        value[:, index] += part * found.value / scales[index]
-        bar[:, index] += found.bar / scales[index]
+    for index, unit in itertools.product(places(mask), units):
+        interval = quick(column_line(point, number, index, unit=unit), like.derivative.noise, step)
+        value[:, index] += unit * interval.value / scales[index]
+        bar[:, index] += interval.bar / scales[index]
     wrong = [] if claimed is None else beyond_bound(prober, number, claimed, value, bar)
     for index in sorted({e.index for e in wrong})[:MOST_COLUMNS]:
-        found = prober.scanned(column_line(point, number, index), like.derivative.noise, True).both
-        value[:, index], bar[:, index] = found.value / scales[index], found.bar / scales[index]
+        interval = prober.scan_line(
+            column_line(point, number, index), like.derivative.noise, True
+        ).both
+        value[:, index], bar[:, index] = (
+            interval.value / scales[index],
+            interval.bar / scales[index],
+        )
     return value, bar
 
 
@@ -325,11 +337,11 @@ def beyond_bound(
     """The entries of a Jacobian, or of its diagonal, that differ from backward's by more than the
     bounds."""
     bound = bar + (ROUNDING + prober.rtol) * np.maximum(abs(value), abs(claimed))
-    at = np.nonzero(~(abs(claimed - value) <= bound) & (bound < np.inf))
-    numbers = (values[at].tolist() for values in (claimed, value, bound))
+    indices = np.nonzero(~(abs(claimed - value) <= bound) & (bound < np.inf))
+    numbers = (values[indices].tolist() for values in (claimed, value, bound))
     return [
         Entry(number, i, k, *three)
-        for k, i, *three in zip(at[0].tolist(), at[-1].tolist(), *numbers, strict=True)
+        for k, i, *three in zip(indices[0].tolist(), indices[-1].tolist(), *numbers, strict=True)
     ]
 
 
@@ -339,35 +351,39 @@ def entries_by_search(prober: Prober, probe: Probe, number: int) -> Iterator[Ent
     """
     point, d = prober.point, probe.direction[number]
     assert d is not None
-    whole = d.reshape(-1)
+    flat_direction = d.reshape(-1)
 
-    def along(some: range) -> Probe:
-        part = 0 * whole
-        part[some.start : some.stop] = whole[some.start : some.stop]
-        return prober.along(
-            only(number, part.reshape(d.shape), point.x), probe, whole=len(some) == 1
+    def probe_range(indices: range) -> Probe:
+        flat_part = 0 * flat_direction
+        flat_part[indices.start : indices.stop] = flat_direction[indices.start : indices.stop]
+        return prober.probe_along(
+            one_input_only(number, flat_part.reshape(d.shape), point.x),
+            probe,
+            all_steps=len(indices) == 1,
         )
 
-    wrong = halved(range(whole.size), lambda some: along(some).decision is Ruling.FAIL)
+    wrong = find_by_halving(
+        range(flat_direction.size), lambda indices: probe_range(indices).decision is Ruling.FAIL
+    )
     for index in itertools.islice(wrong, MOST_LOCATED):
-        there, step = (
-            along(range(index, index + 1)),
-            math.copysign(abs(whole[index]), whole[index].real),
+        alone, step = (
+            probe_range(range(index, index + 1)),
+            math.copysign(abs(flat_direction[index]), flat_direction[index].real),
         )
-        value, claim = there.seen.value / step, there.claim.value / step
-        yield Entry(number, index, SUM_OF_OUTPUTS, claim, value, there.seen.bar / abs(step))
+        value, claim = alone.differences.value / step, alone.claim.value / step
+        yield Entry(number, index, SUM_OF_OUTPUTS, claim, value, alone.differences.bar / abs(step))
 
 
-def halved(some: range, shows: Callable[[range], bool]) -> Iterator[int]:
+def find_by_halving(indices: range, shows: Callable[[range], bool]) -> Iterator[int]:
     """The single indices for which `shows` holds, found by halving."""
-    if not shows(some):
+    if not shows(indices):
         return
-    if len(some) == 1:
-        yield some[0]
+    if len(indices) == 1:
+        yield indices[0]
         return
-    middle = len(some) // 2
-    yield from halved(some[:middle], shows)
-    yield from halved(some[middle:], shows)
+    middle = len(indices) // 2
+    yield from find_by_halving(indices[:middle], shows)
+    yield from find_by_halving(indices[middle:], shows)
 
 
 def steps_of(prober: Prober, entry: Entry) -> StepScan | None:
@@ -377,7 +393,7 @@ def steps_of(prober: Prober, entry: Entry) -> StepScan | None:
         return None
     scale = float(point.scales[entry.input].reshape(-1)[entry.index])
     line = column_line(point, entry.input, entry.index, point.outputs.unit(entry.output))
-    noise = prober.noise(line, whole=True)
+    noise = prober.noise(line, all_steps=True)
     line.extend(USUAL)
     derivative = derivative_of(line, noise)
     value, bar = float(derivative.both.value[0]), float(derivative.both.bar[0])
@@ -388,7 +404,7 @@ def steps_of(prober: Prober, entry: Entry) -> StepScan | None:
     ahead, behind = np.array(changes).T
     names = {"input", "index", "output", "output_index", "analytic"}
     return StepScan(
-        **point.named(entry).model_dump(include=names),
+        **point.name_entry(entry).model_dump(include=names),
         steps=tuple(steps.tolist()),
         differences=tuple(((ahead - behind) / (2 * steps)).tolist()),
         rounding=tuple((noise.reshape(-1)[0] / steps).tolist()),
@@ -412,7 +428,7 @@ def all_wrong_entries(prober: Prober) -> list[Entry] | None:
         ]
     if not point.by_rows:
         return None
-    probe, jacobians = prober.probe(by_rows=True, whole=True), claimed_jacobians(point)
+    probe, jacobians = prober.probe(by_rows=True, all_steps=True), claimed_jacobians(point)
     entries: list[Entry] = []
     for number, mask in enumerate(columns_in_doubt(prober, probe, jacobians)):
         known = columns(prober, number, probe, mask, jacobians[number])
@@ -422,11 +438,12 @@ def all_wrong_entries(prober: Prober) -> list[Entry] | None:
 
 def rejected_in_row(prober: Prober, output: int) -> Iterator[Entry]:
     """The entries of one row of the Jacobian that the tape rejects."""
-    point, one = prober.point, prober.point.outputs.unit(output)
-    found = tape_diff(point, one, point.vjp(one), None, prober.rtol)
-    for number, mask in enumerate(found.wrong or ()):
+    point, unit = prober.point, prober.point.outputs.unit(output)
+    comparison = tape_diff(point, unit, point.vjp(unit), None, prober.rtol)
+    for number, mask in enumerate(comparison.wrong or ()):
         yield from (
-            entry_of(point, number, i, output, found.claimed, found.taped) for i in places(mask)
+            entry_of(point, number, i, output, comparison.claimed, comparison.taped)
+            for i in places(mask)
         )
 
 
@@ -437,19 +454,22 @@ def rows_in_doubt(prober: Prober) -> Sequence[int]:
     small, compared with its column, that an error of half of its digits would not have shown.
     """
     point = prober.point
-    u, gradients = prober.claimed()
-    found = tape_diff(point, u, gradients, None, prober.rtol)
+    u, gradients = prober.draw_claim()
+    comparison = tape_diff(point, u, gradients, None, prober.rtol)
     rows = range(u.size)
-    if found.wrong is not None:
+    if comparison.wrong is not None:
         return rows
     if all(
         claimed_diagonal(prober, u, gradients, number) is not None for number in range(len(point.x))
     ):
         return []  # each column is one entry
     bounds = flat(
-        [granted(point, c, t, prober.rtol) for c, t in zip(found.claimed, found.taped, strict=True)]
+        [
+            unmeasured_tolerance(point, c, t, prober.rtol)
+            for c, t in zip(comparison.claimed, comparison.taped, strict=True)
+        ]
     )
-    bounds = np.fmax(bounds, flat(found.bounds)) if found.bounds else bounds
+    bounds = np.fmax(bounds, flat(comparison.bounds)) if comparison.bounds else bounds
     terms = (u[k] * flat(point.by_tape(point.outputs.unit(k))) for k in rows)
     return [k for k, row in enumerate(terms) if bool(hidden_terms(row, bounds, EPS**0.5).any())]
 
@@ -478,16 +498,16 @@ def columns_in_doubt(prober: Prober, probe: Probe, jacobians: Sequence[Array]) -
 
 
 # --------------------------------------------------------------------------- whole slices
-def patterns(point: Point, found: WrongEntries) -> Iterator[str]:
+def patterns(point: Point, wrong_entries: WrongEntries) -> Iterator[str]:
     """The inputs whose wrong elements are whole slices along one axis: ``all of x[:, 3]``."""
-    for number in found.inputs if found.exhaustive else ():
-        wrong, name = found.wrong[number], point.problem.names[point.moved[number]]
+    for number in wrong_entries.inputs if wrong_entries.exhaustive else ():
+        wrong, name = wrong_entries.wrong[number], point.problem.names[point.moved[number]]
         for axis in range(wrong.ndim):
             slices = np.moveaxis(wrong, axis, 0).reshape(wrong.shape[axis], -1)
-            at = places(slices.all(axis=1))
-            if 1 < slices[at].size == int(wrong.sum()) < wrong.size:
+            indices = places(slices.all(axis=1))
+            if 1 < slices[indices].size == int(wrong.sum()) < wrong.size:
                 index = [":"] * wrong.ndim
-                index[axis] = indices_text(at)
+                index[axis] = indices_text(indices)
                 yield f"all of {name}[{', '.join(index)}]"
                 break
 

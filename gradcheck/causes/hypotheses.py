@@ -79,35 +79,35 @@ def likely_causes(
     """
     point, comparison = prober.point, probe.comparison
     claims = [(probe.cotangent, probe.gradients)] if probe.wrong is not None else []
-    claims += [prober.claimed() for _ in range(COTANGENTS - len(claims))]
+    claims += [prober.draw_claim() for _ in range(COTANGENTS - len(claims))]
     # There is nothing to search for if a gradient of zeros was written. At second order, zeros
     # are what was cut off.
     written = any(bool((gradients[k] != 0).any()) for _, gradients in claims for k in wrong)
-    found: list[Diagnosis] = []
+    diagnoses: list[Diagnosis] = []
     backward: Backward = point.vjp
     wrong_names = [point.problem.names[point.moved[k]] for k in wrong]
     # No mistake on the tape and no formula makes a gradient that is not affine in the cotangent.
     affine = affine_gradients(point, claims)
     if affine.isdisjoint(wrong):
-        return found, backward
+        return diagnoses, backward
     if comparison is not None and (written or point.problem.order > 1):
-        three, walks = [*claims, prober.claimed()], budget / OF_BUDGET
-        found, backward = explained_by_tape(point, three, comparison.rounding, walks)
-    is_explained = explained_inputs(found).issuperset(wrong_names)
-    if not is_explained or FAR_FETCHED.intersection(d.code for d in found):
+        three, walks = [*claims, prober.draw_claim()], budget / OF_BUDGET
+        diagnoses, backward = explained_by_tape(point, three, comparison.rounding, walks)
+    is_explained = explained_inputs(diagnoses).issuperset(wrong_names)
+    if not is_explained or FAR_FETCHED.intersection(d.code for d in diagnoses):
         right = right_gradients(point, comparison, jacobians, [u for u, _ in claims])
         evidence = [Evidence(point, k, wrong, claims, *right[k]) for k in wrong if k in right]
         # Of two swapped inputs, which are one slip, what the tape has for each is far-fetched.
-        swaps = [d for of_input in evidence for d in of_input.diagnoses((swapped,))]
+        swaps = [d for of_input in evidence for d in of_input.diagnoses((swapped_inputs,))]
         of_swaps = explained_inputs(swaps)
-        found = [*swaps, *(d for d in found if not of_swaps.issuperset(d.inputs))]
-        explained = explained_inputs(found)
+        diagnoses = [*swaps, *(d for d in diagnoses if not of_swaps.issuperset(d.inputs))]
+        explained = explained_inputs(diagnoses)
         for of_input in evidence:
             if of_input.name not in explained:
-                found += of_input.diagnoses(FAMILIES_OF_FORMULAS)
+                diagnoses += of_input.diagnoses(FAMILIES_OF_FORMULAS)
         if not is_explained or swaps:
             backward = point.vjp
-    return [*with_their_inputs(found, wrong_names)], backward
+    return [*name_explained_inputs(diagnoses, wrong_names)], backward
 
 
 def affine_gradients(point: Point, claims: Claims) -> set[int]:
@@ -126,14 +126,14 @@ def explained_inputs(causes: Sequence[Diagnosis]) -> set[str]:
     return {name for cause in causes for name in cause.inputs}
 
 
-def with_their_inputs(found: Sequence[Diagnosis], wrong: Sequence[str]) -> Iterator[Diagnosis]:
+def name_explained_inputs(causes: Sequence[Diagnosis], wrong: Sequence[str]) -> Iterator[Diagnosis]:
     """The causes; a cause that does not explain all wrong inputs names those that it explains and
     those that remain.
     """
-    explained = explained_inputs(found)
-    left = ", ".join(name for name in wrong if name not in explained)
-    rest = f"; the gradient of {left} is wrong as well" if left else ""
-    for cause in found:
+    explained = explained_inputs(causes)
+    remaining = ", ".join(name for name in wrong if name not in explained)
+    rest = f"; the gradient of {remaining} is wrong as well" if remaining else ""
+    for cause in causes:
         is_partial = cause.line and not set(cause.inputs).issuperset(wrong)
         says = f" (explains {', '.join(cause.inputs)}{rest})" if is_partial else ""
         yield cause.model_copy(update={"text": f"{cause.text}{says}"})
@@ -146,20 +146,20 @@ def right_gradients(
     cotangents: Sequence[Array],
 ) -> dict[int, tuple[Array, Array]]:
     """The right gradients for some cotangents and their bounds, where known, by moved input."""
-    found = {}
+    right = {}
     if comparison is not None:
         taped = zip(*map(point.by_tape, cotangents), strict=True)
         for k, (gradients, bounds) in enumerate(zip(taped, comparison.rounding, strict=True)):
             # Rounding of another cotangent is as large, if not at the same elements.
             largest = np.full_like(bounds, bounds.max(initial=0.0))
-            found[k] = np.stack(gradients), np.stack([bounds, largest])
-        return found
+            right[k] = np.stack(gradients), np.stack([bounds, largest])
+        return right
     u = np.stack(cotangents)
     for k, (jacobian, bounds) in jacobians.items():
         times = np.multiply if jacobian.ndim == 1 else np.matmul  # a diagonal, or all of it
         shape = len(u), *point.x[k].shape
-        found[k] = times(u, jacobian).reshape(shape), times(abs(u), bounds).reshape(shape)
-    return found
+        right[k] = times(u, jacobian).reshape(shape), times(abs(u), bounds).reshape(shape)
+    return right
 
 
 class Evidence:
@@ -186,7 +186,7 @@ class Evidence:
         self.name, self.x = list(self.inputs.items())[number]
         axes = tuple(range(1, truth.ndim))
         self.bounds = bounds + ROUNDING * abs(truth).max(axis=axes, keepdims=True, initial=0.0)
-        self.analytic = self.claimed(number)
+        self.analytic = self.claimed_gradients(number)
         self.outputs: dict[str, Array] = {}
         """The outputs by name: ``out`` if there is only one, otherwise ``out[1]``."""
         self.cotangents: dict[str, Array] = {}
@@ -196,7 +196,7 @@ class Evidence:
             self.outputs[name] = wide(point.outputs.arrays[k])
             self.cotangents[name] = np.stack([wide(point.outputs.split(u)[k]) for u, _ in claims])
 
-    def claimed(self, number: int) -> Array:
+    def claimed_gradients(self, number: int) -> Array:
         """Backward's gradients of an input."""
         return np.stack([gradients[number] for _, gradients in self.claims])
 
@@ -216,8 +216,8 @@ class Evidence:
         formulas already fail for the first.
         """
         return all(
-            bool((abs(values[part] - self.truth[part]) <= self.bounds[part]).all())
-            for part in (FIRST, ...)
+            bool((abs(values[index] - self.truth[index]) <= self.bounds[index]).all())
+            for index in (FIRST, ...)
         )
 
     def may_fit(self, first: Array, wanted: Array) -> bool:
@@ -227,9 +227,9 @@ class Evidence:
         bounds = np.broadcast_to(self.bounds[FIRST], wanted.shape)
         place = abs(first).argmax()
         base = first.reshape(-1)[place] or 1.0
-        factor, off = wanted.reshape(-1)[place] / base, bounds.reshape(-1)[place] / base
-        apart, room = abs(factor * first - wanted), bounds + abs(first * off)
-        return bool((apart <= (1 + SLACK) * room + SLACK * abs(wanted)).all())
+        factor, factor_bound = wanted.reshape(-1)[place] / base, bounds.reshape(-1)[place] / base
+        error, room = abs(factor * first - wanted), bounds + abs(first * factor_bound)
+        return bool((error <= (1 + SLACK) * room + SLACK * abs(wanted)).all())
 
     def factor(self, values: Array, added: Array | float = 0.0) -> float:
         """The simplest factor that makes the largest of `values`, with the added term, right; 0 if
@@ -243,8 +243,8 @@ class Evidence:
         wanted = right - more
         if not base or not np.isfinite([base, wanted]).all():
             return 0.0
-        ratio, off = (wanted / base).real, bound.real / abs(base)
-        return nice(ratio, off) if 4 * off < abs(ratio) < np.inf else 0.0
+        ratio, ratio_bound = (wanted / base).real, bound.real / abs(base)
+        return nice(ratio, ratio_bound) if 4 * ratio_bound < abs(ratio) < np.inf else 0.0
 
     def known(self, values: Array) -> bool:
         """Whether enough digits of values are known, not counting the one element that a factor
@@ -273,8 +273,8 @@ def trivial(s: Evidence) -> Iterator[Formula]:
     """
     for name, cotangents in s.cotangents.items():
         if np.array_equal(s.analytic, cotangents):
-            of = "" if name == "out" else f" of {name}"
-            passes = f"backward passes the cotangent{of} on as it is (straight-through)"
+            of_output = "" if name == "out" else f" of {name}"
+            passes = f"backward passes the cotangent{of_output} on as it is (straight-through)"
             yield "GC122", f"{passes}, which is not the derivative", s.truth
     if not s.analytic.any():
         text = "backward gives 0 everywhere, or None, but the derivative is not 0"
@@ -322,15 +322,15 @@ def parts(s: Evidence) -> Iterator[Formula]:
 
 
 # --------------------------------------------------------------------------- rearranged
-def swapped(s: Evidence) -> Iterator[Formula]:
+def swapped_inputs(s: Evidence) -> Iterator[Formula]:
     """Yield the gradient of another wrong input."""
     for k, (name, x) in enumerate(s.inputs.items()):
         if k in s.wrong and k != s.number and x.shape == s.x.shape:
             text = f"numeric = the gradient that backward gives for {name}"
-            yield "GC105", text, s.claimed(k)
+            yield "GC105", text, s.claimed_gradients(k)
 
 
-def rearranged(s: Evidence) -> Iterator[Formula]:
+def rearrangements(s: Evidence) -> Iterator[Formula]:
     """Yield the gradient in another order, and with the cotangent summed over some axes."""
     problem, outputs = s.point.problem, s.point.outputs
     for words, order in orders(s.x.shape, partial(problem.axis, s.name)):
@@ -354,8 +354,8 @@ def operands(s: Evidence) -> Iterator[Formula]:
     """
     if s.x.ndim != 2 or "out" not in s.outputs or s.outputs["out"].ndim != 2:
         return
-    others = {name: v for name, v in s.inputs.items() if v.ndim == 2 and name != s.name}
-    factors = matrices({"dy": s.cotangents["out"], **others})
+    other_matrices = {name: v for name, v in s.inputs.items() if v.ndim == 2 and name != s.name}
+    factors = matrices({"dy": s.cotangents["out"], **other_matrices})
     fitting = {}
     for a, b in products(factors):
         left, right = factors[a], factors[b]
@@ -451,7 +451,7 @@ def terms(s: Evidence) -> Iterator[Formula]:
 def far_fetched(s: Evidence) -> Iterator[Formula]:
     """Formulas that are tried where no edit repairs backward."""
     if s.point.problem.find_fix() is None:
-        for family in (rearranged, operands, ratios, terms):
+        for family in (rearrangements, operands, ratios, terms):
             yield from family(s)
 
 

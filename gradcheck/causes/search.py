@@ -28,7 +28,7 @@ from gradcheck.causes.candidates import (
     edges_of,
     other_values,
 )
-from gradcheck.checking.differences import moved, random_direction, scale_of
+from gradcheck.checking.differences import move_along, random_direction, scale_of
 from gradcheck.checking.point import Point, directional_derivative
 from gradcheck.checking.precision import MOVES, SMALLEST, Change, wide
 from gradcheck.checking.tape import Tape, dead_steps
@@ -105,7 +105,7 @@ class Mistake:
     candidate: Candidate
     cost: float
     """How far-fetched the share is."""
-    along: Array
+    projection: Array
     right: Array
     """The projections of the right cotangent."""
     places: frozenset[Any]
@@ -115,9 +115,9 @@ class Mistake:
     loop."""
 
     @classmethod
-    def at(cls, edge: Edge, candidate: Candidate, along: Array, right: Array) -> Mistake:
+    def at_edge(cls, edge: Edge, candidate: Candidate, projection: Array, right: Array) -> Mistake:
         """A candidate at one edge."""
-        return cls(edge, candidate, candidate.cost, along, right, frozenset([edge.place]))
+        return cls(edge, candidate, candidate.cost, projection, right, frozenset([edge.place]))
 
     @property
     def scales(self) -> bool:
@@ -141,7 +141,7 @@ class Mistake:
 
 def share_factors(edge: Edge) -> dict[float, float]:
     """Factors that a share may have by mistake, and how far-fetched each is."""
-    name, shapes = edge.step.name, [edge.right.shape, *map(np.shape, edge.given)]
+    name, shapes = edge.step.name, [edge.right.shape, *map(np.shape, edge.incoming)]
     sizes = {math.prod(shape) for shape in shapes}
     square = name in ("square", "pow", "sqrt", "rsqrt") or (name == "multiply" and edge.alone)
     # The sign is written there.
@@ -204,7 +204,7 @@ class Group:
         """How far off a candidate may be along the directions."""
         return self.screen * float(abs(self.errors).max())
 
-    def along(self, edge: Edge, cotangent: Array) -> Array:
+    def project(self, edge: Edge, cotangent: Array) -> Array:
         """The projections of a cotangent at an edge."""
         projected: Array = (self.tangents[edge.number].conj() @ cotangent.reshape(-1)).real
         return projected
@@ -230,8 +230,8 @@ class Claimed:
         if not self.wrong:  # rounding is not measured where both agree to many digits
             largest_right = float(abs(right).max(initial=0))
             self.bound = rounding + EXACT_TO * largest_right or SMALLEST["float64"]
-        off = abs(error - np.vdot(right, error) / np.vdot(right, right) * right)
-        self.scaled = self.wrong and bool((off <= SCREEN * largest).all())
+        distances = abs(error - np.vdot(right, error) / np.vdot(right, right) * right)
+        self.scaled = self.wrong and bool((distances <= SCREEN * largest).all())
         """Whether the gradient is wrong by the same factor everywhere."""
         # One number per draw, such as one that is broadcast on the way, fits any factor.
         one_number = are_parallel(error) and not are_parallel(right)
@@ -288,21 +288,21 @@ class CauseSearch:
         ones.
         """
         causes = self.causes() if self.wrong else []
-        left = set(self.wrong)
-        while useful := [cause for cause in causes if cause.explains & left]:
-            best = min(useful, key=lambda c: (-len(c.explains & left), c.spoils, *c.rank))
+        remaining = set(self.wrong)
+        while useful := [cause for cause in causes if cause.explains & remaining]:
+            best = min(useful, key=lambda c: (-len(c.explains & remaining), c.spoils, *c.rank))
             same = best.explains, best.words
             yield best, [cause for cause in useful if (cause.explains, cause.words) == same]
-            left -= best.explains
+            remaining -= best.explains
 
     def gradients(self, causes: Sequence[Cause], cotangent: Array) -> list[Array]:
         """The tape's gradients with mistakes: equal to backward's for the inputs explained."""
         cotangents = self.point.outputs.split(cotangent)
-        found: dict[int, Array] = {}
+        mistaken: dict[int, Array] = {}
         for cause in causes:
             gradients = dict(enumerate(mistaken_gradients(self.graph, cotangents, cause)))
-            found = gradients | found | {k: gradients[k] for k in cause.explains}
-        return [found[k] for k in self.point.moved]
+            mistaken = gradients | mistaken | {k: gradients[k] for k in cause.explains}
+        return [mistaken[k] for k in self.point.moved]
 
     def causes(self) -> list[Cause]:
         """The mistakes that reproduce the claim for some of the wrong inputs.
@@ -323,15 +323,15 @@ class CauseSearch:
         everything = self.group(wrong)
         if not everything.tangents or not graph.recording.steps:
             return []
-        found, explained = list[Cause](), set[int]()
+        confirmed, explained = list[Cause](), set[int]()
         for group, causes in self.proposals(everything, ruled):
             if explained.isdisjoint(group.inputs):
-                found += self.confirmed(causes)
-                explained.update(*(cause.explains for cause in found))
+                confirmed += self.confirm(causes)
+                explained.update(*(cause.explains for cause in confirmed))
             if explained.issuperset(wrong):
                 break
         scaled = {k for k in wrong if self.claimed[k].scaled}
-        return [cause for cause in found if not (cause.spoils and cause.explains <= scaled)]
+        return [cause for cause in confirmed if not (cause.spoils and cause.explains <= scaled)]
 
     def proposals(
         self, everything: Group, ruled: set[Step]
@@ -346,14 +346,14 @@ class CauseSearch:
             if lowest == PLAIN and self.point.problem.find_fix() is not None:
                 return
             band = [trial for trial in trials if lowest < self.least_cost(*trial) <= highest]
-            mistakes += self.projected([everything], band)[0]
+            mistakes += self.project_trials([everything], band)[0]
             causes = single(mistakes, everything)
             yield everything, [cause for cause in causes if lowest < cause.cost <= highest]
             if highest == PLAIN and ruled:
-                yield everything, repeated(self.graph, mistakes, everything.within)
+                yield everything, repeat_in_all_runs(self.graph, mistakes, everything.within)
         alone = [self.group([k]) for k in self.wrong if len(self.wrong) > 1]
         alone = [group for group in alone if group.tangents]
-        plain = [mistakes, *self.projected(alone, trials)]
+        plain = [mistakes, *self.project_trials(alone, trials)]
         yield from self.wider_proposals([everything, *alone], plain, ruled)
 
     def least_cost(self, edge: Edge, candidate: Candidate) -> float:
@@ -370,10 +370,10 @@ class CauseSearch:
             if group is not groups[0]:
                 yield group, single(mistakes, group)
             if ruled and len(group.inputs) == 1 and not self.claimed[group.inputs[0]].scaled:
-                yield group, paired(mistakes, group)
+                yield group, pairs_of_mistakes(mistakes, group)
         if not ruled or not self.is_short:
             return
-        wider = self.projected(groups, self.trials(groups[0], ruled, is_wide=True))
+        wider = self.project_trials(groups, self.trials(groups[0], ruled, is_wide=True))
         for group, mistakes in zip(groups, wider, strict=True):
             yield group, single(mistakes, group)
             yield group, single(self.in_every_run(group), group)
@@ -389,14 +389,14 @@ class CauseSearch:
             direction: list[Array | None] = [None] * len(start)
             for k in inputs:
                 direction[k] = random_direction(start[k], scale_of(start[k]), random)
-            along = [self.claimed[k].error for k in inputs], [direction[k] for k in inputs]
-            errors.append(directional_derivative(*along))
+            arguments = [self.claimed[k].error for k in inputs], [direction[k] for k in inputs]
+            errors.append(directional_derivative(*arguments))
             tangents.append(self.changes_along(start, direction))
         self.graph.walks += 2 * DIRECTIONS
-        found = [] if None in tangents else [*map(np.stack, zip(*tangents, strict=True))]
+        changes = [] if None in tangents else [*map(np.stack, zip(*tangents, strict=True))]
         screen = max(SCREEN, SCREEN_UNITS * self.graph.coarsest)
         several = any(self.claimed[k].several for k in inputs)
-        return Group(tuple(inputs), np.array(errors), found, screen, several)
+        return Group(tuple(inputs), np.array(errors), changes, screen, several)
 
     def changes_along(
         self, start: Sequence[Array], direction: Sequence[Array | None]
@@ -406,14 +406,14 @@ class CauseSearch:
         count, step = len(self.graph.recording.arrays), self.graph.coarsest ** (1 / 3)
         sides = []
         for h in (step, -step):
-            side = self.recorded(moved(start, direction, h), self.graph.hold_dead)
+            side = self.rerun(move_along(start, direction, h), self.graph.hold_dead)
             if side is None or len(side.arrays) != count:
                 return None
             # Times 1.0: masks among the inputs count as numbers.
             sides.append([wide(1.0 * array).reshape(-1) for array in side.arrays])
         return [(a - b) / (2 * step) for a, b in zip(*sides, strict=True)]
 
-    def recorded(self, inputs: Sequence[Array], hold: Change) -> Recording | None:
+    def rerun(self, inputs: Sequence[Array], hold: Change) -> Recording | None:
         """The call at other inputs, with dead values fixed; None if there is no such call."""
         recording = self.graph.recording
         return (
@@ -430,31 +430,31 @@ class CauseSearch:
         without_share = {Edge.WHOLE, Edge.COMPOSED}
         if len(cotangents) == 1:
             without_share.add(Edge.INCOMING)  # it is the share of another edge
-        found, steps = list[TriedCandidate](), set(graph.recording.steps)
+        trials, steps = list[TriedCandidate](), set(graph.recording.steps)
         for edge in edges_of(graph, cotangents, graph.starts(cotangents), steps, is_wide):
             if not group.tangents[edge.number].any():
                 continue
             if edge.position not in without_share and not is_wide:
-                found.append((edge, SHARE))
+                trials.append((edge, SHARE))
             if edge.step in ruled:
-                found += [(edge, candidate) for candidate in all_candidates(edge)]
-        return found
+                trials += [(edge, candidate) for candidate in all_candidates(edge)]
+        return trials
 
-    def projected(
+    def project_trials(
         self, groups: Sequence[Group], trials: Iterable[TriedCandidate]
     ) -> list[list[Mistake]]:
         """The mistakes that change what the right cotangent is along the directions, per group."""
-        graph, found = self.graph, [list[Mistake]() for _ in groups]
-        right = {edge: [group.along(edge, edge.right) for group in groups] for edge, _ in trials}
+        graph, per_group = self.graph, [list[Mistake]() for _ in groups]
+        right = {edge: [group.project(edge, edge.right) for group in groups] for edge, _ in trials}
         for edge, candidate in trials:
             value = candidate.hand_on(edge)
-            for group, of_right, mistakes in zip(groups, right[edge], found, strict=True):
-                along, least = group.along(edge, value), EXACT_TO * abs(of_right).max()
+            for group, of_right, mistakes in zip(groups, right[edge], per_group, strict=True):
+                projection, least = group.project(edge, value), EXACT_TO * abs(of_right).max()
                 # If they are the same, the rule does not read what would be another.
-                if candidate is SHARE or abs(along - of_right).max() > least:
-                    mistakes.append(Mistake.at(edge, candidate, along, of_right))
-        graph.walks += sum(map(len, found)) / len(graph.recording.steps)
-        return [[*m, *in_all_equals(graph, m), *in_all_runs_but_one(graph, m)] for m in found]
+                if candidate is SHARE or abs(projection - of_right).max() > least:
+                    mistakes.append(Mistake.at_edge(edge, candidate, projection, of_right))
+        graph.walks += sum(map(len, per_group)) / len(graph.recording.steps)
+        return [[*m, *in_all_equals(graph, m), *in_all_runs_but_one(graph, m)] for m in per_group]
 
     def in_every_run(self, group: Group) -> list[Mistake]:
         """Wider mistakes of the last run of a line, made in all runs that have a share: a state
@@ -468,17 +468,17 @@ class CauseSearch:
             if edge.of_call:
                 continue
             line = edge.position, last[edge.step]  # the last run comes first
-            right = group.along(edge, edge.right)
+            right = group.project(edge, edge.right)
             for candidate in candidates.setdefault(line, [*all_candidates(edge)]):
-                along = group.along(edge, candidate.hand_on(edge))
-                mistake = Mistake.at(edge, candidate, along, right)
+                projection = group.project(edge, candidate.hand_on(edge))
+                mistake = Mistake.at_edge(edge, candidate, projection, right)
                 runs.setdefault((line, candidate), []).insert(0, mistake)
         graph.walks += sum(map(len, runs.values())) / len(graph.recording.steps)
         felt = [[m for m in run if m.right.any()] or run for run in runs.values()]
         return [together(run, when=EACH_TIME) for run in felt]
 
     # ----------------------------------------------------------------- on a walk over the tape
-    def confirmed(self, causes: Sequence[Cause]) -> list[Cause]:
+    def confirm(self, causes: Sequence[Cause]) -> list[Cause]:
         """Return the causes that reproduce the claim for all cotangents, with the inputs that they
         explain.
 
@@ -486,13 +486,13 @@ class CauseSearch:
         explains everything, and none after the last walk. A share that would be scaled for some
         inputs and not for others is not a cause: backward computes it once.
         """
-        found = list[Cause]()
+        confirmed = list[Cause]()
         most_cost = math.inf
         for cause in causes:
             if self.graph.walks >= self.most_walks or cause.cost > most_cost:
                 break
             worst = self.residuals(cause)
-            fits = {k for k, off in worst.items() if off <= 1}
+            fits = {k for k, distance in worst.items() if distance <= 1}
             explains = fits.intersection(self.wrong)
             spoils = len(self.claimed.keys() - fits - set(self.wrong))
             if not explains or (spoils and cause.mistakes[0][0].scales):
@@ -500,8 +500,10 @@ class CauseSearch:
             if not spoils and len(explains) == len(self.wrong):
                 most_cost = cause.cost
             residual = EXACT_TO * max(worst[k] for k in explains)
-            found.append(Cause(cause.mistakes, cause.cost, frozenset(explains), spoils, residual))
-        return found
+            confirmed.append(
+                Cause(cause.mistakes, cause.cost, frozenset(explains), spoils, residual)
+            )
+        return confirmed
 
     def residuals(self, cause: Cause) -> dict[int, float]:
         """The distance of a cause from backward's gradient, in error bounds, by input; cotangents
@@ -511,8 +513,10 @@ class CauseSearch:
         for draw, cotangents in enumerate(self.cotangents):
             gradients = mistaken_gradients(self.graph, cotangents, cause)
             for k, claimed in self.claimed.items():
-                off = abs(claimed.gradients[draw] - gradients[k]).max(initial=0) / claimed.bound
-                worst[k] = float(np.maximum(worst[k], off))  # NaN stays
+                distance = (
+                    abs(claimed.gradients[draw] - gradients[k]).max(initial=0) / claimed.bound
+                )
+                worst[k] = float(np.maximum(worst[k], distance))  # NaN stays
             if not any(worst[k] <= 1 for k in self.wrong):
                 break
         return worst
@@ -532,7 +536,7 @@ def mistaken_gradients(
         for mistake, factor in cause.mistakes:
             if edge.place in mistake.places:
                 edge.add(factor * mistake.candidate.hand_on(edge) - edge.right)
-    return graph.filled(pending)
+    return graph.fill_missing(pending)
 
 
 def gradient_at_other_value(
@@ -543,14 +547,18 @@ def gradient_at_other_value(
     """
     edge, recording = mistake.edge, graph.recording
 
-    def change(name: str, out: Array, number: int) -> None:
+    def change(name: str, output: Array, number: int) -> None:
         if number == edge.number:
-            out[...] = mistake.candidate.value(edge)
+            output[...] = mistake.candidate.value(edge)
         else:
-            graph.hold_dead(name, out, number)
+            graph.hold_dead(name, output, number)
 
-    other = recording.replay(recording.arrays[: recording.inputs], change)
     graph.walks += 2  # a replay costs as much as a walk
+    inputs = recording.arrays[: recording.inputs]
+    try:
+        other = recording.replay(inputs, change)
+    except ValueError:  # the value is outside the domain of a later operation
+        return [np.full_like(x, np.nan) for x in inputs]
     return Tape(other, dead=graph.dead).gradient(cotangents)
 
 
@@ -560,16 +568,16 @@ def arrays_only(change: Array) -> None:
 
 def computed_otherwise(graph: Tape) -> list[Cause]:
     """Values that backward may compute differently, the plainest first, each with a guess."""
-    found, arrays = list[Cause](), graph.recording.arrays
+    causes, arrays = list[Cause](), graph.recording.arrays
     values = Values.of(graph, (), is_wide=False)
     for step in graph.recording.steps:
         if len(step.values) != 1 or step.first in graph.dead or step.name in MOVES:
             continue
         edge = Edge(step, Edge.VALUE, step.first, [], step.values[0], values, arrays_only)
         for candidate in other_values(step, arrays):
-            mistake = Mistake.at(edge, candidate, np.zeros(1), np.zeros(1))
-            found.append(Cause([(mistake, 1.0)], candidate.cost))
-    return simplest(found)
+            mistake = Mistake.at_edge(edge, candidate, np.zeros(1), np.zeros(1))
+            causes.append(Cause([(mistake, 1.0)], candidate.cost))
+    return simplest(causes)
 
 
 # --------------------------------------------------------------------------- at several places
@@ -596,7 +604,7 @@ def in_all_equals(graph: Tape, mistakes: Sequence[Mistake]) -> Iterator[Mistake]
 
 def largest_projection(mistake: Mistake) -> float:
     """The largest of a mistake's projections."""
-    return float(max(abs(mistake.along).max(), abs(mistake.right).max()))
+    return float(max(abs(mistake.projection).max(), abs(mistake.right).max()))
 
 
 def in_all_runs_but_one(graph: Tape, mistakes: Sequence[Mistake]) -> Iterator[Mistake]:
@@ -624,9 +632,9 @@ def in_all_runs_but_one(graph: Tape, mistakes: Sequence[Mistake]) -> Iterator[Mi
 
 def together(mistakes: Sequence[Mistake], **changes: Any) -> Mistake:
     """One mistake made in several operations, whose effects add up."""
-    along, right = sum(m.along for m in mistakes), sum(m.right for m in mistakes)
+    projection, right = sum(m.projection for m in mistakes), sum(m.right for m in mistakes)
     places = frozenset[Any]().union(*(m.places for m in mistakes))
-    return replace(mistakes[-1], along=along, right=right, places=places, **changes)
+    return replace(mistakes[-1], projection=projection, right=right, places=places, **changes)
 
 
 # --------------------------------------------------------------------------- proposals
@@ -637,14 +645,16 @@ def simplest(causes: Iterable[Cause]) -> list[Cause]:
 
 def single(mistakes: Sequence[Mistake], group: Group) -> list[Cause]:
     """One mistake, with a factor. A share of several numbers may have any factor."""
-    found = list[Cause]()
+    causes = list[Cause]()
     if not mistakes:
-        return found
-    along = np.stack([m.along for m in mistakes])
+        return causes
+    projections = np.stack([m.projection for m in mistakes])
     wanted = group.errors + np.stack([m.right for m in mistakes])
-    unit = abs(along).max(1, keepdims=True)  # squares of small numbers underflow
-    best = (along / unit * (wanted / unit)).sum(1) / ((along / unit) ** 2).sum(1)
-    for k in map(int, np.flatnonzero(abs(wanted - best[:, None] * along).max(1) <= group.within)):
+    unit = abs(projections).max(1, keepdims=True)  # squares of small numbers underflow
+    best = (projections / unit * (wanted / unit)).sum(1) / ((projections / unit) ** 2).sum(1)
+    for k in map(
+        int, np.flatnonzero(abs(wanted - best[:, None] * projections).max(1) <= group.within)
+    ):
         mistake, factor = mistakes[k], float(best[k])
         factors = mistake.factors
         if mistake.scales and group.several:
@@ -656,17 +666,17 @@ def single(mistakes: Sequence[Mistake], group: Group) -> list[Cause]:
         ]
         if near:
             cost, factor = min(near)
-            found.append(Cause([(mistake, factor)], mistake.cost + cost))
-    return simplest(found)
+            causes.append(Cause([(mistake, factor)], mistake.cost + cost))
+    return simplest(causes)
 
 
-def paired(mistakes: Sequence[Mistake], group: Group) -> list[Cause]:
+def pairs_of_mistakes(mistakes: Sequence[Mistake], group: Group) -> list[Cause]:
     """Two mistakes at once, one of them a share."""
     errors, within = group.errors, group.within
-    found, scaled = [], [(m, c) for m in mistakes for c in m.simple_factors]
+    causes, scaled = [], [(m, c) for m in mistakes for c in m.simple_factors]
     if not scaled:
         return []
-    changes = np.stack([c * mistake.along - mistake.right for mistake, c in scaled])
+    changes = np.stack([c * mistake.projection - mistake.right for mistake, c in scaled])
     felt = abs(changes).max(1) > within
     # Partners are found by their first projection, in its order.
     order = np.argsort(changes[:, 0])
@@ -675,22 +685,22 @@ def paired(mistakes: Sequence[Mistake], group: Group) -> list[Cause]:
     high = np.searchsorted(changes[order, 0], wanted + within)
     for first in np.flatnonzero(felt & [mistake.scales for mistake, _ in scaled]):
         partners = order[low[first] : high[first]]
-        off = abs(changes[first] + changes[partners] - errors).max(1)
-        for second in partners[felt[partners] & (off <= within)]:
+        distances = abs(changes[first] + changes[partners] - errors).max(1)
+        for second in partners[felt[partners] & (distances <= within)]:
             pair = [scaled[first], scaled[second]]
             if pair[0][0].edge is not pair[1][0].edge:
-                found.append(Cause(pair, pair[0][0].cost + pair[1][0].cost))
-    return simplest(found)
+                causes.append(Cause(pair, pair[0][0].cost + pair[1][0].cost))
+    return simplest(causes)
 
 
-def repeated(graph: Tape, mistakes: Sequence[Mistake], within: float) -> list[Cause]:
+def repeat_in_all_runs(graph: Tape, mistakes: Sequence[Mistake], within: float) -> list[Cause]:
     """A mistake made each time that its line is run, as in a loop: the effects do not add up.
 
     Its projections are those of one run. Among the mistakes that agree in them, the simplest comes
     first and the others last.
     """
     runs = {run[-1]: run for run in graph.runs}
-    found: list[tuple[Cause, Any]] = []
+    proposals: list[tuple[Cause, Any]] = []
     for mistake in mistakes:
         edge = mistake.edge
         if edge.of_call or edge.step not in runs:
@@ -699,12 +709,12 @@ def repeated(graph: Tape, mistakes: Sequence[Mistake], within: float) -> list[Ca
         again = replace(mistake, places=places, when=EACH_TIME)
         for factor in mistake.simple_factors:
             cause = Cause([(again, factor)], mistake.cost + mistake.factors[factor])
-            change = np.rint((factor * mistake.along - mistake.right) / within)
-            found.append((cause, tuple(change)))
-    found.sort(key=lambda proposal: proposal[0].rank)
+            change = np.rint((factor * mistake.projection - mistake.right) / within)
+            proposals.append((cause, tuple(change)))
+    proposals.sort(key=lambda proposal: proposal[0].rank)
     first: dict[Any, Cause] = {}  # along a chain a factor is the same on every line
-    others = []
-    for cause, change in found:
+    further = []
+    for cause, change in proposals:
         if first.setdefault(change, cause) is not cause and not cause.mistakes[0][0].scales:
-            others.append(cause)
-    return [*first.values(), *others]
+            further.append(cause)
+    return [*first.values(), *further]

@@ -51,15 +51,15 @@ def explained_by_tape(
     Return each with its line, or nothing if no single mistake or pair does; and a backward that has
     only these mistakes. See `CauseSearch` for the arguments.
     """
-    tape = point.recorded(point.inputs, lines=True)
+    tape = point.record(point.inputs, lines=True)
     if tape is None:
         return [], point.by_tape
     with np.errstate(all="ignore"):
         search = CauseSearch(point, tape, claims, rounding, walks)
         chosen = list(search.choose())
     words = Words(tape, point.problem.names)
-    found = [d for cause, alike in chosen for d in words.diagnoses(cause, alike)]
-    return found, partial(search.gradients, [cause for cause, _ in chosen])
+    diagnoses = [d for cause, alike in chosen for d in words.diagnoses(cause, alike)]
+    return diagnoses, partial(search.gradients, [cause for cause, _ in chosen])
 
 
 class Words:
@@ -85,7 +85,7 @@ class Words:
         for k, (mistake, factor) in enumerate(cause.mistakes):
             step = mistake.edge.step
             place = source_place(step.spot)
-            operation = self.called(step)
+            operation = self.name_of_call(step)
             code, says, detail = sentence(mistake, factor, operation)
             called = {other.called for other in self.steps if other.spot == step.spot}
             if len(called) > 1 and not mistake.when and step.called:  # one of several calls
@@ -93,26 +93,26 @@ class Words:
                 detail += f", in the call at {Path(call.file).name}:{call.line}"
             detail += ", together with the next" * (k + 1 < len(cause.mistakes))
             proof = f"reproduces backward to {max(cause.residual, 1e-16):.0e}"
-            others = {source_place(c.mistakes[k][0].edge.step.spot) for c in alike}
-            lines = {other.line for other in others if other.file == place.file} - {place.line}
+            places = {source_place(c.mistakes[k][0].edge.step.spot) for c in alike}
+            lines = {other.line for other in places if other.file == place.file} - {place.line}
             if lines:
                 proof += f"; the same as line {', '.join(map(str, sorted(lines)[:3]))}"
             yield Diagnosis(
                 code=code,
-                text=f"backward {self.filled(says, mistake.edge)}{mistake.when}",
+                text=f"backward {self.fill_in(says, mistake.edge)}{mistake.when}",
                 inputs=tuple(self.names[k] for k in sorted(cause.explains)),
                 operation=operation,
                 detail=f"{detail} ({proof})",
                 **place.fields,
             )
 
-    def filled(self, says: str, edge: Edge) -> str:
+    def fill_in(self, says: str, edge: Edge) -> str:
         """A sentence about an edge with the names of its values."""
         step = edge.step
-        out = self.name(step.first)
+        output = self.name(step.first)
         filled = says.format(
-            out=out,
-            op=out if of_world(step) else self.quote(step),
+            out=output,
+            op=output if of_world(step) else self.quote(step),
             own=self.name(edge.number, step.spot),
             other=self.other_operand(edge),
         )
@@ -165,7 +165,7 @@ class Words:
             return "a constant"
         return f"{float(np.real(constant)):.6g}".replace("-", "−")
 
-    def called(self, step: Step) -> str:
+    def name_of_call(self, step: Step) -> str:
         """The function that the user calls for an operation: ``gather``, not ``getitem``."""
         if step in self.composite:
             return step.name
@@ -308,16 +308,18 @@ class SourcePlace(NamedTuple):
                 return getattr(function, "attr", "") or getattr(function, "id", "")
         return ""
 
-    def other_side(self, own: str) -> str:
-        """The operand of a binary expression that does not begin with `own`; empty if unclear."""
+    def other_side(self, operand: str) -> str:
+        """The operand of a binary expression that does not begin with `operand`; empty if
+        unclear.
+        """
         with contextlib.suppress(SyntaxError):  # of an expression over several lines
             node = ast.parse(self.text, mode="eval").body
             if isinstance(node, ast.BinOp):
                 sides = [
                     ast.get_source_segment(self.text, n) or "" for n in (node.left, node.right)
                 ]
-                others = [side for side in sides if not side.startswith(own)]
-                return others[0] if len(others) == 1 else ""
+                other_sides = [side for side in sides if not side.startswith(operand)]
+                return other_sides[0] if len(other_sides) == 1 else ""
         return ""
 
 
@@ -345,7 +347,9 @@ def place_in(file: str, code: CodeType, offset: int) -> SourcePlace:
     shift = 0
     if not file.endswith(".py"):
         starts = [
-            start for at, _, start, end in positions if at == line and start is not None and end
+            start
+            for first_line, _, start, end in positions
+            if first_line == line and start is not None and end
         ]
         shift = begins(source) - min(starts, default=column)
     encoded = source.encode()  # the columns count bytes

@@ -70,7 +70,7 @@ once in 1,000.
 class Contracts:
     """The rules, checked on one problem at one point."""
 
-    at: Point
+    point: Point
     random: np.random.Generator
     in_place: tuple[str, ...] = ()
     """Inputs that forward changed by in-place operations: allowed, but the cause if the gradient is
@@ -78,51 +78,56 @@ class Contracts:
     claims: list[tuple[Array, list[Array]]] = field(default_factory=list)
     """Random cotangents, with backward's gradients of the moved inputs."""
 
-    def broken(self) -> list[Diagnosis]:
+    def find_broken(self) -> list[Diagnosis]:
         """Broken contracts, the cause before its consequences."""
-        point = self.at
+        point = self.point
         g = point.outputs.cotangent(self.random)
-        seen, refused = self.observation(point.outputs.split(g))
-        observed = [*refused, *self.observed(seen)]
-        found = self.forward_repeats(seen.outputs)
-        if not found:
-            of_g = self.at.claimed(g)
-            found = self.backward_repeats(g, of_g, seen)
-            del seen  # as large as the inputs, the outputs and the gradients
-            found = found or [*self.linear(g, of_g), *self.undefined_cotangents()]
-        return [*observed, *found]
+        observation, refused = self.observe_run(point.outputs.split(g))
+        observed = [*refused, *self.find_side_effects(observation)]
+        diagnoses = self.check_forward_repeats(observation.outputs)
+        if not diagnoses:
+            of_g = self.point.claimed_gradients(g)
+            diagnoses = self.check_backward_repeats(g, of_g, observation)
+            del observation  # as large as the inputs, the outputs and the gradients
+            diagnoses = diagnoses or [
+                *self.check_linearity(g, of_g),
+                *self.check_undefined_cotangents(),
+            ]
+        return [*observed, *diagnoses]
 
-    def observation(self, cotangents: Gradients) -> tuple[Observation, list[Diagnosis]]:
+    def observe_run(self, cotangents: Gradients) -> tuple[Observation, list[Diagnosis]]:
         """Observe a run with cotangents in another memory order; if backward rejects it, a run with
         the usual order.
         """
-        observe = self.at.problem.observe
+        observe = self.point.problem.observe
         try:
             return observe(list(map(in_other_order, cotangents))), []
         except Exception as error:
-            broken = self.raises("GC166", f"for {OTHER_ORDER}", error)
-        seen = observe(cotangents)  # raises as well, unless the order is at fault
-        return seen, [broken]
+            broken = self.diagnose_error("GC166", f"for {OTHER_ORDER}", error)
+        observation = observe(cotangents)  # raises as well, unless the order is at fault
+        return observation, [broken]
 
     # -------------------------------------------------------- helpers
-    def raises(self, code: str, when: str, error: Exception) -> Diagnosis:
+    def diagnose_error(self, code: str, when: str, error: Exception) -> Diagnosis:
         """The diagnosis of a backward that raises an error where it should not."""
         text = f"backward raises {type(error).__name__} {when}: {text_of(error)}"
-        return Diagnosis(code=code, text=text, detail="raises", **self.at.problem.place_of(error))
+        return Diagnosis(
+            code=code, text=text, detail="raises", **self.point.problem.place_of(error)
+        )
 
-    def named(self, differ: Callable[[int], bool]) -> tuple[str, ...]:
+    def names_where(self, differ: Callable[[int], bool]) -> tuple[str, ...]:
         """The inputs for which `differ` holds."""
-        return tuple(self.at.problem.names[k] for k in self.at.moved if differ(k))
+        return tuple(self.point.problem.names[k] for k in self.point.moved if differ(k))
 
     # ------------------------------------------------------ the rules
-    def forward_repeats(self, again: Sequence[Array] | None) -> list[Diagnosis]:
+    def check_forward_repeats(self, again: Sequence[Array] | None) -> list[Diagnosis]:
         """Check that equal inputs give equal outputs, bit by bit or up to `Problem.nondet`.
 
         Args:
             again: the outputs for the inputs in their own dtypes, if they were computed a second
                 time.
         """
-        point, problem = self.at, self.at.problem
+        point, problem = self.point, self.point.problem
         first, inputs = problem.outputs, problem.inputs
         if first is None:
             first, inputs = point.outputs.arrays, point.inputs
@@ -132,68 +137,76 @@ class Contracts:
         names = ", ".join(compress(problem.output_names, differ))
         return diagnosis_if(any(differ), "GC131", f"two calls give different values of {names}")
 
-    def backward_repeats(self, g: Array, of_g: Gradients, seen: Observation) -> list[Diagnosis]:
+    def check_backward_repeats(
+        self, g: Array, of_g: Gradients, observation: Observation
+    ) -> list[Diagnosis]:
         """Check that equal cotangents give equal gradients, up to the same tolerance as
-        `forward_repeats`, even if forward ran at other values in between: a layer's state belongs
-        to one call. `seen` is one of the two runs.
+        `check_forward_repeats`, even if forward ran at other values in between: a layer's state
+        belongs to one call. `observation` is one of the two runs.
         """
-        point, problem = self.at, self.at.problem
-        if seen.gradients is None or seen.outputs is None:
-            return self.differing("GC132", of_g, point.claimed(g))
-        parts = zip(point.outputs.split(g), seen.outputs, strict=True)
+        point, problem = self.point, self.point.problem
+        if observation.gradients is None or observation.outputs is None:
+            return self.diagnose_difference("GC132", of_g, point.claimed_gradients(g))
+        parts = zip(point.outputs.split(g), observation.outputs, strict=True)
         cotangents = [None if u is None else u.astype(y.dtype) for u, y in parts]
 
         def in_own_dtypes() -> Gradients:
-            point.spent.on(vjps=1)
+            point.spent.count_run(vjps=1)
             return problem.vjp(list(problem.inputs), cotangents)
 
         once = of_g if point.as_given and not point.casts_left_out else in_own_dtypes()
-        if not self.differing("GC132", once, seen.gradients):
+        if not self.diagnose_difference("GC132", once, observation.gradients):
             return []
         again = in_own_dtypes()
-        if found := self.differing("GC132", once, again):
-            return found
+        if diagnoses := self.diagnose_difference("GC132", once, again):
+            return diagnoses
         ordered = problem.vjp(list(problem.inputs), list(map(in_other_order, cotangents)))
-        if found := self.differing("GC166", once, ordered):
-            return found
-        return self.differing("GC138" if seen.interrupted else "GC132", once, seen.gradients)
+        if diagnoses := self.diagnose_difference("GC166", once, ordered):
+            return diagnoses
+        return self.diagnose_difference(
+            "GC138" if observation.interrupted else "GC132", once, observation.gradients
+        )
 
-    def differing(
+    def diagnose_difference(
         self, code: str, first: Sequence[Array | None], second: Sequence[Array | None]
     ) -> list[Diagnosis]:
         """The diagnosis of two gradients that should be the same; empty if they are."""
-        nondet = self.at.problem.nondet
-        names = self.named(lambda k: not same(first[k], second[k], nondet))
+        nondet = self.point.problem.nondet
+        names = self.names_where(lambda k: not same(first[k], second[k], nondet))
         return diagnosis_if(bool(names), code, REPEATED[code], names)
 
-    def linear(self, g: Array, of_g: Gradients) -> list[Diagnosis]:
+    def check_linearity(self, g: Array, of_g: Gradients) -> list[Diagnosis]:
         """b(a·g + h) = a·b(g) + b(h), and b(0) = 0."""
-        mixed = self.at.outputs.held(FACTOR * g + self.at.outputs.cotangent(self.random))
+        mixed = self.point.outputs.round_cotangent(
+            FACTOR * g + self.point.outputs.cotangent(self.random)
+        )
         # as a difference, so that none of the three is rounded, whatever dtype the outputs have
         h = mixed - FACTOR * g
-        of_h = self.at.claimed(h)
-        self.claims = [(u, self.at.of_moved(found)) for u, found in ((h, of_h), (g, of_g))]
+        of_h = self.point.claimed_gradients(h)
+        self.claims = [
+            (u, self.point.moved_gradients(gradients)) for u, gradients in ((h, of_h), (g, of_g))
+        ]
         if not finite([*of_g, *of_h]):
             return []
-        whole = self.at.claimed(mixed)
-        if not finite(whole):  # the multiple overflows the dtype
+        of_mixed = self.point.claimed_gradients(mixed)
+        if not finite(of_mixed):  # the multiple overflows the dtype
             return []
 
-        nondet = 3 * self.at.problem.nondet  # of three runs
+        nondet = 3 * self.point.problem.nondet  # of three runs
 
-        def apart(k: int, rounding: float = 0.0) -> bool:
-            return not close(whole[k], of_g[k], FACTOR, of_h[k], rounding, nondet)
+        def is_broken(k: int, rounding: float = 0.0) -> bool:
+            return not close(of_mixed[k], of_g[k], FACTOR, of_h[k], rounding, nondet)
 
-        names = self.named(apart)
+        names = self.names_where(is_broken)
         if names:
-            rounding = dict(zip(self.at.moved, self.rounding(mixed), strict=True))
-            names = self.named(lambda k: apart(k, FEW * rounding[k]))
+            rounding = dict(zip(self.point.moved, self.rounding(mixed), strict=True))
+            names = self.names_where(lambda k: is_broken(k, FEW * rounding[k]))
         if names:
             return [
                 Diagnosis.of("GC110", f"b({FACTOR:g}·g + h) is not {FACTOR:g}·b(g) + b(h)", names)
             ]
-        zero = dict(zip(self.at.moved, self.at.vjp(0 * g), strict=True))
-        names = self.named(lambda k: bool((zero[k] != 0).any()))
+        zero = dict(zip(self.point.moved, self.point.vjp(0 * g), strict=True))
+        names = self.names_where(lambda k: bool((zero[k] != 0).any()))
         text = "a cotangent of zeros does not give a gradient of zeros"
         return diagnosis_if(bool(names), "GC110", text, names)
 
@@ -204,68 +217,73 @@ class Contracts:
         the dtype of inputs or outputs or in float32; if these terms cancel, their rounding
         remains.
         """
-        if self.at.opaque:
-            epsilon = max(FLOAT32, self.at.epsilon, self.at.given)
-            terms, found = cotangent * self.at.outputs.vector, self.at.vjp(cotangent)
+        if self.point.opaque:
+            epsilon = max(FLOAT32, self.point.epsilon, self.point.given_epsilon)
+            terms, gradients = cotangent * self.point.outputs.vector, self.point.vjp(cotangent)
             return [
-                opaque_bound(x, terms, g, epsilon) for x, g in zip(self.at.x, found, strict=True)
+                opaque_bound(x, terms, g, epsilon)
+                for x, g in zip(self.point.x, gradients, strict=True)
             ]
-        measured = self.at.measured_claim(self.at.outputs.split(cotangent), self.random)
+        measured = self.point.measured_claim(self.point.outputs.split(cotangent), self.random)
         measured.draw()
         return [float(bound.max(initial=0.0)) for bound in measured.bounds()]
 
-    def undefined_cotangents(self) -> list[Diagnosis]:
+    def check_undefined_cotangents(self) -> list[Diagnosis]:
         """Check that an output outside of the loss gives the same gradient as one with a cotangent
         of zeros.
         """
-        if len(self.at.outputs.active) < 2:
+        if len(self.point.outputs.active) < 2:
             return []
-        problem, inputs = self.at.problem, list(self.at.inputs)
-        whole = self.at.outputs.split(self.at.outputs.cotangent(self.random))
-        for k in self.at.outputs.active:
+        problem, inputs = self.point.problem, list(self.point.inputs)
+        cotangents = self.point.outputs.split(self.point.outputs.cotangent(self.random))
+        for k in self.point.outputs.active:
             name = problem.output_names[k]
-            alone = [u if j == k else None for j, u in enumerate(whole)]
-            zeros = [u if j == k or u is None else np.zeros_like(u) for j, u in enumerate(whole)]
+            alone = [u if j == k else None for j, u in enumerate(cotangents)]
+            zeros = [
+                u if j == k or u is None else np.zeros_like(u) for j, u in enumerate(cotangents)
+            ]
             try:
                 undefined = problem.vjp(inputs, alone)
             except Exception as error:
-                return [self.raises("GC136", f"when only {name} takes part in the loss", error)]
+                return [
+                    self.diagnose_error("GC136", f"when only {name} takes part in the loss", error)
+                ]
             with_zeros = problem.vjp(inputs, zeros)
             pairs = zip(undefined, with_zeros, strict=True)
             alike = [close(u, z, 1.0, None, nondet=problem.nondet) for u, z in pairs]
-            names = self.named(lambda i, alike=alike: not alike[i])  # type: ignore[misc]
+            names = self.names_where(lambda i, alike=alike: not alike[i])  # type: ignore[misc]
             if names:
                 text = f"when only {name} takes part in the loss, zeros give another gradient"
                 return [Diagnosis.of("GC136", text, names)]
         return []
 
-    def needed_alone(self) -> list[Diagnosis]:
+    def check_needs_alone(self) -> list[Diagnosis]:
         """The gradient of an input is the same where no other input needs one."""
-        problem, inputs = self.at.problem, list(self.at.inputs)
-        if problem.vjp_alone is None or len(self.at.moved) < 2:
+        problem, inputs = self.point.problem, list(self.point.inputs)
+        if problem.vjp_alone is None or len(self.point.moved) < 2:
             return []
-        parts = self.at.outputs.split(self.at.outputs.cotangent(self.random))
+        parts = self.point.outputs.split(self.point.outputs.cotangent(self.random))
         together = problem.vjp(inputs, parts)
-        for k in self.at.moved:
+        for k in self.point.moved:
             name = problem.names[k]
             try:
                 alone = problem.vjp_alone(k, inputs, parts)
             except Exception as error:
-                return [self.raises("GC167", f"where only {name} needs a gradient", error)]
+                return [self.diagnose_error("GC167", f"where only {name} needs a gradient", error)]
             if not close(alone, together[k], 1.0, None, nondet=problem.nondet):
                 text = f"backward gives another gradient of {name} where only {name} needs one"
                 return [Diagnosis.of("GC167", text, (name,))]
         return []
 
-    def observed(self, seen: Observation) -> list[Diagnosis]:
+    def find_side_effects(self, observation: Observation) -> list[Diagnosis]:
         """Check that backward changes nothing else: inputs, cotangents and saved tensors stay as
         they were.
         """
-        self.in_place = seen.changed_in_place
+        self.in_place = observation.changed_in_place
         rows = [
-            ("GC133", seen.changed_by_forward, "forward writes into"),
-            ("GC134", seen.changed_by_backward, "backward writes into"),
-            ("GC135", seen.aliased, "backward returns the memory of"),
+            ("GC133", observation.changed_by_forward, "forward writes into"),
+            ("GC134", observation.changed_by_backward, "backward writes into"),
+            ("GC135", observation.aliased, "backward returns the memory of"),
         ]
         return [
             Diagnosis.of(code, f"{text} {', '.join(names)}", names)
@@ -308,23 +326,23 @@ def same(a: Array | None, b: Array | None, nondet: float = 0.0) -> bool:
 
 
 def close(
-    whole: Any, part: Any, factor: float, rest: Any, rounding: float = 0.0, nondet: float = 0.0
+    total: Any, term: Any, factor: float, rest: Any, rounding: float = 0.0, nondet: float = 0.0
 ) -> bool:
-    """Whether whole = factor · part + rest up to rounding and `nondet`, relative to the largest
+    """Whether total = factor · term + rest up to rounding and `nondet`, relative to the largest
     element; None counts as zeros.
 
     `rounding` is the measured rounding error.
     """
-    given = [a for a in (whole, part, rest) if a is not None]
-    if not given or not given[0].size:
+    arrays = [a for a in (total, term, rest) if a is not None]
+    if not arrays or not arrays[0].size:
         return True
-    whole, part, rest = (given[0].dtype.type(0) if a is None else a for a in (whole, part, rest))
+    total, term, rest = (arrays[0].dtype.type(0) if a is None else a for a in (total, term, rest))
     size = max(
-        float(abs(whole).max()), abs(factor) * float(abs(part).max()), float(abs(rest).max())
+        float(abs(total).max()), abs(factor) * float(abs(term).max()), float(abs(rest).max())
     )
-    share = CLEAR * coarsest(given) + nondet
+    share = CLEAR * coarsest(arrays) + nondet
     bar = share * size + rounding + SMALLEST["float64"]  # below which digits are lost
-    return bool(np.isfinite(size)) and float(abs(whole - (factor * part + rest)).max()) <= bar
+    return bool(np.isfinite(size)) and float(abs(total - (factor * term + rest)).max()) <= bar
 
 
 # ------------------------------------------ the layer's own precision
@@ -339,12 +357,12 @@ def wrong_in_own_precision(
     if point.as_given and not point.casts_left_out:
         return [], ""
     problem, inputs = point.problem, list(point.problem.inputs)
-    tape = point.recorded(inputs, own=True)
+    tape = point.record(inputs, keep_casts=True)
     outputs = FlatOutputs(
         problem.forward(inputs) if problem.outputs is None else list(problem.outputs),
         point.outputs.active,
     )
-    epsilon = max([point.given, *(EPSILON[name] for name in point.casts)])
+    epsilon = max([point.given_epsilon, *(EPSILON[name] for name in point.casts)])
     if tape is not None:
         epsilon = max(epsilon, tape.coarsest)
     name = next(n for n, e in EPSILON.items() if e == epsilon)
@@ -354,21 +372,24 @@ def wrong_in_own_precision(
     cotangent = even_weights(outputs.vector.size, random)
     parts = outputs.split(cotangent)
     if tape is not None:
-        right = point.of_moved(tape.gradient(parts))
-        measured = point.measured_claim(parts, random, own=True)
-        of_tape = point.measured_tape(tape, parts, right, random, own=True)
+        right = point.moved_gradients(tape.gradient(parts))
+        measured = point.measured_claim(parts, random, keep_casts=True)
+        of_tape = point.measured_tape(tape, parts, right, random, keep_casts=True)
         for _ in range(DRAWS):
             measured.draw_at(FEW * epsilon)
         for _ in range(DRAWS):
             of_tape.draw_at(FEW * epsilon)
         claimed = flat(measured.plain)
         # no rounding explains a gradient that is not finite
-        own = np.where(np.isfinite(claimed), flat(measured.responses), 0.0)
+        responses = np.where(np.isfinite(claimed), flat(measured.responses), 0.0)
         # another formula has other intermediates: of 297 right layers in float32 none needed more
         # than 0.15 of this
-        bound = own + of_each_largest(of_tape.responses) + FEW * epsilon * abs(flat(right))
+        bound = responses + of_each_largest(of_tape.responses) + FEW * epsilon * abs(flat(right))
     else:
-        claimed, right = flat(point.of_moved(problem.vjp(inputs, parts))), point.vjp(cotangent)
+        claimed, right = (
+            flat(point.moved_gradients(problem.vjp(inputs, parts))),
+            point.vjp(cotangent),
+        )
         if point.searches:  # backward has no more digits than the search finds of the outputs
             lost = largest(outputs.vector - point.outputs.vector)
             epsilon = max(epsilon, lost / (largest(point.outputs.vector) + SMALLEST["float64"]))
@@ -376,9 +397,9 @@ def wrong_in_own_precision(
         known = zip(point.x, right, strict=True)
         bound = flat([0 * abs(g) + opaque_bound(x, terms, g, epsilon) for x, g in known])
     bar = float(limits.smallest_normal) + bound + rtol * of_each_largest(right)
-    off = ~(distance(claimed, flat(right)) <= bar) & (abs(flat(right)) <= float(limits.max))
+    outside = ~(distance(claimed, flat(right)) <= bar) & (abs(flat(right)) <= float(limits.max))
     wrong = []
-    for i in np.flatnonzero(off).tolist():
+    for i in np.flatnonzero(outside).tolist():
         values = [float(v[i].real) for v in (claimed, flat(right), bar)]
         wrong.append(Entry(*array_and_element(right, i), SUM_OF_OUTPUTS, *values))
     return wrong, name

@@ -32,8 +32,8 @@ change by a slope of 1 (`SMALL_MOVE`).
 def not_zero(problem: Problem, random: np.random.Generator) -> str:
     """The first element of a gradient that is not zero, in words; empty if there is none."""
     for size in (1, LARGER):
-        given = [cotangent(a, size, random) for a in problem.outputs or ()]
-        for name, gradient, _ in gradients(problem, given):
+        cotangents = [cotangent(a, size, random) for a in problem.outputs or ()]
+        for name, gradient, _ in gradients(problem, cotangents):
             place = None if gradient is None else first(wide(gradient) != 0)
             if gradient is not None and place is not None:
                 value = f"the gradient of {problem.element(name, place)} is {gradient[place]:.8g}"
@@ -55,17 +55,17 @@ def not_straight_through(problem: Problem, random: np.random.Generator) -> str:
         count = f"{len(outputs)} outputs that claim a gradient, not one floating one"
         return f"{expected} the function has {count}"
     for size in (1, LARGER):
-        given = cotangent(outputs[0], size, random)
-        assert given is not None
-        for name, gradient, x in gradients(problem, [given]):
-            if gradient is None or given.shape != x.shape:
+        incoming = cotangent(outputs[0], size, random)
+        assert incoming is not None
+        for name, gradient, x in gradients(problem, [incoming]):
+            if gradient is None or incoming.shape != x.shape:
                 got = "none" if gradient is None else f"one of shape {list(x.shape)}"
-                shape = list(given.shape)
+                shape = list(incoming.shape)
                 return f"{expected} {name} gets {got}, where the cotangent has shape {shape}"
-            place = first(wide(gradient) != wide(given))
+            place = first(wide(gradient) != wide(incoming))
             if place is not None:
                 got = f"the gradient of {problem.element(name, place)} is {gradient[place]:.8g}"
-                return f"{expected} {got}, the cotangent {given[place]:g}"
+                return f"{expected} {got}, the cotangent {incoming[place]:g}"
     place, has_steps = sloping_element(problem, random)
     if place is not None:
         return (
@@ -90,8 +90,8 @@ def gradients(
     problem: Problem, cotangents: Cotangents
 ) -> Iterator[tuple[str, Array | None, Array]]:
     """The names of the inputs that need a gradient, backward's gradients, and the inputs."""
-    found = problem.vjp(list(problem.inputs), cotangents)
-    rows = zip(problem.names, found, problem.inputs, problem.differentiable, strict=True)
+    claimed = problem.vjp(list(problem.inputs), cotangents)
+    rows = zip(problem.names, claimed, problem.inputs, problem.differentiable, strict=True)
     return ((name, gradient, x) for name, gradient, x, needed in rows if needed)
 
 
@@ -111,8 +111,8 @@ def sloping_element(problem: Problem, random: np.random.Generator) -> tuple[Inde
         moves.append(size * random.choice([-1.0, 1.0], x.shape) if needed else np.zeros(x.shape))
 
     def output(t: float) -> Array:
-        there = [x + t * d if d.any() else x for x, d in zip(inputs, moves, strict=True)]
-        return wide(problem.forward(there)[0])
+        shifted = [x + t * d if d.any() else x for x, d in zip(inputs, moves, strict=True)]
+        return wide(problem.forward(shifted)[0])
 
     try:
         start = wide(problem.forward(inputs)[0])

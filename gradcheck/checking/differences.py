@@ -79,7 +79,7 @@ def random_direction(x: Array, scale: Array, random: np.random.Generator) -> Arr
     return np.asarray(draw() + 1j * draw() if x.dtype.kind == "c" else draw()) * scale
 
 
-def moved(x: Sequence[Array], direction: Sequence[Array | None], t: float) -> list[Array]:
+def move_along(x: Sequence[Array], direction: Sequence[Array | None], t: float) -> list[Array]:
     """x + t · direction, in the dtypes of x."""
     return [
         a if d is None else np.asarray(a + (t * d).astype(a.dtype, copy=False))
@@ -118,7 +118,7 @@ class Line:
 
     def at(self, t: float) -> Sample:
         """The change of every row."""
-        return self.of(self.f(moved(self.x, self.direction, t)))
+        return self.of(self.f(move_along(self.x, self.direction, t)))
 
     def of(self, outputs: Array) -> Sample:
         """The change of every row, given the outputs."""
@@ -198,8 +198,8 @@ def derivative_of(line: Line, noise: Array) -> Derivative:
     # the central difference and the distance of the slopes, next to each other
     values = np.array([(ahead - behind) / (2 * h), even]).swapaxes(0, 1)
     bars = np.array([noises / h, 2 * noises / h]).swapaxes(0, 1)
-    found, chosen = balanced(*extrapolated(values, GROWTH, bars))
-    (value, kink), (bar, kink_bar) = found.value, found.bar
+    interval, chosen = balance_errors(*extrapolate(values, GROWTH, bars))
+    (value, kink), (bar, kink_bar) = interval.value, interval.bar
     # A derivative compatible with 0 is known no better than the outputs over the scale of the
     # inputs: a right backward computes with numbers as large, and where they cancel (the sum of a
     # softmax) their rounding is left.
@@ -221,7 +221,7 @@ GROWTH = np.array([[RATIO * RATIO], [RATIO]])
 slopes."""
 
 
-def extrapolated(values: Array, ratio: Array, bars: Array) -> tuple[Array, Array]:
+def extrapolate(values: Array, ratio: Array, bars: Array) -> tuple[Array, Array]:
     """Extrapolated values: without the part of the error that grows by `ratio` from each step to
     the next; and their error bounds.
     """
@@ -229,7 +229,7 @@ def extrapolated(values: Array, ratio: Array, bars: Array) -> tuple[Array, Array
     return (ratio * values[:-1] - values[1:]) / (ratio - 1), bars
 
 
-def balanced(values: Array, bars: Array) -> tuple[Interval, Array]:
+def balance_errors(values: Array, bars: Array) -> tuple[Interval, Array]:
     """Lepski's balancing: for each row, the value with the smallest error bound among those that
     agree with all values of smaller steps, and the index of its step.
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from gradcheck.backends.base import Array
 from gradcheck.backends.bundled import Step
-from gradcheck.checking.differences import RATIO, USUAL, moved
+from gradcheck.checking.differences import RATIO, USUAL, move_along
 from gradcheck.checking.point import (
     SUM_OF_OUTPUTS,
     Direction,
@@ -48,10 +48,10 @@ from gradcheck.checking.probe import (
     Masks,
     Prober,
     Ruling,
-    some,
+    add_kink,
+    inconclusive_outcome,
+    none_if_all_false,
     tape_diff,
-    undecided,
-    with_kink,
 )
 from gradcheck.checking.reasons import VerdictReason
 from gradcheck.checking.tape import Tape, dead_steps
@@ -131,24 +131,24 @@ def axes_of(axis: Any) -> tuple[int, ...] | None:
     return None if axis is None or axis == [] else tuple(np.atleast_1d(axis).tolist())
 
 
-def depending(point: Point, random: np.random.Generator, masks: Masks) -> Array:
+def dependent_outputs(point: Point, random: np.random.Generator, masks: Masks) -> Array:
     """A mask of the flat real outputs that depend on the elements in `masks`."""
-    found = point.outputs.vector != point.outputs.vector
+    depends = point.outputs.vector != point.outputs.vector
     for _ in range(2):
         line = point.line(point.direction(random, masks))
-        found |= (line.at(BESIDE).change != 0) | (line.at(-BESIDE).change != 0)
-    return found
+        depends |= (line.at(BESIDE).change != 0) | (line.at(-BESIDE).change != 0)
+    return depends
 
 
-def listed(names: Sequence[str], count: int) -> str:
+def list_names(names: Sequence[str], count: int) -> str:
     """The first names of a list, followed by the number of the others."""
     return ", ".join(names[:MOST_NAMED]) + (
         f" and {count - MOST_NAMED} more" if count > MOST_NAMED else ""
     )
 
 
-def at_kinks(prober: Prober, found: CheckOutcome, masks: Masks) -> CheckOutcome:
-    """Extend the outcome `found` by the kinks of the elements in `masks`. The gradient must lie
+def check_at_kinks(prober: Prober, outcome: CheckOutcome, masks: Masks) -> CheckOutcome:
+    """Extend an outcome by the kinks of the elements in `masks`. The gradient must lie
     between the slopes at nearby points, entry by entry, and along directions over the elements that
     one row of an operation ties.
     """
@@ -179,16 +179,16 @@ def at_kinks(prober: Prober, found: CheckOutcome, masks: Masks) -> CheckOutcome:
     if bool(smooth_ones.any()):
         tied = nearby.free & np.isin(nearby.groups, nearby.groups[varies])
         kinked = jumping | (
-            depending(point, random, nearby.as_masks(tied)) if bool(tied.any()) else False
+            dependent_outputs(point, random, nearby.as_masks(tied)) if bool(tied.any()) else False
         )
         if not bool(kinked.all()):
-            smooth = prober.look(masks, without=kinked)
+            smooth = prober.probe_until_conclusive(masks, without=kinked)
             if smooth.decision is Ruling.FAIL:
                 return CheckOutcome(Status.FAIL, probe=smooth)
     kinked_entries = np.flatnonzero(nearby.free & slopes.varies)
     unknown = bool((nearby.free & slopes.missing).any())
     if not kinked_entries.size and not bool(jumping.any()):
-        return nearby.no_slopes() if unknown else found
+        return nearby.no_slopes() if unknown else outcome
     summed = nearby.slopes(0 * cotangent + 1)
     every_entry = not bool((slopes.excludes(claim) & nearby.free).any())
     reason = VerdictReason.KINK if every_entry else VerdictReason.KINK_ALONG_DIRECTIONS
@@ -202,9 +202,9 @@ def at_kinks(prober: Prober, found: CheckOutcome, masks: Masks) -> CheckOutcome:
         return replace(beside, diagnosis=(Diagnosis.of("GC120", text),))
     if unknown:
         return nearby.no_slopes()
-    told = [reason.sentence(places=kinked_places)] if kinked_places else []
-    told += [VerdictReason.JUMP.sentence(places=jumping_places)] if jumping_places else []
-    return with_kink(found, "; ".join(told))
+    reasons = [reason.sentence(places=kinked_places)] if kinked_places else []
+    reasons += [VerdictReason.JUMP.sentence(places=jumping_places)] if jumping_places else []
+    return add_kink(outcome, "; ".join(reasons))
 
 
 def wrong_beside(prober: Prober, masks: Masks) -> CheckOutcome | None:
@@ -212,18 +212,18 @@ def wrong_beside(prober: Prober, masks: Masks) -> CheckOutcome | None:
     direction = prober.point.direction(prober.random, masks)
     for sign in (1.0, -1.0):
         try:
-            beside = prober.point.beside(moved(prober.point.x, direction, sign * BESIDE))
-            there = Prober(beside, prober.random, prober.rtol)
+            beside = prober.point.beside(move_along(prober.point.x, direction, sign * BESIDE))
+            prober_beside = Prober(beside, prober.random, prober.rtol)
             if beside.witnessed:  # its differences are taken only where the tape disagrees
-                claim = there.claimed()
-                there.claims.append(claim)
+                claim = prober_beside.draw_claim()
+                prober_beside.claims.append(claim)
                 if tape_diff(beside, *claim, None, prober.rtol).wrong is None:
                     continue
-            probe = there.look()
+            probe = prober_beside.probe_until_conclusive()
         except Exception:  # it is not asked to work elsewhere
             return None
         if probe.decision is Ruling.FAIL:
-            return CheckOutcome(Status.FAIL, probe=probe, prober=there)
+            return CheckOutcome(Status.FAIL, probe=probe, prober=prober_beside)
     return None
 
 
@@ -303,7 +303,7 @@ class Slopes:
         low, high = self.ends
         return np.asarray(high - low > 2 * self.tolerance)
 
-    def grouped(self, values: NumpyArray) -> NumpyArray:
+    def sum_by_group(self, values: NumpyArray) -> NumpyArray:
         """The sums of numbers by group."""
         free = self.groups >= 0
         return np.bincount(self.groups[free], values[free], minlength=self.count)
@@ -315,7 +315,7 @@ class Slopes:
         """
         return np.array(
             [
-                [self.grouped(row * move) for row in self.rows]
+                [self.sum_by_group(row * move) for row in self.rows]
                 for move in self.moves[:USED_DIRECTIONS]
             ]
         )
@@ -324,7 +324,7 @@ class Slopes:
     def share_tolerance(self) -> NumpyArray:
         """The tolerance of slopes along these directions."""
         return np.array(
-            [self.grouped(self.tolerance * abs(move)) for move in self.moves[:USED_DIRECTIONS]]
+            [self.sum_by_group(self.tolerance * abs(move)) for move in self.moves[:USED_DIRECTIONS]]
         )
 
     @cached_property
@@ -334,10 +334,10 @@ class Slopes:
         known = [k for k in range(len(self.shared)) if 2 * k + 1 < len(self.rows)]
         ahead, behind = (np.array([self.shared[k, 2 * k + side] for k in known]) for side in (0, 1))
         low, high, room = low[known], high[known], self.share_tolerance[known]
-        found = np.zeros(self.count, bool)
+        complete = np.zeros(self.count, bool)
         for first, last in ((ahead, behind), (behind, ahead)):
-            found |= ((first <= low + room) & (last >= high - room)).all(axis=0)
-        return found
+            complete |= ((first <= low + room) & (last >= high - room)).all(axis=0)
+        return complete
 
     def excludes(self, gradient: NumpyArray) -> NumpyArray:
         """A mask of the numbers of a gradient that are outside of their slopes."""
@@ -352,7 +352,9 @@ class Slopes:
         room = self.share_tolerance + (
             spare_of(self.shared, self.share_tolerance, 1) if self.further else 0.0
         )
-        shares = np.array([self.grouped(gradient * move) for move in self.moves[:USED_DIRECTIONS]])
+        shares = np.array(
+            [self.sum_by_group(gradient * move) for move in self.moves[:USED_DIRECTIONS]]
+        )
         shares = ~((low - room <= shares) & (shares <= high + room)) & np.isfinite(low + high)
         return Outside(self.excludes(gradient) & (self.groups >= 0), shares)
 
@@ -395,8 +397,8 @@ class Nearby:
         self.moves: list[NumpyArray]
         self.tapes: list[Tape | None]
         self.values: list[NumpyArray]
-        self.here = np.asarray(self.point.outputs.vector)
-        self.choose_distance(float(abs(cotangent * self.here).sum()))
+        self.outputs = np.asarray(self.point.outputs.vector)
+        self.choose_distance(float(abs(cotangent * self.outputs).sum()))
         line = self.point.line(self.as_arrays(self.directions[0]))
         self.noise = np.asarray(self.point.noise(line, self.step, prober.random))
         self.around = np.asarray(line.samples[self.step][0].size) / self.near
@@ -417,7 +419,7 @@ class Nearby:
         """Convert a direction over the numbers to one array per input."""
         parts = unflatten(move.view("complex128") if self.complex else move, self.point.x)
         pairs = zip(parts, self.point.x, strict=True)
-        return [part if x.dtype.kind == "c" else part.real for part, x in pairs]
+        return [values if x.dtype.kind == "c" else values.real for values, x in pairs]
 
     def beside(self, direction: NumpyArray) -> list[list[Array]]:
         """The points ahead and behind along a direction."""
@@ -449,7 +451,7 @@ class Nearby:
         sizes, bounds = 0.0 * self.scales, 0.0 * self.scales
         for tape in self.tapes:
             if tape is not None:
-                slopes = self.point.of_moved(tape.gradient(self.parts))
+                slopes = self.point.moved_gradients(tape.gradient(self.parts))
                 random = np.random.default_rng(0)
                 measured = self.point.measured_tape(tape, self.parts, slopes, random)
                 measured.draw()
@@ -467,24 +469,24 @@ class Nearby:
             self.point.vector(points_beside(self.point, direction, size, NEAR)[0])
             for size in (at_zero, NEAR)
         )
-        return bool((near != self.here)[far != self.here].all())
+        return bool((near != self.outputs)[far != self.outputs].all())
 
     def parts_ties(self, at_zero: float) -> bool:
         """Whether so small a move of only the elements that are 0 takes as many of them off their
         kinks as a move by `NEAR` does: a constant that is added to them (1 + 0) may absorb a
         smaller move.
         """
-        left = self.count_kinked(at_zero)
-        return left == 0 or left == self.count_kinked(NEAR)
+        remaining = self.count_kinked(at_zero)
+        return remaining == 0 or remaining == self.count_kinked(NEAR)
 
     def count_kinked(self, at_zero: float) -> int:
         """The number of elements that feed an operation at its kink once those that are 0 have
         moved."""
         x = points_beside(self.point, self.as_arrays(self.directions[0]), at_zero, 0.0)[0]
-        tape = self.point.recorded(self.point.at(x))
+        tape = self.point.record(self.point.all_inputs(x))
         kinked = np.zeros(self.free.shape, bool)
         for kink in [] if tape is None else kinks(tape):
-            kinked |= per_number(self.point, self.point.those_moved(kink.inputs)) != 0
+            kinked |= per_number(self.point, self.point.select_moved(kink.inputs)) != 0
         return int((kinked & self.free).sum())
 
     def move(self, count: int) -> None:
@@ -496,7 +498,7 @@ class Nearby:
         """Record tapes ahead and behind along a direction."""
         self.moves.append(direction)
         for x in self.beside(direction):
-            tape = self.point.recorded(self.point.at(x))
+            tape = self.point.record(self.point.all_inputs(x))
             self.tapes.append(tape)
             if tape is not None:
                 self.values.append(
@@ -509,7 +511,7 @@ class Nearby:
         unknown = self.free * np.nan
         rows = np.array(
             [
-                unknown if t is None else reals(self.point.of_moved(t.gradient(parts)))
+                unknown if t is None else reals(self.point.moved_gradients(t.gradient(parts)))
                 for t in self.tapes
             ]
         )
@@ -526,7 +528,7 @@ class Nearby:
             largest + around
         )
         # next to 0, curvature of the scale of the outputs
-        of_outputs = float(abs(np.asarray(cotangent) * self.here).sum())
+        of_outputs = float(abs(np.asarray(cotangent) * self.outputs).sum())
         room += np.where(reals(self.point.x) == 0, FEW * self.at_zero * of_outputs, 0.0)
         moves = np.array([*self.moves, *self.directions[len(self.moves) :]])
         return Slopes(rows, moves, self.groups, room / self.scales + self.rounding, further)
@@ -536,18 +538,18 @@ class Nearby:
         finite = len(self.values) == len(self.tapes) and all(
             bool(np.isfinite(v).all()) for v in self.values
         )
-        return undecided(
+        return inconclusive_outcome(
             VerdictReason.NO_SLOPE if finite else VerdictReason.EDGE, raised=self.point.raised
         )
 
     def jumping(self, rows: NumpyArray) -> NumpyArray:
         """A mask of the outputs that change by many times more than the slopes explain."""
-        along = abs(np.where(np.isnan(rows), 0.0, rows)) @ abs(np.array(self.moves)).T
-        explained = self.reach * float(along.max(initial=0.0)) + self.noise
-        found = np.zeros(self.here.shape, bool)
+        changes = abs(np.where(np.isnan(rows), 0.0, rows)) @ abs(np.array(self.moves)).T
+        explained = self.reach * float(changes.max(initial=0.0)) + self.noise
+        jumps = np.zeros(self.outputs.shape, bool)
         for values in self.values:
-            found |= abs(values - self.here) > CLEAR * explained
-        return found
+            jumps |= abs(values - self.outputs) > CLEAR * explained
+        return jumps
 
 
 def reals_of(point: Point, masks: Masks, random: np.random.Generator) -> NumpyArray:
@@ -573,81 +575,83 @@ def outside_slopes(nearby: Nearby, cotangent: Array, claim: NumpyArray) -> list[
             break
         aim_at(nearby, slopes, claim, entries, aimed)
         slopes = nearby.slopes(cotangent)
-    off = slopes.outside(claim)
-    whole = np.where(nearby.free, slopes.complete[nearby.groups], False)
-    sure = Outside(off.entries & whole & aimed, off.shares & slopes.complete)
+    outside = slopes.outside(claim)
+    complete = np.where(nearby.free, slopes.complete[nearby.groups], False)
+    sure = Outside(outside.entries & complete & aimed, outside.shares & slopes.complete)
     if sure.any:
         return entries_outside(nearby, claim, slopes, sure)
     if (
-        not (off.entries & ~whole & ~nearby.mixed).any()
-        and not (off.shares & ~slopes.complete).any()
+        not (outside.entries & ~complete & ~nearby.mixed).any()
+        and not (outside.shares & ~slopes.complete).any()
     ):
         return []
     # pieces that no point met may be why: more points, and one output after the other
     while len(nearby.moves) < len(nearby.directions) + FURTHER:
         nearby.take(reals_of(point, nearby.as_masks(nearby.free), nearby.prober.random))
-    several = nearby.here.size > 1
-    for output in candidates(nearby, off) if several else [0]:
-        one = point.outputs.unit(output) if several else cotangent
-        given = reals(point.vjp(one)) if several else claim
-        slopes = nearby.slopes(one, further=True)
-        off = slopes.outside(given)
-        seen = slopes.varies | (size <= MOST_TIED)
+    several = nearby.outputs.size > 1
+    for output in candidates(nearby, outside) if several else [0]:
+        unit = point.outputs.unit(output) if several else cotangent
+        gradient = reals(point.vjp(unit)) if several else claim
+        slopes = nearby.slopes(unit, further=True)
+        outside = slopes.outside(gradient)
+        observed = slopes.varies | (size <= MOST_TIED)
         # of many pieces few points give the range of one number alone
-        sure = Outside(off.entries & (aimed | ~whole) & seen & ~nearby.mixed, off.shares)
+        sure = Outside(
+            outside.entries & (aimed | ~complete) & observed & ~nearby.mixed, outside.shares
+        )
         if sure.any:
-            return entries_outside(nearby, given, slopes, sure, output)
+            return entries_outside(nearby, gradient, slopes, sure, output)
     return []
 
 
 def aim_at(
-    nearby: Nearby, slopes: Slopes, claim: NumpyArray, off: NumpyArray, aimed: NumpyArray
+    nearby: Nearby, slopes: Slopes, claim: NumpyArray, outside: NumpyArray, aimed: NumpyArray
 ) -> None:
     """Take points along the entry of each group that is outside by most, and remember these
     entries.
     """
     low, high = slopes.ends
-    excess = np.where(off, np.maximum(claim - high, low - claim) * nearby.scales, -np.inf)
+    excess = np.where(outside, np.maximum(claim - high, low - claim) * nearby.scales, -np.inf)
     order = np.argsort(-excess)
     _, first = np.unique(nearby.groups[order], return_index=True)
-    chosen = np.array([k for k in order[first].tolist() if off[k]])
+    chosen = np.array([k for k in order[first].tolist() if outside[k]])
     move = AIM * reals_of(nearby.point, nearby.as_masks(nearby.free), nearby.prober.random)
     move[chosen] = nearby.scales[chosen]
     aimed[chosen] = True
     nearby.take(move)
 
 
-def candidates(nearby: Nearby, off: Outside) -> list[int]:
+def candidates(nearby: Nearby, outside: Outside) -> list[int]:
     """Outputs that depend on entries outside of the slopes; drawn at random if there are many."""
-    groups = np.union1d(nearby.groups[off.entries], np.flatnonzero(off.shares.any(axis=0)))
+    groups = np.union1d(nearby.groups[outside.entries], np.flatnonzero(outside.shares.any(axis=0)))
     masks = nearby.as_masks(nearby.free & np.isin(nearby.groups, groups))
     random = nearby.prober.random
-    which = np.flatnonzero(depending(nearby.point, random, masks)).tolist()
+    which = np.flatnonzero(dependent_outputs(nearby.point, random, masks)).tolist()
     return sorted(random.permutation(which)[:MOST_LOOKED_AT].tolist())
 
 
 def entries_outside(
-    nearby: Nearby, claim: NumpyArray, slopes: Slopes, off: Outside, output: int | None = None
+    nearby: Nearby, claim: NumpyArray, slopes: Slopes, outside: Outside, output: int | None = None
 ) -> list[Entry]:
     """The entries outside of the slopes; the nearer end of the range is reported as their
     derivative. If several outputs were checked together, the output whose own gradient is outside
     is named.
     """
     point = nearby.point
-    if output is None and nearby.here.size == 1:
+    if output is None and nearby.outputs.size == 1:
         output = 0
     if output is None:
-        for one in candidates(nearby, off):
-            unit = point.outputs.unit(one)
-            given, alone = reals(point.vjp(unit)), nearby.slopes(unit)
-            found = alone.outside(given)
-            if found.any:
-                return entries_outside(nearby, given, alone, found, one)
+        for candidate in candidates(nearby, outside):
+            unit = point.outputs.unit(candidate)
+            gradient, alone = reals(point.vjp(unit)), nearby.slopes(unit)
+            outside_alone = alone.outside(gradient)
+            if outside_alone.any:
+                return entries_outside(nearby, gradient, alone, outside_alone, candidate)
     low, high = slopes.ends
-    picks = np.flatnonzero(off.entries).tolist()
+    picks = np.flatnonzero(outside.entries).tolist()
     ends = {k: (float(low[k]), float(high[k])) for k in picks}
     if not picks:
-        direction, group = np.argwhere(off.shares)[0].tolist()
+        direction, group = np.argwhere(outside.shares)[0].tolist()
         move = slopes.moves[direction] * (nearby.groups == group)
         share, bounds = float(claim @ move), extremes_of(slopes.shared[direction, :, group])
         k = (
@@ -661,10 +665,10 @@ def entries_outside(
     wrong = []
     for k in picks:
         number, index = array_and_element(point.x, k // 2 if nearby.complex else k)
-        (least, largest), own = ends[k], float(claim[k])
-        value = least if own < least else largest
+        (least, largest), claimed = ends[k], float(claim[k])
+        value = least if claimed < least else largest
         name = SUM_OF_OUTPUTS if output is None else point.outputs.element(output)
-        wrong.append(Entry(number, index, name, own, value, float(slopes.tolerance[k])))
+        wrong.append(Entry(number, index, name, claimed, value, float(slopes.tolerance[k])))
     return wrong
 
 
@@ -673,11 +677,12 @@ def points_beside(
 ) -> list[list[Array]]:
     """The points ahead and behind along a direction."""
 
-    def off(x: Array, d: Array | None, sign: float) -> Array:
+    def shifted(x: Array, d: Array | None, sign: float) -> Array:
         return x if d is None else np.asarray(x + sign * np.where(x == 0, at_zero, near) * d)
 
     return [
-        [off(x, d, sign) for x, d in zip(point.x, direction, strict=True)] for sign in (1.0, -1.0)
+        [shifted(x, d, sign) for x, d in zip(point.x, direction, strict=True)]
+        for sign in (1.0, -1.0)
     ]
 
 
@@ -696,15 +701,15 @@ def groups_of(point: Point, free: NumpyArray) -> tuple[NumpyArray, NumpyArray, N
     keys = []
     assert point.tape is not None
     for kink in kinks(point.tape):
-        weight = per_number(point, point.those_moved(kink.weights))
-        labelled = per_number(point, point.those_moved(kink.labelled))
+        weight = per_number(point, point.select_moved(kink.weights))
+        labelled = per_number(point, point.select_moved(kink.labelled))
         with np.errstate(all="ignore"):
             ratio = np.where(weight != 0, labelled / weight, np.nan)
         place = np.clip(np.searchsorted(kink.labels, ratio), 1, max(kink.labels.size - 1, 1))
         near = [np.minimum(place - k, kink.labels.size - 1) for k in (0, 1)]
-        apart = np.array([abs(kink.labels[k] - ratio) for k in near])
-        label = np.where(apart[0] < apart[1], near[0], near[1])
-        known = apart.min(axis=0) <= SAME_LABEL
+        distances = np.array([abs(kink.labels[k] - ratio) for k in near])
+        label = np.where(distances[0] < distances[1], near[0], near[1])
+        known = distances.min(axis=0) <= SAME_LABEL
         fed = (weight != 0) & free
         mixed |= fed & ~known
         keys.append(np.where(fed & known, label, -1))
@@ -713,10 +718,10 @@ def groups_of(point: Point, free: NumpyArray) -> tuple[NumpyArray, NumpyArray, N
     while changed:
         before = parent.copy()
         for key in keys:
-            there = key >= 0
+            present = key >= 0
             least = np.full(int(key.max(initial=-1)) + 1, free.size)
-            np.minimum.at(least, key[there], parent[there])
-            parent[there] = np.minimum(parent[there], least[key[there]])
+            np.minimum.at(least, key[present], parent[present])
+            parent[present] = np.minimum(parent[present], least[key[present]])
         changed = not np.array_equal(before, parent)
     if double:  # both parts of a number
         parent = np.minimum(parent[0::2], parent[1::2]).repeat(2)
@@ -740,7 +745,7 @@ def named_kinks(nearby: Nearby, slopes: Slopes, numbers: NumpyArray) -> str:
         names.append(
             f"{place} ({sides_of(slopes_that_vary(nearby, slopes, number), nearby, number)})"
         )
-    return listed(names, len(first))
+    return list_names(names, len(first))
 
 
 def slopes_that_vary(nearby: Nearby, summed: Slopes, number: int) -> Slopes:
@@ -778,27 +783,27 @@ def sides_of(slopes: Slopes, nearby: Nearby, number: int) -> str:
 
 def named_jumps(nearby: Nearby, slopes: Slopes) -> str:
     """Elements at which the function jumps when only they move."""
-    point, found = nearby.point, dict[str, None]()
+    point, places = nearby.point, dict[str, None]()
     order = np.argsort(slopes.varies[nearby.free], kind="stable")
     for number in np.flatnonzero(nearby.free)[order][:MOST_LOOKED_AT].tolist():
         move = np.zeros(nearby.free.size)
         move[number] = nearby.scales[number]
         for x in nearby.beside(move):
-            change = abs(np.asarray(point.vector(x)) - nearby.here)
+            change = abs(np.asarray(point.vector(x)) - nearby.outputs)
             slope = float(np.nanmax(abs(slopes.rows), initial=0.0)) * float(nearby.scales[number])
             if bool((change > CLEAR * (nearby.reach * slope + nearby.noise)).any()):
-                found[element_of(nearby, number)] = None
-        if len(found) == MOST_NAMED:
+                places[element_of(nearby, number)] = None
+        if len(places) == MOST_NAMED:
             break
-    return ", ".join(found) or element_of(nearby, int(np.flatnonzero(nearby.free)[0]))
+    return ", ".join(places) or element_of(nearby, int(np.flatnonzero(nearby.free)[0]))
 
 
 # -------------------------------- slopes without bound, as of √x at 0
-def where_infinite(prober: Prober) -> CheckOutcome:
+def check_where_infinite(prober: Prober) -> CheckOutcome:
     """The outcome for the elements at which the gradient is infinite, which the point then keeps
     fixed: KINK if the slope of the function grows without bound on one side, as backward claims.
     """
-    point, claim = prober.point, prober.claimed()
+    point, claim = prober.point, prober.draw_claim()
     prober.claims.append(claim)
     if all(bool(np.isfinite(g).all()) for g in claim[1]):
         return CheckOutcome(Status.PASS)
@@ -825,7 +830,7 @@ def where_infinite(prober: Prober) -> CheckOutcome:
         else:
             wrong.append(entry)
     if wrong:
-        names = listed([point.place(entry) for entry in wrong], len(wrong))
+        names = list_names([point.place(entry) for entry in wrong], len(wrong))
         text = (
             f"backward gives {wrong[0].analytic:g} at {names}, but the slope is not infinite on "
             "either side"
@@ -835,7 +840,7 @@ def where_infinite(prober: Prober) -> CheckOutcome:
             Status.FAIL, wrong=wrong, exhaustive=len(drawn) == len(places), diagnosis=diagnosis
         )
     point.infinite = elements
-    text = VerdictReason.UNBOUNDED.sentence(places=listed(right, len(places)))
+    text = VerdictReason.UNBOUNDED.sentence(places=list_names(right, len(places)))
     return CheckOutcome(Status.KINK, text)
 
 
@@ -849,7 +854,7 @@ def slopes_of_sides(
     size = float(point.scales[number].reshape(-1)[index])
     line = point.line(point.along_element(number, index, size), cotangent)
     line.extend(SMALL_STEPS)
-    found = {}
+    slopes = {}
     for name, side, sign in (("left", 1, -1.0), ("right", 0, 1.0)):
         values = np.array(
             [sign * float(line.samples[k][side].change[0]) / (size * RATIO**k) for k in SMALL_STEPS]
@@ -858,8 +863,8 @@ def slopes_of_sides(
         unbounded = bool((growth[:-1] / growth[1:] >= GROWS).all())
         # Adding 0 makes −0 a 0.
         slope = float(np.copysign(np.inf, growth[0])) if unbounded else float(values[0]) + 0.0
-        found[name] = slope, float(abs(growth[0]))
-    return found
+        slopes[name] = slope, float(abs(growth[0]))
+    return slopes
 
 
 # ---------------------------------------- where an operation has none
@@ -925,7 +930,7 @@ def where_multiples(a: Arguments) -> Sequence[Any]:
     )
 
 
-def tied(a: Arguments, extreme: str) -> Sequence[Any]:
+def where_extremes_tie(a: Arguments, extreme: str) -> Sequence[Any]:
     """A mask of elements that share the extreme ("max" or "min") with others."""
     x, axes = a.values[0], a.axes()
     near = abs(x - getattr(x, extreme)(axis=axes, keepdims=True)) <= FEW * a.units[0]
@@ -957,12 +962,12 @@ def ties_of_windows(a: Arguments) -> tuple[Array, Array]:
     """
     x = a.values[0]
     places = windows_of(np.arange(x.size).reshape(x.shape), a.named, -1)
-    seen, units = (
+    values, units = (
         windows_of(x, a.named, -np.inf),
         windows_of(np.broadcast_to(a.units[0], x.shape), a.named, 0.0),
     )
-    axes = tuple(range(x.ndim, seen.ndim))
-    near = (abs(seen - seen.max(axis=axes, keepdims=True)) <= FEW * units) & (places >= 0)
+    axes = tuple(range(x.ndim, values.ndim))
+    near = (abs(values - values.max(axis=axes, keepdims=True)) <= FEW * units) & (places >= 0)
     return near & (near.sum(axis=axes, keepdims=True) > 1), places
 
 
@@ -972,7 +977,7 @@ def tied_in_windows(a: Arguments) -> Sequence[Any]:
     return [np.bincount(places[near], minlength=a.values[0].size).reshape(a.values[0].shape) > 0]
 
 
-def among(a: Arguments) -> Sequence[Any]:
+def where_in_sequence(a: Arguments) -> Sequence[Any]:
     """A mask of values that are equal to one of a sorted sequence."""
     sequence, values = a.values[:2]
     equal = abs(values[..., None] - sequence) <= FEW * float(np.max(a.units[1], initial=0))
@@ -1005,68 +1010,70 @@ KINKED: dict[str, KinkRule] = {
     ),
     **dict.fromkeys(("isclose", "allclose", "equal_all"), where_equal),
     **dict.fromkeys(("remainder", "floor_divide"), where_multiples),
-    **dict.fromkeys(("max", "argmax"), lambda a: tied(a, "max")),
-    **dict.fromkeys(("min", "argmin"), lambda a: tied(a, "min")),
+    **dict.fromkeys(("max", "argmax"), lambda a: where_extremes_tie(a, "max")),
+    **dict.fromkeys(("min", "argmin"), lambda a: where_extremes_tie(a, "min")),
     "window_argmax": tied_in_windows,
     "argsort": tied_neighbours,
-    "searchsorted": among,
+    "searchsorted": where_in_sequence,
 }
 """The operations that can have a kink or a jump, each with the function that finds it."""
 
 
-def kinks(graph: Tape) -> list[Kink]:
+def kinks(tape: Tape) -> list[Kink]:
     """The operations and decisions at a kink, a tie or a jump, in order of execution, without those
     whose output cancels.
     """
-    recording, found = graph.recording, list[Kink]()
+    recording, kinked = tape.recording, list[Kink]()
     steps = [step for step in recording.steps if step.name in KINKED]
     decisions = [decision for decision in recording.decisions if decision.name in KINKED]
     if not [*steps, *decisions]:  # as most tapes
         return []
     random = np.random.default_rng(0)
     if steps:
-        dead = dead_steps(graph, [random.standard_normal(out.shape) for out in recording.outputs])
+        dead = dead_steps(
+            tape, [random.standard_normal(output.shape) for output in recording.outputs]
+        )
         steps = [step for step in steps if step.first not in dead]
     keyed: list[tuple[int, int, Any]] = [(step.first, 1, step) for step in steps]
     keyed += [(decision.values_before, 0, decision) for decision in decisions]
     for _, _, step in sorted(keyed, key=lambda entry: entry[:2]):
         starts, again = dict[int, Array](), dict[int, Array]()
-        masks, labels = elements_at_kinks(graph, step)
+        masks, labels = elements_at_kinks(tape, step)
         for edge, mask in zip(step.edges, masks, strict=False):
             if edge >= 0 and mask is not None and bool(mask.any()):
-                shape, whole = recording.arrays[edge].shape, mask.shape
+                shape, mask_shape = recording.arrays[edge].shape, mask.shape
                 mask = mask.any(axis=tuple(range(mask.ndim - len(shape))))
                 mask = mask.any(axis=tuple(k for k, n in enumerate(shape) if n == 1), keepdims=True)
                 drawn = random.uniform(1, 2, shape) * mask
                 # A broadcast element feeds several rows.
-                label = labels if whole == shape == labels.shape else 0.0
+                label = labels if mask_shape == shape == labels.shape else 0.0
                 starts[edge] = starts.get(edge, 0.0) + drawn
                 again[edge] = again.get(edge, 0.0) + drawn * label
         if starts:
-            pulled = graph.pulled(starts)
-            found.append(
+            pulled = tape.pull_back(starts)
+            kinked.append(
                 Kink(
                     step.name,
                     [g != 0 for g in pulled],
                     pulled,
-                    graph.pulled(again),
+                    tape.pull_back(again),
                     np.unique(np.maximum(labels, 1)),
                 )
             )
-    return found
+    return kinked
 
 
 def row_labels(name: str, values: Sequence[Any], axis: Any) -> NumpyArray:
     """A number from 1 to 2 for every row of an operation, in the shape of its arguments."""
     shape = np.broadcast_shapes(*(np.shape(v) for v in values if v is not None))
-    kept = list(shape)
+    row_shape = list(shape)
     if name in WHOLE_ROWS or name in ALONG_AXIS:
         axes = axes_of(axis) if name in WHOLE_ROWS or axis is not None else (-1,)
         for k in range(len(shape)) if axes is None else axes:
-            kept[k] = 1
-    count = math.prod(kept)
+            row_shape[k] = 1
+    count = math.prod(row_shape)
     labels = 1 + np.random.default_rng(1).permutation(count) / max(count, 1)
-    return np.broadcast_to(labels.reshape(kept), shape)
+    return np.broadcast_to(labels.reshape(row_shape), shape)
 
 
 def window_labels(a: Arguments) -> NumpyArray:
@@ -1087,11 +1094,11 @@ last one).
 """
 
 
-def elements_at_kinks(graph: Tape, step: Any) -> tuple[Sequence[Any], NumpyArray]:
+def elements_at_kinks(tape: Tape, step: Any) -> tuple[Sequence[Any], NumpyArray]:
     """For each argument of an operation or decision, the elements at a kink; and the labels of its
     rows.
     """
-    arrays, units = graph.recording.arrays, []
+    arrays, units = tape.recording.arrays, []
     if isinstance(step, Step):
         named = {name: value for name, value in step.operands.items() if value is not None}
         values: list[Any] = [
@@ -1103,7 +1110,7 @@ def elements_at_kinks(graph: Tape, step: Any) -> tuple[Sequence[Any], NumpyArray
         wide(v) if getattr(getattr(v, "dtype", None), "name", "") in EPSILON else v for v in values
     ]
     for edge, value in zip(step.edges, values, strict=False):
-        maker = graph.maker(edge) if edge >= 0 else None
+        maker = tape.maker(edge) if edge >= 0 else None
         cancelled = maker.edges if maker is not None and maker.name in ("add", "subtract") else ()
         size = (
             0.0 if edge < 0 else abs(value) + sum(abs(wide(arrays[e])) for e in cancelled if e >= 0)
@@ -1133,6 +1140,6 @@ def kinked_by_tape(point: Point, cotangent: Array | None = None) -> list[Array] 
     cotangent = point.outputs.vector * 0 + 1 if cotangent is None else cotangent
     masks = [~np.isfinite(g) for g in point.by_tape(cotangent)]
     for kink in kinks(tape):
-        fed = point.those_moved(kink.inputs)
+        fed = point.select_moved(kink.inputs)
         masks = [mask | more for mask, more in zip(masks, fed, strict=True)]
-    return some(point.free_elements(masks))
+    return none_if_all_false(point.free_elements(masks))

@@ -14,7 +14,7 @@ import numpy as np
 
 from gradcheck.backends.base import Array, is_differentiable
 from gradcheck.backends.recording import Recording, chooses
-from gradcheck.checking.differences import RATIO, Line, moved, random_direction, scale_of
+from gradcheck.checking.differences import RATIO, Line, move_along, random_direction, scale_of
 from gradcheck.checking.precision import (
     CLEAR,
     EPS,
@@ -74,7 +74,7 @@ def unflatten(vector: Array, arrays: Sequence[Array]) -> list[Array]:
     """The parts of a flat vector, in the shapes of `arrays`."""
     ends = np.cumsum([a.size for a in arrays])[:-1]
     parts = np.split(vector, ends)
-    return [part.reshape(a.shape) for part, a in zip(parts, arrays, strict=True)]
+    return [values.reshape(a.shape) for values, a in zip(parts, arrays, strict=True)]
 
 
 def of_each_largest(arrays: Sequence[Array]) -> Array:
@@ -91,7 +91,7 @@ def array_and_element(arrays: Sequence[Array], position: int) -> tuple[int, int]
     raise IndexError(position)
 
 
-def only(number: int, value: Array, arrays: Sequence[Array]) -> list[Array | None]:
+def one_input_only(number: int, value: Array, arrays: Sequence[Array]) -> list[Array | None]:
     """A direction, or masks, over `arrays` in which only one array takes part."""
     return [value if k == number else None for k in range(len(arrays))]
 
@@ -107,8 +107,10 @@ def shares(gradient: Array, direction: Array) -> Array:
     """conj(gradient) · direction, element by element; 0 where the direction is 0, even if the
     gradient is infinite.
     """
-    found = (gradient.conj() if gradient.dtype.kind == "c" else gradient) * direction
-    return found if np.isfinite(complex(found.sum())) else np.where(direction != 0, found, 0)
+    products = (gradient.conj() if gradient.dtype.kind == "c" else gradient) * direction
+    return (
+        products if np.isfinite(complex(products.sum())) else np.where(direction != 0, products, 0)
+    )
 
 
 def parts_of(gradients: Sequence[Array], direction: Direction) -> list[Array]:
@@ -118,7 +120,7 @@ def parts_of(gradients: Sequence[Array], direction: Direction) -> list[Array]:
 
 def directional_derivative(gradients: Sequence[Array], direction: Direction) -> float:
     """Re Σ conj(gradient) · direction: the derivative along the direction."""
-    return sum(float(part.real.sum()) for part in parts_of(gradients, direction))
+    return sum(float(share.real.sum()) for share in parts_of(gradients, direction))
 
 
 # ----------------------------------------------- a check at its point
@@ -144,7 +146,7 @@ class Spent:
         """Evaluations and vjps together."""
         return self.evaluations + self.vjps
 
-    def on(self, evaluations: int = 0, vjps: int = 0) -> None:
+    def count_run(self, evaluations: int = 0, vjps: int = 0) -> None:
         """Count a run that is about to start. Raises OutOfTimeError once the deadline has
         passed.
         """
@@ -205,30 +207,30 @@ class FlatOutputs:
         start = 0
         for k in self.active:
             array = self.arrays[k]
-            part = vector[start : start + array.size]
+            values = vector[start : start + array.size]
             start += array.size
             if array.dtype.kind != "c":
-                part = part.real
+                values = values.real
                 if array.dtype.kind == "f" and array.dtype.itemsize < 8:
                     largest = float(np.finfo(array.dtype).max)
-                    part = part.clip(-largest, largest)
-            parts[k] = part.astype(array.dtype).reshape(array.shape)
+                    values = values.clip(-largest, largest)
+            parts[k] = values.astype(array.dtype).reshape(array.shape)
         return parts
 
     def cotangent(self, random: np.random.Generator) -> Array:
         """A random signed cotangent, flat, rounded to the outputs' dtypes."""
-        return self.held(even_weights(self.vector.size, random))
+        return self.round_cotangent(even_weights(self.vector.size, random))
 
-    def held(self, cotangent: Array) -> Array:
+    def round_cotangent(self, cotangent: Array) -> Array:
         """A flat cotangent, rounded to the outputs' dtypes as backward gets it."""
         parts = self.split(cotangent)
-        return flat_real([part for part in parts if part is not None])
+        return flat_real([array for array in parts if array is not None])
 
     def unit(self, position: int) -> Array:
         """The cotangent that is 1 at one position of the vector and 0 elsewhere."""
-        one = self.vector * 0
-        one[position] = 1
-        return one
+        unit = self.vector * 0
+        unit[position] = 1
+        return unit
 
     def element(self, position: int) -> int:
         """The flat element that a position of the vector belongs to."""
@@ -236,9 +238,9 @@ class FlatOutputs:
 
     def locate(self, position: int) -> tuple[int, tuple[int, ...]]:
         """The output, and the index in it, at a position of the flat outputs."""
-        number, own = array_and_element([self.arrays[k] for k in self.active], position)
+        number, index = array_and_element([self.arrays[k] for k in self.active], position)
         k = self.active[number]
-        return k, tuple(int(i) for i in np.unravel_index(own, self.arrays[k].shape))
+        return k, tuple(int(i) for i in np.unravel_index(index, self.arrays[k].shape))
 
     def not_finite(self) -> tuple[int, tuple[int, ...]] | None:
         """The first element that is inf or NaN, if any."""
@@ -261,9 +263,9 @@ class Point:
         self.spent = spent or Spent()
         self.moved = [k for k, wanted in enumerate(problem.differentiable) if wanted]
         """The inputs for which a gradient is claimed; only these are moved."""
-        self.given = coarsest(self.those_moved(problem.inputs))
+        self.given_epsilon = coarsest(self.select_moved(problem.inputs))
         """The epsilon of the coarsest dtype among the moved inputs, as given."""
-        self.may_round = may_round or self.given > EPS
+        self.may_round = may_round or self.given_epsilon > EPS
         """Whether unobserved code may round to float32."""
         self.runs = problem.runs
         """The function itself, if casts cannot be left out because they are not observed or the
@@ -294,7 +296,7 @@ class Point:
         """Whether every output may have a separate derivative."""
         self.casts = frozenset(self.runs.last_omitted_casts)
         """The dtypes of the casts that forward makes."""
-        self.x = self.those_moved(self.inputs)
+        self.x = self.select_moved(self.inputs)
         """The inputs that are moved."""
         self.everywhere = [np.ones(x.shape, bool) for x in self.x]
         """Masks of all elements of the moved inputs."""
@@ -315,7 +317,7 @@ class Point:
                 a.dtype == b.dtype for a, b in zip(inputs, self.problem.inputs, strict=True)
             )
             if self.as_given and self.problem.outputs is not None:
-                self.recording = self.recorded(inputs)  # which reports casts
+                self.recording = self.record(inputs)  # which reports casts
                 if runs is unseen or (self.recording is not None and not runs.omitted_casts):
                     return list(self.problem.outputs)
             try:
@@ -347,16 +349,16 @@ class Point:
 
     def beside(self, moved: Sequence[Array]) -> Point:
         """The function at another point."""
-        problem = replace(self.problem, inputs=self.at(moved), outputs=None)
-        there = Point(problem, self.spent, self.may_round)
-        there.infinite = self.infinite
-        return there
+        problem = replace(self.problem, inputs=self.all_inputs(moved), outputs=None)
+        point = Point(problem, self.spent, self.may_round)
+        point.infinite = self.infinite
+        return point
 
-    def those_moved(self, values: Sequence[T]) -> list[T]:
+    def select_moved(self, values: Sequence[T]) -> list[T]:
         """Select the moved inputs from values per input."""
         return [values[k] for k in self.moved]
 
-    def at(self, moved: Sequence[Array]) -> list[Array]:
+    def all_inputs(self, moved: Sequence[Array]) -> list[Array]:
         """All inputs with the moved ones replaced."""
         point = list(self.inputs)
         for k, x in zip(self.moved, moved, strict=True):
@@ -366,7 +368,7 @@ class Point:
     # -------------------------------------- what the differences need
     def compute(self, inputs: Sequence[Array], change: Change | None = None) -> list[Array]:
         """The outputs at these inputs."""
-        self.spent.on(evaluations=1)
+        self.spent.count_run(evaluations=1)
         return self.runs.outputs(inputs, change)
 
     @cached_property
@@ -377,7 +379,7 @@ class Point:
     def forward(self, moved: Sequence[Array], change: Change | None = None) -> list[Array]:
         """The active outputs with the moved inputs replaced; NaN where the layer raises."""
         try:
-            outputs = self.compute(self.at(moved), change)
+            outputs = self.compute(self.all_inputs(moved), change)
         except Exception as error:  # outside of its domain, for at the point itself it did not
             self.raised = (
                 f"; the forward raises {type(error).__name__} at nearby points: {text_of(error)}"
@@ -395,45 +397,47 @@ class Point:
         """A random direction over all moved inputs, or over the elements in `masks` (None: that
         input does not move).
         """
-        given = self.everywhere if masks is None else masks
-        found: list[Array | None] = []
-        for x, scale, mask, infinite in zip(self.x, self.scales, given, self.infinite, strict=True):
+        chosen = self.everywhere if masks is None else masks
+        direction: list[Array | None] = []
+        for x, scale, mask, infinite in zip(
+            self.x, self.scales, chosen, self.infinite, strict=True
+        ):
             if mask is None:
-                found.append(None)
+                direction.append(None)
             else:
-                found.append(random_direction(x, scale, random) * (mask & ~infinite))
-        return found
+                direction.append(random_direction(x, scale, random) * (mask & ~infinite))
+        return direction
 
     def free_elements(self, masks: Sequence[Array | None] | None = None) -> list[Array]:
         """Per moved input, the elements that are moved: all, or those in its mask."""
-        given = self.everywhere if masks is None else masks
-        pairs = zip(given, self.infinite, strict=True)
-        return [held & False if mask is None else mask & ~held for mask, held in pairs]
+        chosen = self.everywhere if masks is None else masks
+        pairs = zip(chosen, self.infinite, strict=True)
+        return [infinite & False if mask is None else mask & ~infinite for mask, infinite in pairs]
 
     def along_element(self, number: int, index: int, size: complex) -> list[Array | None]:
         """A direction along one element of a moved input."""
         x = self.x[number]
         d = np.zeros(x.size, x.dtype)
         d[index] = size
-        return only(number, d.reshape(x.shape), self.x)
+        return one_input_only(number, d.reshape(x.shape), self.x)
 
     def line(self, direction: Sequence[Array | None], weights: Array | None = None) -> Line:
         """The line through the point along a direction."""
         return Line(self.vector, self.x, direction, self.outputs.vector, weights)
 
     # ------------------------ what is claimed, and what the tape says
-    def claimed(self, cotangent: Array) -> list[Array | None]:
+    def claimed_gradients(self, cotangent: Array) -> list[Array | None]:
         """The gradients that the layer claims, for all inputs."""
-        self.spent.on(vjps=1)
+        self.spent.count_run(vjps=1)
         return self.runs.gradients(list(self.inputs), self.outputs.split(cotangent))
 
     def vjp(self, cotangent: Array) -> list[Array]:
         """The gradients of the moved inputs."""
-        return self.of_moved(self.claimed(cotangent))
+        return self.moved_gradients(self.claimed_gradients(cotangent))
 
-    def of_moved(self, gradients: Sequence[Array | None]) -> list[Array]:
+    def moved_gradients(self, gradients: Sequence[Array | None]) -> list[Array]:
         """Select the gradients of the moved inputs in double precision, with zeros for None."""
-        pairs = zip(self.x, self.those_moved(gradients), strict=True)
+        pairs = zip(self.x, self.select_moved(gradients), strict=True)
         return [wide(np.zeros_like(x) if g is None else g) for x, g in pairs]
 
     @cached_property
@@ -441,7 +445,7 @@ class Point:
         """The recorded forward at the point, if the recording is complete and gives the same
         outputs.
         """
-        tape = self.recording or self.recorded(self.inputs)
+        tape = self.recording or self.record(self.inputs)
         if tape is None or not self.agrees(tape.outputs):
             return None
         self.searches = len(tape.recording.decisions) >= FEWEST and self.jumps_carry()
@@ -463,13 +467,13 @@ class Point:
         self, direction: Direction, cotangent: Array, t: float
     ) -> list[Array] | None:
         """The tape's gradients at a position on a line; None without a complete tape."""
-        tape = self.recorded(self.at(moved(self.x, direction, t)))
+        tape = self.record(self.all_inputs(move_along(self.x, direction, t)))
         if tape is None:
             return None
-        return self.of_moved(tape.gradient(self.outputs.split(cotangent)))
+        return self.moved_gradients(tape.gradient(self.outputs.split(cotangent)))
 
-    def recorded(
-        self, inputs: Sequence[Array], lines: bool = False, own: bool = False
+    def record(
+        self, inputs: Sequence[Array], lines: bool = False, keep_casts: bool = False
     ) -> Tape | None:
         """The recorded forward at these inputs; None if values leave it, if it is not the
         derivative of the computation, or if nothing records.
@@ -477,10 +481,10 @@ class Point:
         if self.searches:
             return None
         choices, constants = list[Array](), list[str]()
-        recording = self.runs.recording(inputs, noting(choices, constants), own, lines)
+        recording = self.runs.recording(inputs, noting(choices, constants), keep_casts, lines)
         if recording is None:
             return None
-        self.spent.on(evaluations=1)
+        self.spent.count_run(evaluations=1)
         self.opaque |= bool(recording.leaks)
         tape = Tape(recording, choices, rounds_constants=bool(constants))
         return None if tape.incomplete else tape
@@ -490,8 +494,8 @@ class Point:
         plain = self.outputs.arrays
         if shapes_of(outputs) != shapes_of(plain):
             return False
-        apart = distance(wide(flat(outputs)), wide(flat(plain)))
-        if not bool(apart.any()):
+        error = distance(wide(flat(outputs)), wide(flat(plain)))
+        if not bool(error.any()):
             return True
         random, nondet = np.random.default_rng(0), self.problem.nondet
         measured = Measured(
@@ -499,7 +503,7 @@ class Point:
         )
         measured.draw()
         bounds = flat(measured.bounds()) + nondet * of_each_largest(plain)
-        return bool((apart <= bounds).all())
+        return bool((error <= bounds).all())
 
     @property
     def witnessed(self) -> bool:
@@ -512,7 +516,7 @@ class Point:
         assert self.tape is not None
         if self.last_by_tape[0] is not cotangent:
             taped = self.tape.gradient(self.outputs.split(cotangent))
-            self.last_by_tape = cotangent, self.those_moved(taped)
+            self.last_by_tape = cotangent, self.select_moved(taped)
         return self.last_by_tape[1]
 
     def one_step_later(self, cotangents: Sequence[Array | None]) -> list[Array] | None:
@@ -531,42 +535,42 @@ class Point:
             return None
         count = iter(range(ends[-1] + 1))
 
-        def change(name: str, out: Array, number: int) -> None:
+        def change(name: str, output: Array, number: int) -> None:
             if (
-                chooses(name, out)
+                chooses(name, output)
                 and next(count, -1) == ends[-1]
-                and out.flags.writeable
-                and out.dtype.kind == "b"
+                and output.flags.writeable
+                and output.dtype.kind == "b"
             ):
-                out[...] = ~out
+                output[...] = ~output
 
-        self.spent.on(evaluations=1)
+        self.spent.count_run(evaluations=1)
         recording = self.runs.recording(self.inputs, change)
         if recording is None or recording.error is not None or recording.leaks:
             return None
         pairs = zip(recording.outputs, self.outputs.arrays, strict=True)
-        converged = max(CLEAR * EPS, MANY * self.given)
+        converged = max(CLEAR * EPS, MANY * self.given_epsilon)
         if not all(
             a.shape == b.shape and largest(a - b) <= converged * largest(b) for a, b in pairs
         ):
             return None
-        return self.of_moved(Tape(recording).gradient(cotangents))
+        return self.moved_gradients(Tape(recording).gradient(cotangents))
 
     # --------------------------------------------- rounding, measured
     def noise(self, line: Line, step: int, random: np.random.Generator) -> Array:
         """The bound η on the change of every flat real output between the point and a step ahead on
         a line; the line takes its samples at that step.
         """
-        ahead = moved(self.x, line.direction, RATIO**step)
-        here, there = (self.measured_outputs(x, random) for x in (self.x, ahead))
+        ahead = move_along(self.x, line.direction, RATIO**step)
+        start, end = (self.measured_outputs(x, random) for x in (self.x, ahead))
         if self.replays:
             line.extend((step,))
         else:
-            line.take(step, flat_real(there.plain))
-        bounds, farther = (flat(measured.bounds(absolute=True)) for measured in (here, there))
+            line.take(step, flat_real(end.plain))
+        bounds, farther = (flat(measured.bounds(absolute=True)) for measured in (start, end))
         # outside of the domain nothing is known, and nothing asked
         bounds = np.maximum(bounds, np.where(np.isfinite(farther), farther, 0.0))
-        bounds = bounds + self.problem.nondet * of_each_largest(here.plain)
+        bounds = bounds + self.problem.nondet * of_each_largest(start.plain)
         # A change has two ends, and both are rounded.
         return 2 * (bounds.repeat(2) if self.outputs.complex else bounds)
 
@@ -576,7 +580,11 @@ class Point:
         if moved is self.x and self.tape is not None:  # then they need not be computed
             known = [self.outputs.arrays[k] for k in self.outputs.active], self.tape.choices
         measured = Measured(
-            lambda c: self.perturbed(moved, c), self.epsilon, random, known, self.problem.nondet
+            lambda c: self.perturbed_outputs(moved, c),
+            self.epsilon,
+            random,
+            known,
+            self.problem.nondet,
         )
         measured.draw()
         self.opaque |= not self.replays and bool(self.runs.leaks)
@@ -587,7 +595,7 @@ class Point:
         """Whether perturbed runs of forward are replays of the tape."""
         return self.tape is not None and self.tape.replays
 
-    def perturbed(self, moved: Sequence[Array], change: Change) -> list[Array]:
+    def perturbed_outputs(self, moved: Sequence[Array], change: Change) -> list[Array]:
         """The active outputs with the moved inputs replaced and every intermediate result
         perturbed.
         """
@@ -595,20 +603,23 @@ class Point:
         if self.tape is None or not self.tape.replays:
             return self.forward(inputs, change)
         recording = self.tape.recording
-        outputs = recording.outputs_among(recording.recompute(self.at(inputs), change))
+        outputs = recording.outputs_among(recording.recompute(self.all_inputs(inputs), change))
         return [outputs[k] for k in self.outputs.active]
 
     def measured_claim(
-        self, cotangents: Sequence[Array | None], random: np.random.Generator, own: bool = False
+        self,
+        cotangents: Sequence[Array | None],
+        random: np.random.Generator,
+        keep_casts: bool = False,
     ) -> Measured:
-        """The claimed gradients of the moved inputs, and their error bounds; `own`: in the user's
-        precision.
+        """The claimed gradients of the moved inputs, and their error bounds; `keep_casts`: in the
+        user's precision.
         """
-        inputs = list(self.problem.inputs) if own else self.inputs
+        inputs = list(self.problem.inputs) if keep_casts else self.inputs
 
         def compute(change: Change) -> list[Array]:
-            self.spent.on(vjps=1)
-            return self.of_moved(self.runs.gradients(inputs, cotangents, change, own))
+            self.spent.count_run(vjps=1)
+            return self.moved_gradients(self.runs.gradients(inputs, cotangents, change, keep_casts))
 
         return Measured(compute, self.epsilon, random, nondet=self.problem.nondet)
 
@@ -618,7 +629,7 @@ class Point:
         cotangents: Sequence[Array | None],
         taped: Sequence[Array],
         random: np.random.Generator,
-        own: bool = False,
+        keep_casts: bool = False,
     ) -> Measured:
         """The error bounds of a tape's gradients of the moved inputs, next to the given
         gradients.
@@ -631,21 +642,23 @@ class Point:
                 for k, x in enumerate(recording.arrays[: recording.inputs])
             ]
             if tape.replays:
-                self.spent.on()
+                self.spent.count_run()
                 again = recording.replay(inputs, change)
             else:
-                again = self.recorded_again(inputs, change, own)
-            return self.of_moved(perturbed_gradient(Tape(again), cotangents, change))
+                again = self.record_perturbed(inputs, change, keep_casts)
+            return self.moved_gradients(perturbed_gradient(Tape(again), cotangents, change))
 
         plain = taped, tape.choices
         return Measured(compute, self.epsilon, random, plain, self.problem.nondet)
 
-    def recorded_again(self, inputs: Sequence[Array], change: Change, own: bool) -> Recording:
+    def record_perturbed(
+        self, inputs: Sequence[Array], change: Change, keep_casts: bool
+    ) -> Recording:
         """The call at these inputs, with every intermediate result perturbed. Raises the exception
         of the call, if it raises only then.
         """
-        self.spent.on(evaluations=1)
-        again = self.runs.recording(inputs, change, own)
+        self.spent.count_run(evaluations=1)
+        again = self.runs.recording(inputs, change, keep_casts)
         assert again is not None
         if again.error is not None:
             raise again.error
@@ -659,10 +672,10 @@ class Point:
 
     def place(self, entry: Entry) -> str:
         """The name in reports of an entry's input element."""
-        named = self.named(entry)
+        named = self.name_entry(entry)
         return element(named.input, named.index)
 
-    def named(self, entry: Entry) -> WrongEntry:
+    def name_entry(self, entry: Entry) -> WrongEntry:
         """An entry with the names of its input and output."""
         number = self.moved[entry.input]
         place = np.unravel_index(entry.index, self.inputs[number].shape)

@@ -152,10 +152,10 @@ def finite(arrays: Iterable[Array | None]) -> bool:
 @np.errstate(invalid="ignore")
 def distance(a: Array, b: Array) -> Array:
     """|a − b|; 0 if both are equal, infinities included; inf if only one is finite."""
-    apart = abs(a - b) if a.dtype.kind != "b" else 1.0 * (a != b)
-    if are_usual(apart):
-        return apart
-    return np.where(a == b, 0.0, np.where(np.isnan(apart), np.inf, apart))
+    difference = abs(a - b) if a.dtype.kind != "b" else 1.0 * (a != b)
+    if are_usual(difference):
+        return difference
+    return np.where(a == b, 0.0, np.where(np.isnan(difference), np.inf, difference))
 
 
 def identical(a: Array, b: Array) -> bool:
@@ -180,9 +180,9 @@ def are_usual(sizes: Array) -> bool:
     return is_own and bool(np.maximum.reduce(sizes, axis=None, initial=0.0) < np.inf)
 
 
-def is_exact(name: str, out: Array) -> bool:
+def is_exact(name: str, output: Array) -> bool:
     """Whether an operation rounds nothing."""
-    return name in EXACT or (name == "abs" and out.dtype.kind != "c")
+    return name in EXACT or (name == "abs" and output.dtype.kind != "c")
 
 
 def noting(choices: list[Array], rounded_constants: list[str] | None = None) -> Change:
@@ -190,10 +190,10 @@ def noting(choices: list[Array], rounded_constants: list[str] | None = None) -> 
     operations that are not on the tape because they do not depend on the inputs.
     """
 
-    def change(name: str, out: Array, number: int) -> None:
-        if chooses(name, out):
-            choices.append(out.copy())
-        elif rounded_constants is not None and number < 0 and not is_exact(name, out):
+    def change(name: str, output: Array, number: int) -> None:
+        if chooses(name, output):
+            choices.append(output.copy())
+        elif rounded_constants is not None and number < 0 and not is_exact(name, output):
             rounded_constants.append(name)
 
     return change
@@ -203,21 +203,21 @@ def perturbing(size: float, random: np.random.Generator, choices: Sequence[Array
     """A change that perturbs each result that rounds, and replays the given choices in order."""
     remaining = iter(choices)
 
-    def change(name: str, out: Array, number: int) -> None:
-        if chooses(name, out):
+    def change(name: str, output: Array, number: int) -> None:
+        if chooses(name, output):
             known = next(remaining, None)
             if (
                 known is not None
-                and known.shape == out.shape
-                and known.dtype == out.dtype
-                and out.flags.writeable
+                and known.shape == output.shape
+                and known.dtype == output.dtype
+                and output.flags.writeable
             ):
-                out[...] = known
-        elif not out.flags.writeable:
+                output[...] = known
+        elif not output.flags.writeable:
             return
-        elif dtype_name(out.dtype) in EPSILON and not is_exact(name.removeprefix(VJP), out):
+        elif dtype_name(output.dtype) in EPSILON and not is_exact(name.removeprefix(VJP), output):
             # It may run inside of the layer, which may have errors of NumPy raised.
-            quietly(perturb, (out, size, random, name in RINGS, name.startswith(VJP)))
+            quietly(perturb, (output, size, random, name in RINGS, name.startswith(VJP)))
 
     return change
 
@@ -292,13 +292,13 @@ class Measured:
         """
         self.draw_at(PERTURBATION_SIZES[self.epsilon])
         if any(bool(lost.any()) for lost in self.lost()):
-            self.finer = self.perturbed(MANY * self.epsilon, self.finer)
+            self.finer = self.largest_changes(MANY * self.epsilon, self.finer)
 
     def draw_at(self, size: float) -> None:
         """Perturb once more by 1 ± `size`."""
-        self.responses = self.perturbed(size, self.responses)
+        self.responses = self.largest_changes(size, self.responses)
 
-    def perturbed(self, size: float, before: Sequence[Any]) -> list[Any]:
+    def largest_changes(self, size: float, before: Sequence[Any]) -> list[Any]:
         """Update the largest change of every entry so far by one more run."""
         again = self.compute(perturbing(size, self.random, self.choices))
         return [
@@ -336,9 +336,11 @@ class Measured:
         if bool(lost.any()):
             odd = finer > UNKNOWN * response
             nothing = odd | (finer > UNKNOWN * (size + SMALLEST["float64"]))
-            own = np.where(nothing & (not absolute), np.inf, finer * np.where(odd, MANY, 1.0))
+            finer_bound = np.where(
+                nothing & (not absolute), np.inf, finer * np.where(odd, MANY, 1.0)
+            )
             known = np.where(response < np.inf, bound, 0.0)  # how far it may leave the domain
-            bound = np.where(lost, np.maximum(known, own), bound)
+            bound = np.where(lost, np.maximum(known, finer_bound), bound)
         return bound + FEW * self.epsilon * (size + SMALLEST["float64"])
 
     def lost(self) -> list[Array]:

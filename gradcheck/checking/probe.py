@@ -176,27 +176,31 @@ class TapeEstimate:
     """The error bound of backward's value by rounding."""
 
 
-def decide(claim: BackwardEstimate, seen: DifferenceEstimate, heard: TapeEstimate | None) -> Ruling:
+def decide(
+    claim: BackwardEstimate, differences: DifferenceEstimate, tape: TapeEstimate | None
+) -> Ruling:
     """The decision on one set of estimates, by the table in the module's docstring."""
-    size = max(abs(seen.value), seen.scale, min(claim.size, claim.root))
-    known = math.isfinite(seen.bar) and math.isfinite(seen.value)
-    power = known and seen.bar <= POWER * size
-    if heard is not None and not math.isfinite(heard.value):
-        heard = None
+    size = max(abs(differences.value), differences.scale, min(claim.size, claim.root))
+    known = math.isfinite(differences.bar) and math.isfinite(differences.value)
+    power = known and differences.bar <= POWER * size
+    if tape is not None and not math.isfinite(tape.value):
+        tape = None
     # next to a kink a central difference is off by up to the gap, for the tape as for the claim
-    if heard is not None and heard.rejects and not (power and seen.excludes(heard.value)):
+    if tape is not None and tape.rejects and not (power and differences.excludes(tape.value)):
         return Ruling.FAIL
-    apart = abs(claim.value - seen.value)
+    error = abs(claim.value - differences.value)
     if (
         known
-        and seen.excludes(claim.value)
-        and (power or not apart <= FAR_BARS * seen.bar + seen.allowed)
+        and differences.excludes(claim.value)
+        and (power or not error <= FAR_BARS * differences.bar + differences.allowed)
     ):
-        agrees = heard is not None and not heard.rejects and not seen.holds(heard.value, heard.bar)
+        agrees = (
+            tape is not None and not tape.rejects and not differences.holds(tape.value, tape.bar)
+        )
         return Ruling.CONTRADICTION if agrees else Ruling.FAIL
-    if power and seen.holds(claim.value):
+    if power and differences.holds(claim.value):
         return Ruling.PASS
-    return Ruling.BY_TAPE if heard is not None and not heard.rejects else Ruling.UNSEEN
+    return Ruling.BY_TAPE if tape is not None and not tape.rejects else Ruling.UNSEEN
 
 
 def random_sum(bounds: Array) -> float:
@@ -255,25 +259,25 @@ class Comparison:
         rows = zip(self.claimed, self.taped, self.bounds, strict=False)
         return any(c.size and bool((b >= np.fmax(abs(c), abs(t))).all()) for c, t, b in rows)
 
-    def heard(self, direction: Masks) -> TapeEstimate | None:
+    def tape_estimate(self, direction: Masks) -> TapeEstimate | None:
         """The tape's estimate of the projection on a direction; None if its gradient is mostly
         rounding."""
         if self.bounds and self.wrong is None and self.mostly_rounding:
             return None
         value = directional_derivative(self.taped, direction)
         bar, of_claim = (
-            sum(float(abs(part).sum()) for part in parts_of(bounds, direction)) if bounds else 0.0
+            sum(float(abs(share).sum()) for share in parts_of(bounds, direction)) if bounds else 0.0
             for bounds in (self.of_tape, self.of_claim)
         )
         return TapeEstimate(value, self.wrong is not None, bar, of_claim)
 
 
-def granted(point: Point, claimed: Array, taped: Array, allowed: Array) -> Array:
+def unmeasured_tolerance(point: Point, claimed: Array, taped: Array, allowed: Array) -> Array:
     """The allowed difference of both without a measurement: relative to their size, plus the user's
     tolerance; 0 if one is not finite.
     """
-    found = MANY * point.epsilon * np.maximum(abs(claimed), abs(taped)) + allowed
-    return np.where(np.isfinite(found), found, 0.0)
+    tolerance = MANY * point.epsilon * np.maximum(abs(claimed), abs(taped)) + allowed
+    return np.where(np.isfinite(tolerance), tolerance, 0.0)
 
 
 def tape_diff(
@@ -285,9 +289,11 @@ def tape_diff(
     """
     taped = point.by_tape(cotangent)
     # A vector has the entries of all inputs.
-    own, right, sizes = flat(claimed), flat(taped), of_each_largest(taped)
-    apart, allowed = distance(own, right), rtol * sizes
-    doubted = ~(apart <= granted(point, own, right, allowed)) & flat(point.free_elements(masks))
+    claim, right, sizes = flat(claimed), flat(taped), of_each_largest(taped)
+    error, allowed = distance(claim, right), rtol * sizes
+    doubted = ~(error <= unmeasured_tolerance(point, claim, right, allowed)) & flat(
+        point.free_elements(masks)
+    )
     if not bool(doubted.any()):
         return Comparison(claimed, taped)
 
@@ -297,27 +303,27 @@ def tape_diff(
     # The rounding of backward is measured unless that of the tape explains the rest: what agrees
     # with a tape that has nearly all of its digits is as exact as the tape.
     exact = CLEAR * MANY * point.epsilon * sizes
-    exact = np.minimum(exact, POWER * np.fmax(abs(own), abs(right)))
+    exact = np.minimum(exact, POWER * np.fmax(abs(claim), abs(right)))
     measured = [point.measured_tape(point.tape, parts, taped, random)]
     unconverged = unconverged_bounds(point, parts, right, sizes)
     for _ in range(MOST_DRAWS):
         for quantity in measured:
             quantity.draw()
-        beside = unmeasured(point, measured, sizes) + unconverged
+        beside = unperturbed_rounding(point, measured, sizes) + unconverged
         rounding = flat(measured[0].bounds())
-        for of_own in measured[1:]:
+        for of_claim in measured[1:]:
             # a claim that is not finite has no digits to lose: only the tape may be unknown there
-            rounding = np.where(np.isfinite(own), flat(of_own.bounds()), 0.0) + rounding
+            rounding = np.where(np.isfinite(claim), flat(of_claim.bounds()), 0.0) + rounding
         bounds = np.where(doubted, rounding + allowed, 0.0) + beside
-        wrong = doubted & ~(apart <= bounds)
+        wrong = doubted & ~(error <= bounds)
         if len(measured) == 1 and bool((wrong | (doubted & ~(bounds <= exact))).any()):
             measured.append(point.measured_claim(parts, random))
         # a disagreement does not count after one draw, unless it is far
-        elif not bool((wrong & (apart <= CLEAR * bounds)).any()):
+        elif not bool((wrong & (error <= CLEAR * bounds)).any()):
             break
-    unsure = doubted & ~wrong & (bounds > POWER * np.fmax(abs(own), abs(right)))
+    unsure = doubted & ~wrong & (bounds > POWER * np.fmax(abs(claim), abs(right)))
     weights = scales * np.where(np.isfinite(right), abs(right), 0.0)
-    whole = float(weights.sum())
+    total = float(weights.sum())
     of_rounding = float(np.minimum(weights, scales * bounds).sum())
     return Comparison(
         claimed,
@@ -325,13 +331,13 @@ def tape_diff(
         bounds=unflatten(bounds, taped),
         of_claim=unflatten(flat(measured[-1].bounds(absolute=True)) + beside, taped),
         of_tape=measured[0].bounds(absolute=True),
-        wrong=some(unflatten(wrong, taped)),
-        unsure=some(unflatten(unsure, taped)),
-        mostly_rounding=not (whole and 2 * of_rounding <= whole),
+        wrong=none_if_all_false(unflatten(wrong, taped)),
+        unsure=none_if_all_false(unflatten(unsure, taped)),
+        mostly_rounding=not (total and 2 * of_rounding <= total),
     )
 
 
-def unmeasured(point: Point, measured: Sequence[Measured], sizes: Array) -> Array:
+def unperturbed_rounding(point: Point, measured: Sequence[Measured], sizes: Array) -> Array:
     """Bounds, per entry, of the rounding that is not perturbed.
 
     Unobserved operations of a backward may round by epsilons of the largest entry. If the layer was
@@ -342,10 +348,10 @@ def unmeasured(point: Point, measured: Sequence[Measured], sizes: Array) -> Arra
     Args:
         sizes: per entry, the magnitude of the largest entry of its input.
     """
-    unseen = MANY * point.epsilon if point.runs.leaks else 0.0
+    unobserved = MANY * point.epsilon if point.runs.leaks else 0.0
     if not (point.casts_left_out or point.may_round):
-        return unseen * sizes
-    return unseen * sizes + FEW * FLOAT32 * sum(flat(quantity.terms()) for quantity in measured)
+        return unobserved * sizes
+    return unobserved * sizes + FEW * FLOAT32 * sum(flat(quantity.terms()) for quantity in measured)
 
 
 def unconverged_bounds(
@@ -361,10 +367,10 @@ def unconverged_bounds(
     if later is None:
         return 0.0 * sizes
     change = distance(flat(later), taped)
-    return MANY * np.where(change <= math.sqrt(point.given) * sizes, change, 0.0)
+    return MANY * np.where(change <= math.sqrt(point.given_epsilon) * sizes, change, 0.0)
 
 
-def some(masks: Iterable[Array]) -> list[Array] | None:
+def none_if_all_false(masks: Iterable[Array]) -> list[Array] | None:
     """The masks; None if they contain no element."""
     masks = list(masks)
     return masks if any(bool(mask.any()) for mask in masks) else None
@@ -380,7 +386,7 @@ class Probe:
     cotangent: Array
     gradients: list[Array]
     claim: BackwardEstimate
-    seen: DifferenceEstimate
+    differences: DifferenceEstimate
     by_rows: bool
     """Whether the derivative of every output was estimated, not only that of their weighted sum."""
     comparison: Comparison | None
@@ -408,14 +414,19 @@ class Probe:
         """A mask of the outputs in which an error of `POWER` would not have shown although they are
         not constant.
         """
-        found = self.derivative
-        size = np.maximum(abs(found.both.value), found.nearby)
-        return ~(found.both.bar <= POWER * size) & ((size > 0) | ~(found.both.bar < np.inf))
+        derivative = self.derivative
+        size = np.maximum(abs(derivative.both.value), derivative.nearby)
+        return ~(derivative.both.bar <= POWER * size) & (
+            (size > 0) | ~(derivative.both.bar < np.inf)
+        )
 
     @property
     def error(self) -> float:
         """|claim − value| over the error bound."""
-        difference, bar = abs(self.claim.value - self.seen.value), self.seen.bar + self.seen.allowed
+        difference, bar = (
+            abs(self.claim.value - self.differences.value),
+            self.differences.bar + self.differences.allowed,
+        )
         if not difference < np.inf or not bar:
             return float("inf") if difference else 0.0
         return difference / bar
@@ -437,7 +448,7 @@ class Prober:
     steps.
     """
 
-    def claimed(self, without: Array | None = None) -> tuple[Array, list[Array]]:
+    def draw_claim(self, without: Array | None = None) -> tuple[Array, list[Array]]:
         """A random cotangent of equal size over all outputs except some, and backward's gradients
         for it.
         """
@@ -447,19 +458,19 @@ class Prober:
         cotangent = cotangent if without is None else cotangent * ~without
         return cotangent, self.point.vjp(cotangent)
 
-    def look(
+    def probe_until_conclusive(
         self, masks: Masks | None = None, *, by_rows: bool = False, without: Array | None = None
     ) -> Probe:
         """A brief probe; if it is not conclusive, probes over all steps until one is conclusive or
         two agree: a single FAIL by the differences does not count. The arguments are those of
         `probe`.
         """
-        first = self.probe(masks, whole=self.point.searches, by_rows=by_rows, without=without)
+        first = self.probe(masks, all_steps=self.point.searches, by_rows=by_rows, without=without)
         if first.conclusive and not (first.kinked and self.point.tape is None):
             return first
         before = None
         for _ in range(MOST_PROBES):
-            probe = self.probe(masks, whole=True, by_rows=by_rows, without=without)
+            probe = self.probe(masks, all_steps=True, by_rows=by_rows, without=without)
             unseen = probe.decision is Ruling.UNSEEN and self.point.tape is not None
             if (
                 probe.conclusive
@@ -475,14 +486,14 @@ class Prober:
         self,
         masks: Masks | None = None,
         *,
-        whole: bool = False,
+        all_steps: bool = False,
         by_rows: bool = False,
         without: Array | None = None,
     ) -> Probe:
         """A probe along a random direction over the elements in `masks`, or over all.
 
         Args:
-            whole: use steps of all sizes, if the first ones were not enough.
+            all_steps: use steps of all sizes, if the first ones were not enough.
             by_rows: estimate a derivative for every output, even if there is a tape.
             without: a mask of outputs that take no part.
         """
@@ -491,37 +502,37 @@ class Prober:
         if by_rows:
             line = point.line(direction)
         else:
-            cotangent, gradients = self.claimed(without)
-            if not all(bool(abs(part).sum() < np.inf) for part in parts_of(gradients, direction)):
+            cotangent, gradients = self.draw_claim(without)
+            if not all(bool(abs(share).sum() < np.inf) for share in parts_of(gradients, direction)):
                 cotangent = cotangent * SMALL
                 gradients = point.vjp(cotangent)
             line = point.line(direction, cotangent)
-        derivative = self.scanned(line, self.noise(line, whole), whole)
+        derivative = self.scan_line(line, self.noise(line, all_steps), all_steps)
         if by_rows:
             cotangent = self.equal_weights(derivative.both, masks) * ~derivative.kinked
             cotangent = cotangent if without is None else cotangent * ~without
             gradients = point.vjp(cotangent)
-        return self.compared(direction, derivative, cotangent, gradients, by_rows, masks)
+        return self.compare_estimates(direction, derivative, cotangent, gradients, by_rows, masks)
 
-    def along(self, direction: list[Array | None], like: Probe, whole: bool) -> Probe:
+    def probe_along(self, direction: list[Array | None], like: Probe, all_steps: bool) -> Probe:
         """A probe along a given direction, with the cotangent and the noise of another one."""
         line = self.point.line(direction, None if like.by_rows else like.cotangent)
-        derivative = self.scanned(line, like.derivative.noise, whole)
+        derivative = self.scan_line(line, like.derivative.noise, all_steps)
         masks = [None if d is None else d != 0 for d in direction]
-        return self.compared(
+        return self.compare_estimates(
             direction, derivative, like.cotangent, like.gradients, like.by_rows, masks
         )
 
-    def noise(self, line: Line, whole: bool) -> Array:
+    def noise(self, line: Line, all_steps: bool) -> Array:
         """The rounding error of every row; that of every output is measured along only one
         direction."""
-        point, rows = self.point, self.noises.get(whole) if line.weights is None else None
+        point, rows = self.point, self.noises.get(all_steps) if line.weights is None else None
         if rows is not None:
             return rows
         if point.tape is not None or not point.opaque:
             rows = point.noise(line, PERTURBED_STEPS[-1], self.random)
         if rows is None or point.opaque:
-            noise = from_close_values(line, whole, point.epsilon, stairs=point.searches)
+            noise = from_close_values(line, all_steps, point.epsilon, stairs=point.searches)
         elif line.weights is None:
             noise = rows
         else:
@@ -529,10 +540,10 @@ class Prober:
             total = random_sum(terms)  # the signs are the cotangent's
             noise = np.full_like(terms[:1], total if total == total else np.inf)
         if line.weights is None:
-            self.noises[whole] = noise
+            self.noises[all_steps] = noise
         return noise
 
-    def spread(self, gradients: Sequence[Array], direction: Direction) -> float:
+    def nondet_spread(self, gradients: Sequence[Array], direction: Direction) -> float:
         """How far a projection of backward's gradients may differ from run to run, if each entry
         differs by `Problem.nondet` of the largest entry and the signs are those of a random
         direction.
@@ -543,22 +554,22 @@ class Prober:
         sizes = unflatten(of_each_largest(gradients), gradients)
         return nondet * random_sum(abs(flat(parts_of(sizes, direction))))
 
-    def scanned(self, line: Line, noise: Array, whole: bool) -> Derivative:
-        """The derivative by the first steps; by all steps if `whole`."""
-        line.extend(USUAL if whole else BRIEF if self.point.opaque else PERTURBED_STEPS)
+    def scan_line(self, line: Line, noise: Array, all_steps: bool) -> Derivative:
+        """The derivative by the first steps; by all steps if `all_steps`."""
+        line.extend(USUAL if all_steps else BRIEF if self.point.opaque else PERTURBED_STEPS)
         return derivative_of(line, noise)
 
-    def equal_weights(self, found: Interval, masks: Masks | None) -> Array:
+    def equal_weights(self, interval: Interval, masks: Masks | None) -> Array:
         """Random signs and magnitudes that give every output equal weight, whatever the size of its
-        derivative. That size was `found` along one direction, and is sampled along `OTHERS` too:
-        otherwise an output that is small by chance would get a large weight and drown the rest in
-        its rounding.
+        derivative. `interval` is the derivative along one direction; its size is sampled along
+        `OTHERS` too: otherwise an output that is small by chance would get a large weight and drown
+        the rest in its rounding.
         """
-        size, known = abs(found.value), abs(found.bar) < np.inf
+        size, known = abs(interval.value), abs(interval.bar) < np.inf
         for _ in range(OTHERS):
             change = self.point.line(self.point.direction(self.random, masks)).at(SLOPE_STEP).size
             size = np.maximum(size, np.where(np.isfinite(change), change / SLOPE_STEP, 0.0))
-        size = np.maximum(size, STANDS_OUT * np.where(known, found.bar, 0.0))
+        size = np.maximum(size, STANDS_OUT * np.where(known, interval.bar, 0.0))
         weights = even_weights(size.size, self.random)
         # where of no output anything is seen all count: a cotangent of 0 would have everyone agree
         known = known if bool(known.any()) else ~known
@@ -566,7 +577,7 @@ class Prober:
             known, 1 / np.maximum(np.where(size > 0, size, 1.0), SMALLEST_SIZE), 0.0
         )
 
-    def compared(
+    def compare_estimates(
         self,
         direction: list[Array | None],
         derivative: Derivative,
@@ -581,23 +592,33 @@ class Prober:
             float(terms.real.sum()),
             float(abs(terms).sum()),
             root_of_squares(terms),
-            self.spread(gradients, direction),
+            self.nondet_spread(gradients, direction),
         )
-        seen = self.seen(derivative, cotangent if by_rows else np.ones_like(cotangent[:1]), claim)
-        comparison = heard = None
+        differences = self.estimate_by_differences(
+            derivative, cotangent if by_rows else np.ones_like(cotangent[:1]), claim
+        )
+        comparison = tape = None
         if self.point.witnessed:
             comparison = tape_diff(self.point, cotangent, gradients, masks, self.rtol)
-            heard = comparison.heard(direction)
-            if heard is not None and not heard.rejects and heard.of_claim < np.inf:
-                seen = replace(seen, allowed=seen.allowed + heard.of_claim)
-        ruling = decide(claim, seen, heard)
+            tape = comparison.tape_estimate(direction)
+            if tape is not None and not tape.rejects and tape.of_claim < np.inf:
+                differences = replace(differences, allowed=differences.allowed + tape.of_claim)
+        ruling = decide(claim, differences, tape)
         if comparison is not None:
             outvoted = ruling is Ruling.PASS and comparison.wrong is not None
             doubtful = outvoted or ruling is Ruling.CONTRADICTION
-            if doubtful and self.hides_kink(comparison, direction, cotangent, seen):
-                ruling = decide(claim, replace(seen, bar=math.inf), heard)
+            if doubtful and self.hides_kink(comparison, direction, cotangent, differences):
+                ruling = decide(claim, replace(differences, bar=math.inf), tape)
         return Probe(
-            direction, derivative, cotangent, gradients, claim, seen, by_rows, comparison, ruling
+            direction,
+            derivative,
+            cotangent,
+            gradients,
+            claim,
+            differences,
+            by_rows,
+            comparison,
+            ruling,
         )
 
     def hides_kink(
@@ -605,7 +626,7 @@ class Prober:
         comparison: Comparison,
         direction: list[Array | None],
         cotangent: Array,
-        seen: DifferenceEstimate,
+        differences: DifferenceEstimate,
     ) -> bool:
         """Whether a kink lies within the smallest step, so that the differences see the mean of
         both sides.
@@ -628,9 +649,11 @@ class Prober:
         mean = (
             directional_derivative(ahead, direction) + directional_derivative(behind, direction)
         ) / 2
-        return bool(differ.any()) and seen.holds(mean)
+        return bool(differ.any()) and differences.holds(mean)
 
-    def seen(self, derivative: Derivative, u: Array, claim: BackwardEstimate) -> DifferenceEstimate:
+    def estimate_by_differences(
+        self, derivative: Derivative, u: Array, claim: BackwardEstimate
+    ) -> DifferenceEstimate:
         """The differences' estimate for the rows weighted by `u`."""
         used, both = u != 0, derivative.both
         rows = np.array([both.value, both.bar, derivative.gap, derivative.nearby])
@@ -665,20 +688,20 @@ class CheckOutcome:
     marks: tuple[str, ...] = ()
 
 
-def undecided(reason: VerdictReason, **facts: object) -> CheckOutcome:
+def inconclusive_outcome(reason: VerdictReason, **facts: object) -> CheckOutcome:
     """INCONCLUSIVE for a reason, with the facts to fill in its sentence."""
     why = reason.sentence(**facts)
     return CheckOutcome(Status.INCONCLUSIVE, why, diagnosis=(Diagnosis.of("GC121", why),))
 
 
-def with_kink(found: CheckOutcome, why: str) -> CheckOutcome:
+def add_kink(outcome: CheckOutcome, why: str) -> CheckOutcome:
     """Add to an outcome that the function has a kink at which nothing is wrong."""
-    if found.verdict not in (Status.PASS, Status.KINK):
-        return found
-    whole = f"{found.why}; {why}" if found.why else why
+    if outcome.verdict not in (Status.PASS, Status.KINK):
+        return outcome
+    reasons = f"{outcome.why}; {why}" if outcome.why else why
     return replace(
-        found,
+        outcome,
         verdict=Status.KINK,
-        why=whole,
-        diagnosis=(*found.diagnosis, Diagnosis.of("GC120", why)),
+        why=reasons,
+        diagnosis=(*outcome.diagnosis, Diagnosis.of("GC120", why)),
     )

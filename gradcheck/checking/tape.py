@@ -92,13 +92,13 @@ class Tape:
     def maker(self, number: int) -> Step | None:
         """The operation that made a value; None for an input."""
         steps = self.recording.steps
-        found = bisect_right(steps, number, key=lambda step: step.first)
-        return steps[found - 1] if found else None
+        index = bisect_right(steps, number, key=lambda step: step.first)
+        return steps[index - 1] if index else None
 
-    def hold_dead(self, name: str, out: Array, number: int) -> None:
+    def hold_dead(self, name: str, output: Array, number: int) -> None:
         """The change for a replay: it does not alter values that nothing is pulled back through."""
         if number in self.dead:
-            out[...] = self.recording.arrays[number]
+            output[...] = self.recording.arrays[number]
 
     @cached_property
     def equals(self) -> dict[Step, frozenset[Step]]:
@@ -139,32 +139,34 @@ class Tape:
                 members[step.first], origin[step.first] = step, origins.pop()
         for number in self.recording.ends:
             readers.setdefault(number, set()).add(-1)
-        found = dict[Step, list[Step]]()
+        composed = dict[Step, list[Step]]()
         for first, step in members.items():
-            inside, left = {first}, [first]
-            while left and len(inside) <= MOST_COMPOSED:
-                more = {e for e in members[left.pop()].edges if e in members} - inside
+            inside, waiting = {first}, [first]
+            while waiting and len(inside) <= MOST_COMPOSED:
+                more = {e for e in members[waiting.pop()].edges if e in members} - inside
                 inside |= more
-                left += more
+                waiting += more
             steps = [members[k] for k in sorted(inside)]
-            several = sum(not linear(one) for one in steps) > 1 and len(steps) <= MOST_COMPOSED
+            several = (
+                sum(not linear(member) for member in steps) > 1 and len(steps) <= MOST_COMPOSED
+            )
             if (
                 several
                 and step.name not in MOVES
                 and all(readers[k] <= inside for k in inside - {first})
             ):
-                found[step] = steps
-        return found
+                composed[step] = steps
+        return composed
 
     @cached_property
     def lines(self) -> list[list[Step]]:
         """The operations grouped by name and line; an operation without a known line forms its own
         group.
         """
-        found: dict[Any, list[Step]] = {}
+        groups: dict[Any, list[Step]] = {}
         for step in self.recording.steps:
-            found.setdefault((step.name, step.spot or step.first), []).append(step)
-        return list(found.values())
+            groups.setdefault((step.name, step.spot or step.first), []).append(step)
+        return list(groups.values())
 
     @property
     def runs(self) -> list[list[Step]]:
@@ -193,28 +195,28 @@ class Tape:
         with np.errstate(all="ignore"):
             for step in reversed(self.recording.steps):
                 numbers = range(step.first, step.first + len(step.values))
-                given = [*map(pending.pop, numbers, repeat(None))]
-                if step.first in self.dead or all(map(is_, given, repeat(None))):
+                incoming = [*map(pending.pop, numbers, repeat(None))]
+                if step.first in self.dead or all(map(is_, incoming, repeat(None))):
                     continue
-                pulled = list(step.pull(given))
-                yield step, given, pulled
+                pulled = list(step.pull(incoming))
+                yield step, incoming, pulled
                 for _, number, cotangent in pulled:
                     pending[number] = (
                         pending[number] + cotangent if number in pending else cotangent
                     )
 
-    def pulled(self, pending: dict[int, Array]) -> list[Array]:
+    def pull_back(self, pending: dict[int, Array]) -> list[Array]:
         """The cotangents of the inputs (zeros if none flows there), for cotangents of any values,
         by number.
         """
         for _ in self.walk(pending):
             pass
-        return self.filled(pending)
+        return self.fill_missing(pending)
 
-    def filled(self, found: dict[int, Array]) -> list[Array]:
+    def fill_missing(self, cotangents: dict[int, Array]) -> list[Array]:
         """One array per input, zeros for missing ones."""
         return [
-            found[k] if k in found else wide(self.recording.arrays[k] * 0)
+            cotangents[k] if k in cotangents else wide(self.recording.arrays[k] * 0)
             for k in range(self.recording.inputs)
         ]
 
@@ -223,7 +225,7 @@ class Tape:
 
         `cotangents` are one per output, of its shape; None for an output that takes no part.
         """
-        return self.pulled(self.starts(cotangents))
+        return self.pull_back(self.starts(cotangents))
 
 
 def linear(step: Step) -> bool:
@@ -248,15 +250,15 @@ def dead_steps(tape: Tape, cotangents: Sequence[Array | None]) -> frozenset[int]
     """
     sizes: dict[int, float] = {}
     dead = set()
-    for step, given, pulled in tape.walk(tape.starts(cotangents)):
-        cotangent = given[0]
-        if len(given) == 1 and cotangent is not None and cotangent.size:
+    for step, incoming, pulled in tape.walk(tape.starts(cotangents)):
+        cotangent = incoming[0]
+        if len(incoming) == 1 and cotangent is not None and cotangent.size:
             added_up = sizes.get(step.first, 0.0)
             if added_up and float(abs(cotangent).max()) <= MANY * tape.coarsest * added_up:
                 dead.add(step.first)
         summed = 0.0
         if step.name in SUMMING:
-            summed = sum(float(abs(g).sum()) for g in given if g is not None)
+            summed = sum(float(abs(g).sum()) for g in incoming if g is not None)
         for _, number, r in pulled:
             largest = float(abs(r).max(initial=0))
             sizes[number] = sizes.get(number, 0.0) + max(largest, summed / max(r.size, 1))
@@ -268,7 +270,7 @@ def perturbed_gradient(
 ) -> list[Array]:
     """The tape's gradient, with a change of every product in the backward walk."""
 
-    def changed(kind: str) -> list[Array]:
+    def perturb_products(kind: str) -> list[Array]:
         """`kind` precedes the names of operations whose vjp rounds."""
         pending = tape.starts(cotangents)
         for step, _, pulled in tape.walk(pending):
@@ -276,10 +278,12 @@ def perturbed_gradient(
                 fresh = cotangent.copy()  # an addition hands the same array to both of its inputs
                 change(kind + step.name, fresh, -1)
                 pulled[k] = position, number, fresh
-        return tape.filled(pending)
+        return tape.fill_missing(pending)
 
-    found = changed(VJP)
-    if all(bool(np.isfinite(g).all()) for g in found):
-        return found
+    gradients = perturb_products(VJP)
+    if all(bool(np.isfinite(g).all()) for g in gradients):
+        return gradients
     # a product that is 0 for good may have moved, and met a slope without bound
-    return [np.where(np.isfinite(f), f, a) for f, a in zip(found, changed(""), strict=True)]
+    return [
+        np.where(np.isfinite(f), f, a) for f, a in zip(gradients, perturb_products(""), strict=True)
+    ]

@@ -13,8 +13,8 @@ from gradcheck.backends.base import Array
 from gradcheck.checking.contracts import Contracts, digits, lost_digits, wrong_in_own_precision
 from gradcheck.checking.differences import FAR_BARS
 from gradcheck.checking.domains import advice
-from gradcheck.checking.kinks import at_kinks, kinked_by_tape, kinks, where_infinite
-from gradcheck.checking.point import Point, only
+from gradcheck.checking.kinks import check_at_kinks, check_where_infinite, kinked_by_tape, kinks
+from gradcheck.checking.point import Point, one_input_only
 from gradcheck.checking.precision import EPS, SMALLEST
 from gradcheck.checking.probe import (
     LOW_PRECISION,
@@ -24,9 +24,9 @@ from gradcheck.checking.probe import (
     Probe,
     Prober,
     Ruling,
+    add_kink,
+    inconclusive_outcome,
     tape_diff,
-    undecided,
-    with_kink,
 )
 from gradcheck.checking.problem import Problem
 from gradcheck.checking.reasons import VerdictReason
@@ -69,79 +69,79 @@ class Check:
         if nothing := point.nothing_to_check:
             return CheckOutcome(Status.INCONCLUSIVE, VerdictReason.NOTHING.sentence(why=nothing))
         contracts = Contracts(point, np.random.default_rng(self.seed + 1))
-        broken = contracts.broken()
+        broken = contracts.find_broken()
         if any(d.code == "GC131" for d in broken):  # forward has no derivative then
             return CheckOutcome(Status.FAIL, diagnosis=tuple(broken))
         if not broken:  # reuse the contracts' runs
             self.prober.claims = contracts.claims
-        found = self.derivative()
-        if found.verdict is Status.PASS:
-            found = self.in_own_precision(found)
+        outcome = self.derivative()
+        if outcome.verdict is Status.PASS:
+            outcome = self.check_own_precision(outcome)
         elif (
-            found.verdict is Status.FAIL
-            and found.probe is not None
+            outcome.verdict is Status.FAIL
+            and outcome.probe is not None
             and point.opaque
             and not point.may_round
         ):
-            found = self.in_float32(found, found.probe)
-        if found.verdict is Status.FAIL and contracts.in_place:
+            outcome = self.check_in_float32(outcome, outcome.probe)
+        if outcome.verdict is Status.FAIL and contracts.in_place:
             names = ", ".join(contracts.in_place)
             text = (
                 f"forward changes {names} in place: "
                 "where backward reads them, it sees other values than those of the inputs"
             )
             broken.append(Diagnosis.of("GC133", text, contracts.in_place))
-        if not broken and found.verdict is not Status.FAIL:
-            broken = contracts.needed_alone()
+        if not broken and outcome.verdict is not Status.FAIL:
+            broken = contracts.check_needs_alone()
         if broken:
-            found = replace(found, verdict=Status.FAIL, diagnosis=(*broken, *found.diagnosis))
-        return found
+            outcome = replace(outcome, verdict=Status.FAIL, diagnosis=(*broken, *outcome.diagnosis))
+        return outcome
 
     def derivative(self) -> CheckOutcome:
         """Check separately: the elements with an infinite gradient, those that feed a kink, and the
         others.
         """
-        point, infinite = self.point, where_infinite(self.prober)
+        point, infinite = self.point, check_where_infinite(self.prober)
         if infinite.verdict is Status.FAIL:
             return infinite
-        found = CheckOutcome(Status.PASS)
+        outcome = CheckOutcome(Status.PASS)
         if not all(bool(m.all()) for m in point.infinite):
             claims = self.prober.claims
-            held = kinked_by_tape(point, claims[-1][0] if claims else None)
-            free = None if held is None else [~m for m in held]
+            kinked = kinked_by_tape(point, claims[-1][0] if claims else None)
+            free = None if kinked is None else [~m for m in kinked]
             if free is None or any(bool(m.any()) for m in free):
-                found = self.smooth_part(free)
-            if held is not None and found.verdict is not Status.FAIL:
-                found = at_kinks(self.prober, found, held)
-        return with_kink(found, infinite.why) if infinite.why else found
+                outcome = self.check_smooth_part(free)
+            if kinked is not None and outcome.verdict is not Status.FAIL:
+                outcome = check_at_kinks(self.prober, outcome, kinked)
+        return add_kink(outcome, infinite.why) if infinite.why else outcome
 
-    def smooth_part(self, masks: Masks | None) -> CheckOutcome:
+    def check_smooth_part(self, masks: Masks | None) -> CheckOutcome:
         """Check the gradient of the elements in `masks`, at which the function has a derivative."""
-        probe = self.prober.look(masks)
+        probe = self.prober.probe_until_conclusive(masks)
         self.worst = probe.error
         if probe.decision is Ruling.FAIL:
-            return self.failed(probe)
+            return self.confirm_failure(probe)
         if probe.decision is Ruling.CONTRADICTION:
             assert self.point.tape is not None
             names = ", ".join(sorted({kink.name for kink in kinks(self.point.tape)}))
-            return undecided(
+            return inconclusive_outcome(
                 VerdictReason.CONTRADICTION,
-                value=probe.seen.value,
-                bar=probe.seen.bar,
+                value=probe.differences.value,
+                bar=probe.differences.bar,
                 claim=probe.claim.value,
                 at_kink=f" ({names} at a kink)" if names else "",
             )
         if probe.kinked and self.point.tape is None:
             return self.pieces_meet()
         if probe.decision is Ruling.UNSEEN:
-            return self.unseen(probe)
+            return self.without_evidence(probe)
         return (
-            self.without_tape(probe, masks)
+            self.check_without_tape(probe, masks)
             if probe.comparison is None
-            else self.with_tape(probe, masks)
+            else self.check_with_tape(probe, masks)
         )
 
-    def failed(self, probe: Probe) -> CheckOutcome:
+    def confirm_failure(self, probe: Probe) -> CheckOutcome:
         """FAIL by the evidence of a probe, if the function has a derivative, that is, if its slopes
         along two directions add up to the slope along their sum. If pieces meet, as in a median of
         equal numbers, the function may be smooth along every line although the slopes do not add
@@ -154,18 +154,18 @@ class Check:
             total = [a if b is None else a + b for a, b in zip(probe.direction, other, strict=True)]
             first = probe.derivative.both
             second, third = (
-                self.prober.along(d, probe, True).derivative.both for d in (other, total)
+                self.prober.probe_along(d, probe, True).derivative.both for d in (other, total)
             )
-            apart = abs(first.value + second.value - third.value) > FAR_BARS * (
+            differ = abs(first.value + second.value - third.value) > FAR_BARS * (
                 first.bar + second.bar + third.bar
             )
-            if bool((apart & (probe.cotangent != 0 if probe.by_rows else True)).any()):
+            if bool((differ & (probe.cotangent != 0 if probe.by_rows else True)).any()):
                 return self.pieces_meet()
         self.worst = probe.error
         return CheckOutcome(Status.FAIL, probe=probe)
 
     # -------------------------------- what one projection cannot show
-    def with_tape(self, probe: Probe, masks: Masks | None) -> CheckOutcome:
+    def check_with_tape(self, probe: Probe, masks: Masks | None) -> CheckOutcome:
         """Check the entries that the tape leaves uncertain by differences, and another
         cotangent."""
         comparison = probe.comparison
@@ -177,34 +177,34 @@ class Check:
             )
         marks = ("by the tape",) if probe.decision is Ruling.BY_TAPE else ()
         if comparison.unsure is not None:
-            alone = self.prober.look(comparison.unsure, by_rows=True)
+            alone = self.prober.probe_until_conclusive(comparison.unsure, by_rows=True)
             if alone.decision is Ruling.FAIL and not alone.kinked:
-                return self.failed(alone)
+                return self.confirm_failure(alone)
             if marks and comparison.blank:
-                return self.unseen(probe)
+                return self.without_evidence(probe)
             count = sum(int(u.sum()) for u in comparison.unsure)
             counted = "1 entry" if count == 1 else f"{count} entries"
             marks = (*marks, f"{counted} verified to 1 % at best")
         if self.certify and masks is None:
-            cotangent, gradients = self.prober.claimed()
+            cotangent, gradients = self.prober.draw_claim()
             second = tape_diff(self.point, cotangent, gradients, masks, self.rtol)
             if second.wrong is not None:
-                return self.failed(
+                return self.confirm_failure(
                     replace(probe, cotangent=cotangent, gradients=gradients, comparison=second)
                 )
             self.certified = comparison.unsure is None and second.unsure is None
         return CheckOutcome(Status.PASS, marks=marks, probe=probe)
 
-    def without_tape(self, probe: Probe, masks: Masks | None) -> CheckOutcome:
+    def check_without_tape(self, probe: Probe, masks: Masks | None) -> CheckOutcome:
         """A second direction and cotangent, and the parts that are probed separately."""
-        second = self.prober.look(masks)
+        second = self.prober.probe_until_conclusive(masks)
         if second.decision is Ruling.FAIL and not second.kinked:
-            return self.failed(second)
+            return self.confirm_failure(second)
         unseen = list[str]()
         for name, mask, without in self.parts(masks, probe, second):
-            alone = self.prober.look(mask, by_rows=True, without=without)
+            alone = self.prober.probe_until_conclusive(mask, by_rows=True, without=without)
             if alone.decision is Ruling.FAIL and not alone.kinked:
-                return self.failed(alone)
+                return self.confirm_failure(alone)
             if alone.decision is not Ruling.PASS and (
                 alone.claim.size or bool(alone.derivative.largest.any())
             ):
@@ -214,13 +214,13 @@ class Check:
                     return self.no_derivative(alone)
                 unseen.append(name)
         # Outside, but not by more than a kink that would not have shown.
-        if not second.seen.holds(second.claim.value):
-            return undecided(
+        if not second.differences.holds(second.claim.value):
+            return inconclusive_outcome(
                 VerdictReason.HIDDEN_KINK,
                 claim=second.claim.value,
-                value=second.seen.value,
-                bar=second.seen.bar,
-                gap=second.seen.gap,
+                value=second.differences.value,
+                bar=second.differences.bar,
+                gap=second.differences.gap,
             )
         noisy = f"{', '.join(unseen)} not verified: below the noise of the differences"
         return CheckOutcome(Status.PASS, marks=(noisy,) if unseen else (), probe=probe)
@@ -232,100 +232,106 @@ class Check:
         excluded outputs: every input; the elements in whose share an error of `POWER` is within the
         bound; and the outputs in which such an error would not have shown.
         """
-        inputs, names = self.point.x, self.point.those_moved(self.problem.names)
-        whole = self.point.everywhere if masks is None else masks
-        for k, mask in enumerate(whole) if len(inputs) > 1 else ():
+        inputs, names = self.point.x, self.point.select_moved(self.problem.names)
+        free = self.point.everywhere if masks is None else masks
+        for k, mask in enumerate(free) if len(inputs) > 1 else ():
             if mask is not None and bool(mask.any()):
-                yield names[k], only(k, mask, inputs), None
+                yield names[k], one_input_only(k, mask, inputs), None
         small = [
             None
             if d is None
-            else (POWER * abs(g * d) <= probe.seen.bar + probe.seen.allowed) & (d != 0)
+            else (POWER * abs(g * d) <= probe.differences.bar + probe.differences.allowed)
+            & (d != 0)
             for g, d in zip(probe.gradients, probe.direction, strict=True)
         ]
-        count, of = sum(int(m.sum()) for m in small if m is not None), sum(x.size for x in inputs)
-        if 0 < count < of:
-            yield f"{count} of {of} elements", small, None
+        count, total = (
+            sum(int(m.sum()) for m in small if m is not None),
+            sum(x.size for x in inputs),
+        )
+        if 0 < count < total:
+            yield f"{count} of {total} elements", small, None
         lost = probe.unresolved & second.unresolved
         if probe.by_rows and bool(lost.any()):
             yield f"{int(lost.sum())} of {lost.size} outputs", masks, ~lost
 
     # ---------------------------------- where the point does not tell
-    def unseen(self, probe: Probe) -> CheckOutcome:
+    def without_evidence(self, probe: Probe) -> CheckOutcome:
         """The outcome if the differences show nothing and no tape can be used. A gradient of zero
         is right if nothing changes: at any step, or at the first ones (on a step of floor), at
         which outputs in proportion to the inputs would have shown.
         """
-        found, sizes = probe.derivative, abs(self.point.outputs.vector)
-        whole = sizes if probe.by_rows else (abs(probe.cotangent) * sizes).sum()
+        derivative, sizes = probe.derivative, abs(self.point.outputs.vector)
+        size = sizes if probe.by_rows else (abs(probe.cotangent) * sizes).sum()
         if self.point.opaque:  # a guessed noise proves nothing
-            stays = bool((found.largest <= EPS * whole).all())
+            stays = bool((derivative.largest <= EPS * size).all())
         else:
             noise = (
-                found.noise
-                if float(found.noise.max()) <= POWER * float(sizes.sum()) + SMALLEST["float64"]
+                derivative.noise
+                if float(derivative.noise.max()) <= POWER * float(sizes.sum()) + SMALLEST["float64"]
                 else 0.0
             )
-            stays = bool((found.largest <= FAR_BARS * noise).all())
+            stays = bool((derivative.largest <= FAR_BARS * noise).all())
             would_show = POWER * float((abs(probe.cotangent) * sizes).sum())
-            stays |= not bool(found.nearby.any()) and probe.seen.bar <= would_show
-        if stays and probe.claim.size <= probe.seen.bar < np.inf:
+            stays |= not bool(derivative.nearby.any()) and probe.differences.bar <= would_show
+        if stays and probe.claim.size <= probe.differences.bar < np.inf:
             return CheckOutcome(Status.PASS, marks=("nothing changes here",))
         if self.point.searches:
-            return undecided(VerdictReason.SEARCH)
-        if not self.point.raised and not bool((found.both.bar < np.inf).all()):
+            return inconclusive_outcome(VerdictReason.SEARCH)
+        if not self.point.raised and not bool((derivative.both.bar < np.inf).all()):
             return self.no_derivative(probe)
-        return undecided(VerdictReason.UNSEEN, raised=self.point.raised)
+        return inconclusive_outcome(VerdictReason.UNSEEN, raised=self.point.raised)
 
     def no_derivative(self, probe: Probe) -> CheckOutcome:
         """The undecided outcome if no steps agree: at the edge of the domain, or within it."""
         largest = probe.derivative.largest
         finite = not self.point.raised and bool(np.isfinite(largest).all())
-        return undecided(
+        return inconclusive_outcome(
             VerdictReason.NO_STEP if finite else VerdictReason.EDGE, raised=self.point.raised
         )
 
     def pieces_meet(self) -> CheckOutcome:
         """The undecided outcome if pieces meet and no tape shows which."""
         if self.point.searches:
-            return undecided(VerdictReason.SEARCH)
-        recorded = self.point.recorded(self.point.inputs) is not None
+            return inconclusive_outcome(VerdictReason.SEARCH)
+        recorded = self.point.record(self.point.inputs) is not None
         unrecorded = (
             "the recorded forward and the call itself give different outputs"
             if recorded
             else "not all of the code that computes them could be recorded"
         )
-        return undecided(VerdictReason.PIECES_UNRECORDED, unrecorded=unrecorded)
+        return inconclusive_outcome(VerdictReason.PIECES_UNRECORDED, unrecorded=unrecorded)
 
     # -------------------------------------- the layer's own precision
-    def in_own_precision(self, found: CheckOutcome) -> CheckOutcome:
+    def check_own_precision(self, outcome: CheckOutcome) -> CheckOutcome:
         """Turn an outcome into FAIL if backward, in its own dtypes, loses digits that the tape
         keeps."""
         wrong, name = wrong_in_own_precision(self.point, self.prober.random, self.rtol)
         if not wrong:
-            return found
+            return outcome
         names = tuple(
             self.problem.names[self.point.moved[n]]
             for n in sorted({entry.input for entry in wrong})
         )
         text = lost_digits(self.point, wrong, name)
         if self.precision == "loose":
-            return replace(found, marks=(*found.marks, text))
+            return replace(outcome, marks=(*outcome.marks, text))
         return CheckOutcome(
             Status.FAIL, wrong=wrong, diagnosis=(Diagnosis.of("GC113", text, names),)
         )
 
-    def in_float32(self, found: CheckOutcome, probe: Probe) -> CheckOutcome:
+    def check_in_float32(self, outcome: CheckOutcome, probe: Probe) -> CheckOutcome:
         """Keep a FAIL unless it is explained by rounding to float32 in unrecorded code."""
-        apart = abs(probe.claim.value - probe.seen.value)
-        if not (probe.claim.size and apart <= probe.seen.bar + LOW_PRECISION * probe.claim.size):
-            return found
+        error = abs(probe.claim.value - probe.differences.value)
+        if not (
+            probe.claim.size and error <= probe.differences.bar + LOW_PRECISION * probe.claim.size
+        ):
+            return outcome
         rounding = replace(self, may_round=True)
         rounding.point.spent = self.point.spent
         again = rounding.derivative()
         if again.verdict is not Status.PASS:
-            return found
-        text = digits(apart / probe.claim.size, "float64")
+            return outcome
+        text = digits(error / probe.claim.size, "float64")
         if self.precision == "loose":
             return replace(again, marks=(*again.marks, text))
-        return replace(found, diagnosis=(Diagnosis.of("GC113", text), *found.diagnosis))
+        return replace(outcome, diagnosis=(Diagnosis.of("GC113", text), *outcome.diagnosis))

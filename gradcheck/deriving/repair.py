@@ -27,11 +27,11 @@ from gradcheck.deriving.printing import Printer, names_on_context, parse_express
 from gradcheck.deriving.source import (
     SourceText,
     TextChange,
-    names_of_tree,
     nested_statements,
     parsed_block,
     part_of_file,
     source_of_file,
+    variable_names,
 )
 from gradcheck.deriving.steps import Steps, compiled_backward, gradients_in, replace_expression
 from gradcheck.deriving.trace import Return, Trace, attributes_of, trace
@@ -291,7 +291,7 @@ def text_alone(printer: Printer, node: Node) -> str:
         tree = printer.tree(node)
     except NotDerived:
         return ""
-    return "" if names_of_tree(tree) & {*printer.variables.values()} else ast.unparse(tree)
+    return "" if variable_names(tree) & {*printer.variables.values()} else ast.unparse(tree)
 
 
 def subexpressions(text: str) -> set[str]:

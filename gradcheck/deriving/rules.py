@@ -142,12 +142,12 @@ class TextRule:
 def rules_of(*lines: str) -> dict[str, list[TextRule]]:
     """A table of rules, by the operation to which they apply."""
     table: dict[str, list[TextRule]] = {}
-    for rule in map(TextRule.of, statements_in(lines)):
+    for rule in map(TextRule.of, lines_with_rules(lines)):
         table.setdefault(rule.pattern.operation, []).append(rule)
     return table
 
 
-def statements_in(lines: Iterable[str]) -> Iterator[str]:
+def lines_with_rules(lines: Iterable[str]) -> Iterator[str]:
     """The lines of the texts, without comments and empty lines."""
     for text in lines:
         yield from (line for line in text.splitlines() if line.partition("#")[0].strip())

@@ -205,7 +205,7 @@ def returns_of(function: FunctionNode) -> list[ast.Return]:
     return [node for node in nested_statements(function) if isinstance(node, ast.Return)]
 
 
-def names_of_tree(tree: ast.AST) -> set[str]:
+def variable_names(tree: ast.AST) -> set[str]:
     """The names of variables in a tree."""
     return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
 

@@ -23,9 +23,9 @@ from gradcheck.deriving.source import (
     class_around,
     function_in,
     is_call_of,
-    names_of_tree,
     returns_of,
     source_of_function,
+    variable_names,
 )
 from gradcheck.deriving.trace import Trace
 
@@ -340,7 +340,7 @@ def imports_for(code: str, function: Any) -> str:
     Names that the code uses from the function's module are imported from there.
     """
     scope, module = function.__globals__, function.__globals__.get("__name__", "")
-    names = names_of_tree(ast.parse(code))
+    names = variable_names(ast.parse(code))
     taken = (names & scope.keys()) - {"paddle", "PyLayer"}
     lines = {import_of(name, scope[name], module) for name in taken}
     if "PyLayer" in names:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 import signal
 from itertools import islice
-from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from pydantic import ValidationError
 from pydantic_core import to_json
 
 from gradcheck.case.case import Case
-from gradcheck.case.user_code import Frame, innermost_place, place_of_frames
+from gradcheck.case.user_code import Frame, innermost_place, is_users, place_of_frames
 from gradcheck.result import Result, Status
 from gradcheck.run.limits import shown_size
 
@@ -160,10 +159,14 @@ def cut_trace(printed: str, path: str) -> tuple[str, list[Frame]]:
     *before, trace = re.split(r"^Fatal Python error: .*\n\n?", printed, flags=re.MULTILINE)
     if not before:
         return printed, []
-    package = re.escape(str(Path(__file__).parent.parent))
-    for ours in (rf'  File "(?:{package}/.*|<string>)".*', "Extension modules: .*"):
-        trace = re.sub(rf"^{ours}\n?", "", trace, flags=re.MULTILINE)
+    trace = re.sub(r"^Extension modules: .*\n?", "", trace, flags=re.MULTILINE)
     shown_path = path.encode("ascii", "backslashreplace").decode()  # as faulthandler writes it
-    frames = re.findall(r'^  File "(.*)", line (\d+) in ', trace, re.MULTILINE)[::-1]
-    named = [(path if file == shown_path else file, int(line)) for file, line in frames]
-    return "".join(before) + trace.rstrip("\n"), named
+    lines, frames = [], list[Frame]()
+    for line in trace.rstrip("\n").split("\n"):
+        frame = re.match(r'  File "(.*)", line (\d+) in ', line)
+        if frame and (frame[1] == shown_path or is_users(frame[1])):
+            frames.append((path if frame[1] == shown_path else frame[1], int(frame[2])))
+        elif frame:
+            continue
+        lines.append(line)
+    return "".join(before) + "\n".join(lines), frames[::-1]

@@ -88,7 +88,7 @@ def test_an_interpreter_that_is_none_is_told(tmp_path):
     other.write_text("#!/bin/sh\necho what is that >&2\nexit 1\n")
     other.chmod(0o755)
     problem = place_of_backend("paddle@9.0.0", {"paddle@9.0.0": str(other)}).problem
-    assert problem == f"{other} is not a Python that can be used (3.11 or later is): what is that"
+    assert problem == f"{other} is not a usable Python (3.11 or later is needed): what is that"
 
 
 def test_what_is_installed_is_asked_without_importing_it(tmp_path):

@@ -156,3 +156,22 @@ def test_a_forward_without_an_operation_to_blame_has_its_search_ended(forward: A
     result = gradcheck.check(Passed, np.random.default_rng(3).standard_normal(6))
     assert result.verdict is Status.FAIL
     assert not any("diagnosis stopped" in mark for mark in result.marks)
+
+
+def test_another_value_that_a_later_operation_refuses_is_left_out() -> None:
+    class LogDeterminant(paddle.autograd.PyLayer):
+        @staticmethod
+        def forward(ctx: Any, a: Any) -> Any:
+            ctx.save_for_backward(a)
+            return 2 * paddle.log(paddle.diagonal(paddle.linalg.cholesky(a))).sum()
+
+        @staticmethod
+        def backward(ctx: Any, dy: Any) -> Any:
+            (a,) = ctx.saved_tensor()
+            return dy * paddle.tril(paddle.inverse(a))
+
+    def log_determinant(x: Any) -> Any:
+        return LogDeterminant.apply(x @ x.t() + paddle.eye(3, dtype=x.dtype))
+
+    result = gradcheck.check(log_determinant, np.random.default_rng(0).standard_normal((3, 3)))
+    assert (result.verdict, result.marks) == (Status.FAIL, ())

@@ -12,7 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scans import Array, brief, line_of, look
 
-from gradcheck.checking.differences import USUAL, balanced, derivative_of, quick, random_direction, scale_of
+from gradcheck.checking.differences import USUAL, balance_errors, derivative_of, quick, random_direction, scale_of
 
 pytestmark = [pytest.mark.filterwarnings("ignore::RuntimeWarning"), pytest.mark.clause(id="V10")]
 
@@ -263,7 +263,7 @@ def test_a_quick_look_along_another_direction_is_within_its_bar(name: str, seed:
 # --------------------------------------------------------------------------- which of the steps
 def at_steps(values: list[float], bars: list[float]) -> tuple[float, float, int]:
     """What balancing takes of values at steps, the smallest first: its value, its bar, and which step it is."""
-    found, step = balanced(np.array(values)[:, None], np.array(bars)[:, None])
+    found, step = balance_errors(np.array(values)[:, None], np.array(bars)[:, None])
     return float(found.value[0]), float(found.bar[0]), int(step[0])
 
 

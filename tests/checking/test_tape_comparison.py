@@ -157,7 +157,7 @@ def test_what_is_heard_of_the_tape_is_its_gradient_along_the_direction() -> None
     point = at(lambda x: x * x, off_at(4, 0.5), np.linspace(1, 2, 9))
     direction = np.linspace(-1, 1, 9)
     found = compared(point)
-    heard = found.heard([direction])
+    heard = found.tape_estimate([direction])
     assert heard is not None
     assert heard.rejects
     assert heard.value == pytest.approx(float(found.taped[0] @ direction), rel=1e-12)
@@ -168,7 +168,7 @@ def test_a_tape_that_is_mostly_rounding_is_not_heard() -> None:
     noisy = Comparison(gradients, gradients, bounds=[np.array([3.0, 1.0])], mostly_rounding=True)
     of_claim, of_tape = [np.array([0.2, 0.3])], [np.array([0.1, 0.1])]
     known = Comparison(gradients, gradients, [np.array([0.3, 0.4])], of_claim, of_tape)
-    assert noisy.heard([np.ones(2)]) is None
-    heard = known.heard([np.ones(2)])
+    assert noisy.tape_estimate([np.ones(2)]) is None
+    heard = known.tape_estimate([np.ones(2)])
     assert heard is not None
     assert (heard.value, heard.rejects, heard.bar, heard.of_claim) == (-1.0, False, 0.2, 0.5)

@@ -60,7 +60,7 @@ def test_what_only_paddle_has_is_a_mistake_in_a_file_of_another(spec, gradcheck,
     spec(f"  - id: a\n    {keys}\n", head=TORCH)
     done = gradcheck("validate")
     assert done.code == 2
-    assert f"{mistake} for layers of Paddle, and this file is torch's" in done.out
+    assert f"{mistake} for layers of Paddle, but this file is torch's" in done.out
     spec(f"  - id: a\n    {keys}\n")
     assert gradcheck("validate").code == 0
 

@@ -131,7 +131,7 @@ def test_an_element_that_is_wrong_in_several_entries_is_one():
 def test_a_failure_without_a_single_wrong_entry_says_so():
     found = GradientSummary(verdict=Status.FAIL, wrong_counts={"x": (0, 6)})
     assert found.headline() == (
-        "the gradient is wrong along a random direction; no single entry is outside of its own error bound"
+        "the gradient is wrong along a random direction; no single entry is outside of its error bound"
     )
 
 

@@ -224,7 +224,7 @@ def test_a_wrong_schema_and_a_missing_one(diagnose):
         (LAYER + "inputs: {x: {shape: [1], low: 1}}", "2:26 'low' has no effect with 'init: normal'", "remove it"),
         (LAYER + "inputs: {x: {shape: [1], init: integers, low: 5, high: 5}}", "2:47 low (5) must not be", "smaller"),
         (LAYER + "inputs: {x: {shape: [1], init: uniform, low: 2}}", "2:46 low (2) must not be above", "smaller"),
-        (LAYER + "inputs: {x: {shape: [1], dtype: int64, init: integers, low: 0.5}}", "2:61 'init: integers' draws whole", ""),
+        (LAYER + "inputs: {x: {shape: [1], dtype: int8, init: integers, low: .5}}", "2:60 'init: integers' draws", ""),
         (
             LAYER + "inputs: {x: {shape: [1], dtype: int64}}",
             "2:13 the input has dtype int64, but 'init' gives no whole numbers", "write 'below: 10', or 'init:",

@@ -37,9 +37,9 @@ paddle` for a layer of an installed Paddle: the search runs on the engine, and t
 framework itself. Nothing is edited where `expect` says `differs`, `straight-through` or `zero`, in a
 [world](worlds.md) of ranks, nor in a `backward_fn` of static mode.
 
-`--effort least` (in Python `effort="least"`) leaves the search out. A FAIL with its causes and the search takes about
-six times the time of a PASS: the search runs only those statements of backward that an edit changes, and stops once
-it has run as many as in 200 calls of backward.
+`--effort least` (in Python `effort="least"`) leaves the search out. A FAIL with its causes and the search takes five
+to six times the time of a PASS: the search runs only those statements of backward that an edit changes, and stops once
+it has run as many as in 200 calls of backward. Far-fetched causes are sought only where no edit is found.
 
 ## A whole backward
 
