@@ -47,7 +47,7 @@ from gradcheck.spec.literals import MOST_RANKS, OutputPlacement, Placement
 from gradcheck.spec.model import Axis, Random
 from gradcheck.strategies import arrays_of, inputs_from
 from gradcheck.support.display_paths import count
-from gradcheck.support.foreign import described
+from gradcheck.support.foreign import describe_error
 from gradcheck.support.suggest import hint
 from pylayer.layer.py_layer import as_releases
 
@@ -500,7 +500,7 @@ def explore(
         try:
             result = check_at(example)
         except Exception as error:  # of the layer, at these inputs
-            return Status.ERROR, described(error)
+            return Status.ERROR, describe_error(error)
         return result.verdict, result.summary()
 
     settings = SearchSettings(seconds, examples, seed, dtypes, layouts=("contiguous",))

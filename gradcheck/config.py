@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from gradcheck.backends.environments import name_problem
-from gradcheck.support.pyproject import ConfigError, shortened, table_of
+from gradcheck.support.pyproject import ConfigError, shorten_message, table_of
 from gradcheck.support.suggest import hint
 
 MOST_JOBS = 1_000
@@ -115,7 +115,7 @@ def mistakes_in(file: Path, table: Mapping[str, Any], error: ValidationError) ->
     lines = {}
     for detail in error.errors():
         key = str(detail["loc"][0])
-        reason = shortened(str(detail.get("ctx", {}).get("error", "")))
+        reason = shorten_message(str(detail.get("ctx", {}).get("error", "")))
         line = f"{file}: [tool.gradcheck] {_mistake(key, table[key])}: {reason}"
         lines[key] = line.removesuffix(": ")
     return [*lines.values()]
@@ -123,6 +123,6 @@ def mistakes_in(file: Path, table: Mapping[str, Any], error: ValidationError) ->
 
 def _mistake(key: str, value: Any) -> str:
     if key in _EXPECTED:
-        return f"{key} must be {_EXPECTED[key]}, not {shortened(repr(value))}"
+        return f"{key} must be {_EXPECTED[key]}, not {shorten_message(repr(value))}"
     otherwise = f"the keys are {', '.join(_EXPECTED)}"
-    return f"has no key {shortened(repr(key))}; {hint(key[:100], _EXPECTED, otherwise)}"
+    return f"has no key {shorten_message(repr(key))}; {hint(key[:100], _EXPECTED, otherwise)}"

@@ -28,7 +28,7 @@ from gradcheck.case.reachable import frameworks_of, reachable
 from gradcheck.case.world import WorldDeclaration, without_marks
 from gradcheck.case.world_call import FunctionOfWorld, WorldCall
 from gradcheck.checking.precision import dtype_name
-from gradcheck.spec.containers import filled, flat_names
+from gradcheck.spec.containers import fill_leaves, flat_names
 from gradcheck.spec.literals import Placement
 
 WorldOf = Callable[[Mapping[str, Placement]], WorldDeclaration]
@@ -125,7 +125,7 @@ def tensor_function(
                 if name in tensors:
                     values.append(tensors[name])
                 else:
-                    values.append(filled(name, value, tensors, backend.map_leaves))
+                    values.append(fill_leaves(name, value, tensors, backend.map_leaves))
             by_name = dict(zip(keywords, values[len(names) :], strict=True))
             return apply(*values[: len(names)], **by_name)
 

@@ -50,7 +50,7 @@ from gradcheck.case.values import has_drawn, message_matches, mismatch, value_of
 from gradcheck.case.world_call import WorldLayer
 from gradcheck.result import GREEN, GradientSummary, Result, Status, Value
 from gradcheck.spec.model import Message, Raises, Warns, is_static
-from gradcheck.support.foreign import described, text_of
+from gradcheck.support.foreign import describe_error, text_of
 from pylayer.layer.py_layer import as_releases
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def execute(case: Case) -> Result:
                 error.add_note(hint)
             raised_at = innermost_place(frames_of(error), scenario.path)
             name = backend.lacks(error)
-            message = f"{name} is not part of the bundled engine" if name else described(error)
+            message = f"{name} is not part of the bundled engine" if name else describe_error(error)
             message = with_place(message, error, scenario.path, scenario.line)
             if name:
                 return case.result(Status.UNSUPPORTED, message, missing_name=name)
@@ -275,7 +275,7 @@ class Run:
             if expected is None or self.backend.lacks(error):
                 raise
             phase = phase_of(error)
-            where = with_place(described(error), error, self.scenario.path)
+            where = with_place(describe_error(error), error, self.scenario.path)
             if expected.type not in class_names(type(error)):
                 text = f"expected {expected.type}, but the code raised {where}"
             elif expected.phase not in ("any", phase):
@@ -309,7 +309,7 @@ class Run:
             try:
                 text = mismatch(self.on_host(got), value, rtol)
             except Exception as error:  # of the value's own code: its shape and elements are read
-                text = f"{expression} cannot be compared: {described(error)}"
+                text = f"{expression} cannot be compared: {describe_error(error)}"
                 findings.append(Finding(Status.ERROR, text))
                 continue
             if text:

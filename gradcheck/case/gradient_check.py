@@ -54,7 +54,7 @@ from gradcheck.result import (
     Status,
     absolute_error,
 )
-from gradcheck.support.foreign import described
+from gradcheck.support.foreign import describe_error
 
 if TYPE_CHECKING:
     from gradcheck.spec.model import Expect
@@ -213,7 +213,7 @@ def marked_as_unfinished(details: dict[str, Any]) -> Iterator[None]:
     except Exception as error:
         last = traceback.extract_tb(error.__traceback__)[-1]
         place = f"{Path(last.filename).name}:{last.lineno}"
-        details["marks"] = (f"{UNFINISHED}: {described(error)} ({place})",)
+        details["marks"] = (f"{UNFINISHED}: {describe_error(error)} ({place})",)
 
 
 def summary_of(

@@ -17,7 +17,7 @@ from gradcheck.backends import hips
 from gradcheck.backends.base import Backend
 from gradcheck.case.broken_contracts import NoGradient
 from gradcheck.checking.precision import identical
-from gradcheck.spec.containers import filled, flat_names
+from gradcheck.spec.containers import fill_leaves, flat_names
 from gradcheck.support.display_paths import count
 
 ArrayPull = Callable[[Sequence[Any], Any, Sequence[Any], Mapping[str, Any]], Any]
@@ -101,7 +101,7 @@ def function_with_pull(backend: Backend, forward: Any, pull: ArrayPull) -> Calla
             ctx.leaves, ctx.names = leaves, [*flat_names("", inputs())]
             ctx.arrays = list(map(arrays.array, leaves))
             values = dict(zip(ctx.names, ctx.arrays, strict=True))
-            *ctx.arguments, ctx.keywords = filled("", inputs(), values)
+            *ctx.arguments, ctx.keywords = fill_leaves("", inputs(), values)
             ctx.returned = forward(*ctx.arguments, **ctx.keywords)
             arrays.keep_up(leaves, ctx.arrays)
             return arrays.result(ctx.returned, called)

@@ -15,7 +15,7 @@ import numpy as np
 from gradcheck.backends.base import Array
 from gradcheck.backends.bundled import Recording, Step
 from gradcheck.checking.precision import EPSILON, MANY, MOVES, VJP, Change, dtype_name, wide
-from gradcheck.support.foreign import described
+from gradcheck.support.foreign import describe_error
 
 SUMMING = {
     "add", "subtract", "all_reduce", "broadcast_ranks", "broadcast_to", "broadcast_view", "tile",
@@ -65,7 +65,9 @@ class Tape:
         backward it comes from the tape itself.
         """
         error = (
-            "" if recording.error is None else f"recording it raised {described(recording.error)}"
+            ""
+            if recording.error is None
+            else f"recording it raised {describe_error(recording.error)}"
         )
         # A value taken inside may be why it raises.
         self.incomplete = recording.leaks[0] if recording.leaks else error

@@ -14,7 +14,7 @@ from gradcheck import __version__
 from gradcheck.commands.errors import (
     INTERRUPTED,
     Refused,
-    advised,
+    add_advice,
     drop_unwritten,
     prepare_streams,
     refusal,
@@ -131,7 +131,7 @@ class LazyGroup(click.Group):
             status = super().main(*args, **kwargs)
         except click.ClickException as error:
             with suppress(OSError):  # stderr is closed too
-                advised(error).show()
+                add_advice(error).show()
             sys.exit(error.exit_code)
         except click.Abort:
             sys.exit(INTERRUPTED)

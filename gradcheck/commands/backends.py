@@ -28,7 +28,7 @@ from gradcheck.commands.specs import ids_in, scenario_of
 from gradcheck.config import Config, load_project
 from gradcheck.run.plan import with_usual_backends
 from gradcheck.spec.model import SpecFile
-from gradcheck.support.display_paths import aligned, count
+from gradcheck.support.display_paths import align_columns, count
 from gradcheck.support.escape import safe
 from gradcheck.support.user_error import UserError, refusals_of
 
@@ -45,7 +45,7 @@ def backends(context: click.Context) -> None:
     if context.invoked_subcommand is not None:
         return
     rows = places_of_backends(load_project().config)
-    click.echo(safe("\n".join(aligned(rows))))
+    click.echo(safe("\n".join(align_columns(rows))))
     click.echo(f"\nenvironments are made in {safe(str(folder()))}", err=True)
 
 

@@ -52,7 +52,7 @@ from gradcheck.spec.draft import (
 )
 from gradcheck.spec.input_words import FORM, inputs_of_words
 from gradcheck.spec.model import Input
-from gradcheck.support.foreign import described
+from gradcheck.support.foreign import describe_error
 from gradcheck.support.pyproject import roots
 from gradcheck.support.user_error import UserError
 
@@ -164,8 +164,8 @@ def import_layer(reference: str, named: str = "") -> tuple[Any, Backend]:
     except NoLayerError:
         raise
     except (Exception, SystemExit) as error:
-        what = with_place(described(error), error, str(Path.cwd() / reference))
-        raise UserError(f"{reference} {CANNOT_CHECK}{what}") from None
+        problem = with_place(describe_error(error), error, str(Path.cwd() / reference))
+        raise UserError(f"{reference} {CANNOT_CHECK}{problem}") from None
 
 
 FRAMEWORK_NAMES = re.compile(r"\b(torch|jax)\b")
@@ -213,7 +213,7 @@ def require_layer(result: Result) -> None:
 )
 @report_option
 @options.screen_options
-def check(named: LayerWords, world: InWorld, backends: tuple[str, ...], **asked: Any) -> None:
+def check(named: LayerWords, world: InWorld, backends: tuple[str, ...], **arguments: Any) -> None:
     """Check the gradient of one layer of your module; no spec file is needed.
 
     The module is searched for in the current folder and in the project's root. It is imported and
@@ -225,14 +225,14 @@ def check(named: LayerWords, world: InWorld, backends: tuple[str, ...], **asked:
     if not inputs and not named.call:
         import_signature(reference, "".join(backends)).require_call(())
     keys = scenario_of_layer(reference, inputs, named, world)
-    keys["nondet"] = asked.pop("nondet")
-    if (order := asked.pop("order")) > 1:
+    keys["nondet"] = arguments.pop("nondet")
+    if (order := arguments.pop("order")) > 1:
         keys["expect"] = {"order": order}
-    reports, screen_options = asked.pop("reports"), asked.pop("screen")
+    reports, screen_options = arguments.pop("reports"), arguments.pop("screen")
     framework = framework_of_layer(reference, named, backends)
     spec_file = read_draft(spec_text(keys, framework), reference)
     places = chosen_backends(backends, specs=[spec_file])
-    cases = plan([spec_file], list(places), places, **asked)
+    cases = plan([spec_file], list(places), places, **arguments)
     files = report_files(reports)
     again = shlex.join(["gradcheck", *sys.argv[1:]])
     began = Beginning.now()

@@ -56,14 +56,14 @@ class ResultChange(NamedTuple):
 
 def change_between(left: Result | None, right: Result | None) -> ResultChange:
     """Return the change from one result of a case to another; None for one that is absent."""
-    was, now = ("absent" if each is None else str(each.status) for each in (left, right))
+    before, after = ("absent" if each is None else str(each.status) for each in (left, right))
     was_green, is_green = (each is None or each.status.green for each in (left, right))
-    if was != now:
-        return ResultChange(f"{was} → {now}", was_green and not is_green)
+    if before != after:
+        return ResultChange(f"{before} → {after}", was_green and not is_green)
     new = []
     if left is not None and right is not None and not is_green:
         new = KnownFailure.of(left).new_in(right)
-    text = f"{was} → {now} ({one_line(', '.join(new))} as well)" if new else ""
+    text = f"{before} → {after} ({one_line(', '.join(new))} as well)" if new else ""
     return ResultChange(text, bool(new))
 
 

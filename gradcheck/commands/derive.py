@@ -63,7 +63,7 @@ LAMBDA_FILE = "<lambda>"
 )
 @click.option("--seed", type=SEED, default=0, help="Seed of the inputs.")
 @allow_code_option
-def derive(reference: str, diff: bool, write: bool, allow_code: bool, **asked: Any) -> None:
+def derive(reference: str, diff: bool, write: bool, allow_code: bool, **arguments: Any) -> None:
     """Derive the backward of a layer from its forward, and print the class.
 
     The forward is traced at the inputs; the printed code has passed the gradient check at these
@@ -79,7 +79,7 @@ def derive(reference: str, diff: bool, write: bool, allow_code: bool, **asked: A
     if parse_target(reference).is_place:
         derived = repaired_scenario(reference, allow_code)
         raise SystemExit(show_change(derived, write))
-    derived = derived_from(reference, **asked)
+    derived = derived_from(reference, **arguments)
     if diff or write:
         raise SystemExit(show_change(derived, write))
     if not derived:

@@ -39,7 +39,7 @@ ADVICE = (
 )
 
 
-def advised(error: click.ClickException) -> click.ClickException:
+def add_advice(error: click.ClickException) -> click.ClickException:
     """Return an error, with advice added if the mistake is common."""
     if not isinstance(error, click.UsageError):
         return error

@@ -113,7 +113,7 @@ class ExploreOptions:
 )
 @allow_code_option
 @color_option
-def explore(**given: Any) -> None:
+def explore(**arguments: Any) -> None:
     """Search for inputs at which the gradient of a layer is wrong, and shrink them to the smallest.
 
     Capital letters are free sizes, the same for all inputs: ``-i x=BxTxC -i w=C``. Sizes from 0 on
@@ -125,29 +125,29 @@ def explore(**given: Any) -> None:
     ``sizes`` whose names are capital letters are drawn, and values, dtypes and layouts of inputs
     that do not specify them.
     """
-    asked = ExploreOptions(**given)
-    if asked.scenario is not None or parse_target(asked.named.reference).is_place:
-        case = case_in_file(asked)
-        smallest = explored_case(asked, case)
+    options = ExploreOptions(**arguments)
+    if options.scenario is not None or parse_target(options.named.reference).is_place:
+        case = case_in_file(options)
+        smallest = explored_case(options, case)
         example = case_of_example(case, smallest)
         for name, spec in smallest.inputs.items():
             if is_drawn(spec):
                 written = flow_yaml(written_input(example.scenario.inputs[name]))
                 click.echo(safe(f"  {name}: {written}"))
-        raise SystemExit(show_case(asked, example))
-    reference = qualified_reference(asked.named.reference)
-    file = None if asked.save is None else new_spec("--save", asked.save)
-    keys = scenario_to_explore(asked.named, reference, asked.backend)
-    framework = framework_of_layer(reference, asked.named, [asked.backend])
+        raise SystemExit(show_case(options, example))
+    reference = qualified_reference(options.named.reference)
+    file = None if options.save is None else new_spec("--save", options.save)
+    keys = scenario_to_explore(options.named, reference, options.backend)
+    framework = framework_of_layer(reference, options.named, [options.backend])
     spec_file = read_draft(spec_text(keys, framework), reference)
-    places = chosen_backends([asked.backend], specs=[spec_file])
-    case = plan([spec_file], list(places), places, seed=asked.seed)[0]
-    smallest = explored_case(asked, case)
+    places = chosen_backends([options.backend], specs=[spec_file])
+    case = plan([spec_file], list(places), places, seed=options.seed)[0]
+    smallest = explored_case(options, case)
     example = case_of_example(case, smallest)
-    status = show_case(asked, example)
+    status = show_case(options, example)
     del keys["sizes"]
     inputs = {name: written_input(spec) for name, spec in example.scenario.inputs.items()}
-    title = f"Found by gradcheck explore, seed {asked.seed}: {smallest}"
+    title = f"Found by gradcheck explore, seed {options.seed}: {smallest}"
     keys = {"id": keys["id"], "title": title, **keys, "inputs": in_variables(inputs)}
     text = spec_text(keys, framework)
     if file is None:
@@ -184,23 +184,23 @@ def scenario_to_explore(named: LayerWords, reference: str, backend: str) -> dict
     return keys
 
 
-def case_in_file(asked: ExploreOptions) -> Case:
+def case_in_file(options: ExploreOptions) -> Case:
     """Return the first case of a scenario in a file.
 
     Raises UserError: there is no such scenario, it cannot be explored, or its code may not run.
     """
-    if any(asked.named[1:]) or asked.save or asked.dtypes:
+    if any(options.named[1:]) or options.save or options.dtypes:
         raise UserError(
             "-i, --kwarg, --call, --backward, --dtype and --save are for a layer: the scenario has "
             "its own inputs"
         )
-    name = asked.named.reference
-    if asked.scenario is not None:
-        name = f"{name}::{asked.scenario}"
-    permission = permission_of(load_project(), asked.allow_code)
+    name = options.named.reference
+    if options.scenario is not None:
+        name = f"{name}::{options.scenario}"
+    permission = permission_of(load_project(), options.allow_code)
     specs, ids = read_specs([name])
-    places = chosen_backends([asked.backend], ids, permission.project.config, specs=specs)
-    case = select_ids(plan(specs, list(places), places, seed=asked.seed), ids)[0]
+    places = chosen_backends([options.backend], ids, permission.project.config, specs=specs)
+    case = select_ids(plan(specs, list(places), places, seed=options.seed), ids)[0]
     if problem := why_not_explored(case.scenario):
         raise UserError(f"{case.scenario.id} cannot be explored: {problem}")
     require_permission([case], permission)
@@ -220,7 +220,7 @@ def why_not_explored(scenario: Scenario) -> str:
     return ""
 
 
-def explored_case(asked: ExploreOptions, case: Case) -> Example:
+def explored_case(options: ExploreOptions, case: Case) -> Example:
     """Explore a case, print what was tried, and return the smallest example that is wrong.
 
     Raises SystemExit: there is none.
@@ -232,25 +232,27 @@ def explored_case(asked: ExploreOptions, case: Case) -> Example:
             return result.status, result.message
 
         settings = SearchSettings(
-            asked.seconds,
-            asked.examples,
-            asked.seed,
-            asked.dtypes or ("float64", "float32"),
-            on_example=lambda found: line.update(progress(found)),
+            options.seconds,
+            options.examples,
+            options.seed,
+            options.dtypes or ("float64", "float32"),
+            on_example=lambda outcome: line.update(progress(outcome)),
         )
         try:
-            found = search(check, inputs_of(case), settings)
+            outcome = search(check, inputs_of(case), settings)
         except ImportError:
             raise UserError(NOT_INSTALLED) from None
-    click.echo(safe("\n".join(outcome_lines(found))))
-    if found.smallest is None:
-        raise SystemExit(0 if found.checked else NOTHING_SELECTED)
-    return found.smallest
+    click.echo(safe("\n".join(outcome_lines(outcome))))
+    if outcome.smallest is None:
+        raise SystemExit(0 if outcome.checked else NOTHING_SELECTED)
+    return outcome.smallest
 
 
-def show_case(asked: ExploreOptions, case: Case) -> int:
+def show_case(options: ExploreOptions, case: Case) -> int:
     """Run a case once more and show it; return the exit code."""
-    screen = make_screen(ScreenOptions(color=asked.color), shlex.join(["gradcheck", *sys.argv[1:]]))
+    screen = make_screen(
+        ScreenOptions(color=options.color), shlex.join(["gradcheck", *sys.argv[1:]])
+    )
     results, interrupted = run_all([case], make_executor(), screen)
     return exit_code(results, interrupted)
 

@@ -14,7 +14,7 @@ import click
 from gradcheck.commands.shared_options import framework_option
 from gradcheck.support.file_io import write_whole
 from gradcheck.support.pyproject import ConfigError, content_of
-from gradcheck.support.resources import packaged
+from gradcheck.support.resources import read_packaged
 from gradcheck.support.user_error import refusals_of
 
 SCHEMA_FILE = "gradcheck.schema.json"
@@ -35,10 +35,10 @@ def init(github: bool, framework: str | None) -> None:
     """
     framework = framework or "paddle"
     files = {
-        Path("specs/example.grad.yaml"): MODELINE + packaged(f"project/{framework}.grad.yaml"),
-        Path("specs", SCHEMA_FILE): packaged("schemas/spec.json"),
+        Path("specs/example.grad.yaml"): MODELINE + read_packaged(f"project/{framework}.grad.yaml"),
+        Path("specs", SCHEMA_FILE): read_packaged("schemas/spec.json"),
     }
-    source, workflow = source_of_gradcheck(), packaged("project/workflow.yml")
+    source, workflow = source_of_gradcheck(), read_packaged("project/workflow.yml")
     if github:
         requirement = source if framework == "paddle" else with_extra(source, framework)
         files[Path(".github/workflows/gradcheck.yml")] = workflow.replace(
@@ -107,16 +107,16 @@ def write(path: Path, text: str) -> None:
 def settings(path: Path) -> str | None:
     """Return the text of a pyproject.toml with ``[tool.gradcheck]`` added; None if it has that
     table."""
-    own = packaged("project/settings.toml")
+    table = read_packaged("project/settings.toml")
     if not os.path.lexists(path):
-        return own
+        return table
     tool = content_of(path).get("tool", {})
     if not isinstance(tool, dict):
         raise ConfigError(f"{path}: tool must be a table")
     if "gradcheck" in tool:
         return None
     text = path.read_text(encoding="utf-8").rstrip("\n")
-    return f"{text}\n\n{own}".lstrip("\n")
+    return f"{text}\n\n{table}".lstrip("\n")
 
 
 @click.command()
@@ -137,4 +137,4 @@ def settings(path: Path) -> str | None:
 )
 def schema(name: str | None) -> None:
     """Print the JSON Schema of *.grad.yaml files."""
-    click.echo(packaged(f"schemas/{name or 'spec'}.json"), nl=False)
+    click.echo(read_packaged(f"schemas/{name or 'spec'}.json"), nl=False)

@@ -19,7 +19,7 @@ from gradcheck.conformance.catalogue import iterate_rules, load_catalogue, scena
 from gradcheck.run.plan import plan, with_usual_backends
 from gradcheck.run.select import nothing_selected, select
 from gradcheck.spec.model import Scenario
-from gradcheck.support.display_paths import aligned, count, shown_path
+from gradcheck.support.display_paths import align_columns, count, shown_path
 from gradcheck.support.escape import one_line, safe
 from gradcheck.support.user_error import UserError
 
@@ -65,7 +65,7 @@ def list_all(
     if as_json:
         click.echo(json.dumps([row.data for row in rows], indent=1))
     else:
-        for line in aligned([(row.name, row.text) for row in rows]):
+        for line in align_columns([(row.name, row.text) for row in rows]):
             click.echo(line)
     raise SystemExit(int(uncovered and bool(rows)))
 

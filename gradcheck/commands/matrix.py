@@ -112,11 +112,13 @@ def matrix(
         if interrupted:  # the matrix is not complete
             raise SystemExit(status)
         cases, results = [*ran, *cases], [*outcome, *results]
-    found = build_matrix(load_catalogue(), cases, results, describe_run(running, taken))
+    rule_matrix = build_matrix(load_catalogue(), cases, results, describe_run(running, taken))
     width = shutil.get_terminal_size((TEXT_WIDTH, 0)).columns
-    click.echo(as_text(found, width) if layout == "table" else FILES[layout](found), nl=False)
+    click.echo(
+        as_text(rule_matrix, width) if layout == "table" else FILES[layout](rule_matrix), nl=False
+    )
     for name, path in files:
-        texts = {path: FILES[name](found)} if name in FILES else as_badges(found, path)
+        texts = {path: FILES[name](rule_matrix)} if name in FILES else as_badges(rule_matrix, path)
         for file, text in texts.items():
             with refusals_of(f"--report {name}:{path}"):
                 write_whole(file, text)

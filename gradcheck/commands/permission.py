@@ -97,7 +97,7 @@ def code_in(scenario: Scenario) -> Iterator[tuple[int, str]]:
     if scenario.call is not None:
         yield scenario.line_of("call"), f"call: {one_line(scenario.call)[:100]}"
     for path, expect in scenario.expectations():
-        place = ".".join(str(part) for part in path if isinstance(part, str))
+        place = ".".join(str(step) for step in path if isinstance(step, str))
         for expression in expect.values:
             line = scenario.line_of(f"{place}.values.{expression}")
             yield line, f"the expression {one_line(expression)[:100]}"

@@ -69,13 +69,17 @@ def chosen_record(records: Sequence[Record], name: str) -> Record:
         id, file = ids[0], specs[0].path
     fitting = sorted(
         (record for record in records if fits(record.result, id, file)),
-        key=lambda one: (one.result.path, one.result.line, one.result.name),
+        key=lambda candidate: (candidate.result.path, candidate.result.line, candidate.result.name),
     )
     failed = [record for record in fitting if not record.result.status.green]
     if chosen := failed or (fitting if name else []):
         return chosen[-1]
     if name:
-        known = [each for one in records for each in (one.result.name, one.result.scenario)]
+        known = [
+            each
+            for candidate in records
+            for each in (candidate.result.name, candidate.result.scenario)
+        ]
         near = hint(name, known, f"`gradcheck run {name}` runs it")
         raise UserError(f"the last run has no case {name!r}; {near}")
     raise UserError("nothing failed in the last run; name a case to replay it anyway")
@@ -110,9 +114,9 @@ def case_of(record: Record, seed: int | None, permission: Permission) -> tuple[S
 def uncut_lines(result: Result) -> list[str]:
     """Return all wrong entries and the whole recorded output; reports shorten both."""
     entries = []
-    for one in result.checked.wrong:
-        entry = f"{one.output}{list(one.output_index)}, {one.input}{list(one.index)}"
-        values = f"{number(one.analytic)}, {number(one.numeric)} ± {one.error_bound:.0e}"
+    for wrong in result.checked.wrong:
+        entry = f"{wrong.output}{list(wrong.output_index)}, {wrong.input}{list(wrong.index)}"
+        values = f"{number(wrong.analytic)}, {number(wrong.numeric)} ± {wrong.error_bound:.0e}"
         entries.append(f"  {entry}: {values}")
     lines = with_heading("all wrong entries (output, input: analytic, numeric ± bound):", entries)
     if result.output.strip():

@@ -160,7 +160,7 @@ def read_shard(context: click.Context, parameter: click.Parameter, text: str) ->
     metavar="FILE",
     help="Write the release's results for the bundled suite into FILE, a release file.",
 )
-def run(watch: bool, **asked: Any) -> None:
+def run(watch: bool, **arguments: Any) -> None:
     """Run scenarios and check their gradients.
 
     A PATH is a spec file or a folder of them, - for one from stdin, or one scenario of a file
@@ -174,8 +174,8 @@ def run(watch: bool, **asked: Any) -> None:
     if watch:
         from gradcheck.commands.watch import run_at_changes  # needs a package that few have
 
-        raise SystemExit(run_at_changes(asked["names"]))
-    run_scenarios(RunOptions(**asked))
+        raise SystemExit(run_at_changes(arguments["names"]))
+    run_scenarios(RunOptions(**arguments))
 
 
 @dataclass(frozen=True)
@@ -249,89 +249,91 @@ class RunOptions:
         return min(number_of_jobs(config.jobs), number_of_jobs("auto"))
 
 
-def run_scenarios(asked: RunOptions) -> NoReturn:
+def run_scenarios(options: RunOptions) -> NoReturn:
     """Run scenarios according to the options.
 
     Raises SystemExit: with the exit code.
     """
-    asked.require_consistency()
-    baseline = asked.read_baseline()
+    options.require_consistency()
+    baseline = options.read_baseline()
     project = load_project()
-    slots = asked.slots(project.config)
-    permission = permission_of(project, asked.allow_code)
-    last = journal.read_journal() if asked.goes_on else journal.JournalContents()
-    cases = selected_cases(asked, project, last.failures() if asked.lf else {})
-    files = report_files(asked.reports)
+    slots = options.slots(project.config)
+    permission = permission_of(project, options.allow_code)
+    last = journal.read_journal() if options.goes_on else journal.JournalContents()
+    cases = selected_cases(options, project, last.failures() if options.lf else {})
+    files = report_files(options.reports)
     require_permission(cases, permission)
-    known = last.known_results(cases) if asked.resume else {}
+    known = last.known_results(cases) if options.resume else {}
     if last.skipped:
         click.echo(f"gradcheck: {journal.skipped_message(last.skipped)}", err=True)
-    if asked.resume:
-        there = f"{len(known)} of {len(cases)} results are there from the last run"
-        click.echo(f"gradcheck: {there}", err=True)
-    record = journal.open_journal(go_on=asked.goes_on)
-    runner = make_executor(asked.executor, min(slots, len(cases)), asked.jobs is not None)
+    if options.resume:
+        progress = f"{len(known)} of {len(cases)} results are there from the last run"
+        click.echo(f"gradcheck: {progress}", err=True)
+    record = journal.open_journal(go_on=options.goes_on)
+    runner = make_executor(options.executor, min(slots, len(cases)), options.jobs is not None)
     settings = RunSettings(
         shown=permission.summary(),
-        max_failures=1 if asked.exitfirst else asked.max_fail or inf,
+        max_failures=1 if options.exitfirst else options.max_fail or inf,
         known=known,
         record=record,
         baseline=baseline,
-        shuffle=(asked.seed or 0) if asked.shuffle else None,
+        shuffle=(options.seed or 0) if options.shuffle else None,
     )
     began = Beginning.now()
-    kept = "what had finished is kept: add --resume to go on"
+    advice = "what had finished is kept: add --resume to go on"
     try:
         with results_shown(files):
-            screen = make_screen(asked.screen, asked.again())
+            screen = make_screen(options.screen, options.again())
             results, interrupted = run_all(cases, runner, screen, settings)
     except RunnerError as error:
-        raise UserError(f"{error}; {record.problem or kept}") from None
+        raise UserError(f"{error}; {record.problem or advice}") from None
     if record.problem or interrupted:
-        click.echo(f"gradcheck: {record.problem or kept}", err=True)
-    write_baseline(asked, baseline, results)
-    if asked.record and not interrupted:
+        click.echo(f"gradcheck: {record.problem or advice}", err=True)
+    write_baseline(options, baseline, results)
+    if options.record and not interrupted:
         from gradcheck.conformance.release_writer import write_release_file  # few runs record
 
-        write_release_file(Path(asked.record), cases, results)
-    write_reports(files, cases, results, began, asked.again())
+        write_release_file(Path(options.record), cases, results)
+    write_reports(files, cases, results, began, options.again())
     raise SystemExit(exit_code(results, interrupted))
 
 
-def selected_cases(asked: RunOptions, project: Project, failed: Mapping[str, str]) -> list[Case]:
+def selected_cases(options: RunOptions, project: Project, failed: Mapping[str, str]) -> list[Case]:
     """Return the cases that the options select.
 
     `failed` are the cases of ``--lf`` with their files. Raises UserError: no case is selected.
     """
-    config, names = project.config, asked.names
-    if not asked.bundled and not any(parse_target(name).path for name in names):
+    config, names = project.config, options.names
+    if not options.bundled and not any(parse_target(name).path for name in names):
         names = (*names, *dict.fromkeys(failed.values()))
-    specs, ids = read_specs(names, project, bundled=asked.bundled)
-    places = chosen_backends(asked.backends, [*ids, *failed], config, specs=specs)
+    specs, ids = read_specs(names, project, bundled=options.bundled)
+    places = chosen_backends(options.backends, [*ids, *failed], config, specs=specs)
     everything = plan(
-        specs, list(places), places, seed=asked.seed, mode=asked.mode, order=asked.order,
-        effort=asked.effort, timeout=asked.timeout, default_timeout=config.timeout or TIMEOUT,
-        memory=asked.memory, recorded=bool(asked.record), reruns=asked.reruns,
+        specs, list(places), places, seed=options.seed, mode=options.mode, order=options.order,
+        effort=options.effort, timeout=options.timeout, default_timeout=config.timeout or TIMEOUT,
+        memory=options.memory, recorded=bool(options.record), reruns=options.reruns,
     )  # fmt: skip
-    cases = shard(select(everything, ids, asked.keywords, asked.tags), *asked.part)
-    if asked.lf and not failed:
+    cases = shard(select(everything, ids, options.keywords, options.tags), *options.part)
+    if options.lf and not failed:
         click.echo("gradcheck: nothing failed in the last run, so all cases are run", err=True)
     if failed:
         cases = [case for case in cases if case.name in failed]
     if not cases:
-        number, total = asked.part
-        part = f", in shard {number}/{total}" * (total > 1)
-        raise UserError(nothing_selected(asked.keywords, everything) + part, NOTHING_SELECTED)
-    if asked.record:
+        number, total = options.part
+        shard_text = f", in shard {number}/{total}" * (total > 1)
+        raise UserError(
+            nothing_selected(options.keywords, everything) + shard_text, NOTHING_SELECTED
+        )
+    if options.record:
         from gradcheck.conformance.release_writer import require_recordable  # few runs record
 
-        require_recordable(cases, asked.record)
-    return with_releases(cases, asked.as_version)
+        require_recordable(cases, options.record)
+    return with_releases(cases, options.as_version)
 
 
-def write_baseline(asked: RunOptions, baseline: Baseline, results: Sequence[Result]) -> None:
+def write_baseline(options: RunOptions, baseline: Baseline, results: Sequence[Result]) -> None:
     """Write the baseline according to the options, or print which of its failures are fixed."""
-    if not asked.baseline_update and not asked.baseline_prune:
+    if not options.baseline_update and not options.baseline_prune:
         if baseline.fixed:
             names = ", ".join(baseline.fixed[:5]) + ", …" * (len(baseline.fixed) > 5)
             click.echo(
@@ -339,7 +341,7 @@ def write_baseline(asked: RunOptions, baseline: Baseline, results: Sequence[Resu
                 err=True,
             )
         return
-    if asked.baseline_update:
+    if options.baseline_update:
         baseline.update(results)
     else:
         baseline.prune(results)

@@ -26,7 +26,7 @@ from gradcheck.commands.bugs import stop_for_bug
 from gradcheck.commands.errors import INTERRUPTED, NOTHING_SELECTED, USAGE
 from gradcheck.commands.shared_options import ScreenOptions
 from gradcheck.commands.specs import suite_of
-from gradcheck.report.files import rendered
+from gradcheck.report.files import render_report
 from gradcheck.report.record import PagePart, Report, versions
 from gradcheck.result import NOT_RUN, Result
 from gradcheck.run.interpreter import START, START_METHODS
@@ -120,7 +120,7 @@ def run_all(
         ordered = executor.results(cases, settings.known, on_done, settings.shuffle)
         for plain_result in side_by_side.with_comparisons(ordered):
             settings.require(plain_result)
-            result = settings.baseline.judged(plain_result)
+            result = settings.baseline.mark_if_known(plain_result)
             results.append(result)
             screen.show(result)
             if result.compared_with:
@@ -285,7 +285,7 @@ def write_reports(
     is_refused, bugs = False, list[str]()
     for name, path in files:
         try:
-            write_whole(path, rendered(name, report))
+            write_whole(path, render_report(name, report))
         except (OSError, UserError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             click.echo(safe(f"gradcheck: --report {name}:{path}: {reason}"), err=True)
@@ -314,15 +314,17 @@ def matrix_part(cases: Sequence[Case], results: Sequence[Result]) -> PagePart | 
 def write_for_github(report: Report) -> None:
     """Write annotations into the log, bypassing the stream that escapes workflow commands, and a
     summary."""
-    print(rendered("github", report), end="", file=sys.__stdout__, flush=True)
+    print(render_report("github", report), end="", file=sys.__stdout__, flush=True)
     if page := os.environ.get("GITHUB_STEP_SUMMARY"):
         with suppress(OSError), open(page, "ab") as file:
-            file.write(rendered("markdown", report).encode("utf-8", "backslashreplace"))
+            file.write(render_report("markdown", report).encode("utf-8", "backslashreplace"))
 
 
 def exit_code(results: Sequence[Result], interrupted: bool) -> int:
     """Return the exit code. Raises SystemExit, UserError: a bug in gradcheck, or nothing ran."""
-    bugs = [f"{one.name}\n{one.internal_error}" for one in results if one.internal_error]
+    bugs = [
+        f"{result.name}\n{result.internal_error}" for result in results if result.internal_error
+    ]
     if bugs:
         stop_for_bug("\n\n".join(bugs))
     if interrupted:

@@ -74,18 +74,18 @@ def complete_backends(
 
 
 # ------------------------------------------------------------------------------------- the options
-def as_one(argument: str, made: Any, *options: Decorator) -> Decorator:
-    """Options that a command gets as one argument: a named tuple of type `made` with their
+def as_one(argument: str, kind: Any, *options: Decorator) -> Decorator:
+    """Options that a command gets as one argument: a named tuple of type `kind` with their
     values.
     """
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(command)
         def with_one(**values: Any) -> Any:
-            one = made(**{name: values.pop(name) for name in made._fields})
-            if getattr(one, "verbose", False) and getattr(one, "quiet", False):
+            group = kind(**{name: values.pop(name) for name in kind._fields})
+            if getattr(group, "verbose", False) and getattr(group, "quiet", False):
                 raise UserError("-v and -q exclude each other: remove one of the two")
-            return command(**{argument: one}, **values)
+            return command(**{argument: group}, **values)
 
         return all_of(*options)(with_one)
 

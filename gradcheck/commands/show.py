@@ -58,18 +58,18 @@ def show(names: tuple[str, ...], reproduce: bool) -> None:
     release.
     """
     rules = {rule.id: (rule, document) for rule, document in iterate_rules(load_catalogue())}
-    codes, rule_texts, others = [], [], []
+    codes, rule_texts, scenario_names = [], [], []
     for name in names:
         if name.upper() in CODES:
             codes.append("\n".join(explained(name.upper())))
         elif name in rules:
             rule_texts.append("\n".join(rule_lines(*rules[name])))
         else:
-            others.append(name)
+            scenario_names.append(name)
     if codes or rule_texts:
         click.echo("\n\n".join([*codes, *rule_texts]))
-    if others:
-        show_scenarios(others, reproduce, list(rules))
+    if scenario_names:
+        show_scenarios(scenario_names, reproduce, list(rules))
 
 
 @click.command()
@@ -144,9 +144,9 @@ def show_scenario(scenario: Scenario, spec: SpecFile) -> None:
     if isinstance(scenario.layer, str) and scenario.layer in spec.layers.values():
         place = f"{shown_path(scenario.path)}:{scenario.line_of('layer')}"
         click.echo(f"# its layer, {place}\n{safe(scenario.layer.rstrip())}")
-    for one in extended_by(scenario, {one.id: one for one in spec.scenarios}):
-        place = f"{shown_path(one.path)}:{one.line}:{one.column}"
-        click.echo(f"# {place}\n{safe(source(one, spec))}")
+    for other in extended_by(scenario, {other.id: other for other in spec.scenarios}):
+        place = f"{shown_path(other.path)}:{other.line}:{other.column}"
+        click.echo(f"# {place}\n{safe(source(other, spec))}")
 
 
 def extended_by(scenario: Scenario, known: Mapping[str, Scenario]) -> Iterator[Scenario]:
@@ -162,7 +162,7 @@ def source(scenario: Scenario, spec: SpecFile) -> str:
     Comments and empty lines at the end belong to what follows.
     """
     lines = read_text(Path(scenario.path), scenario.path).lines
-    starts = {one.begins for one in spec.scenarios} | {len(lines) + 1}
+    starts = {other.begins for other in spec.scenarios} | {len(lines) + 1}
     end = min(line for line in starts if line > scenario.begins)
     block = lines[scenario.begins - 1 : end - 1]
     while not block[-1].strip() or block[-1].lstrip().startswith("#"):

@@ -87,17 +87,17 @@ def read_specs(
     files, mistakes = find_specs(paths, project, bundled=bundled)
     if not (files or mistakes or selecting):
         raise nothing_found(command)
-    specs, found = read_each(files)
+    specs, file_mistakes = read_each(files)
     known = ids_in(specs)
     # Mistakes elsewhere do not keep one scenario from being run.
     wanted = {scenario_of(target.id) for target in selecting}
     is_elsewhere = not paths and bool(wanted) and wanted <= known
-    refused = [*shared_ids(specs), *(() if is_elsewhere else [*mistakes, *found])]
+    refused = [*shared_ids(specs), *(() if is_elsewhere else [*mistakes, *file_mistakes])]
     if refused:
         refuse_mistakes(refused)
-    if found:
-        wrong = ", ".join(dict.fromkeys(mistake.path for mistake in found))
-        number = count(len(found), "mistake")
+    if file_mistakes:
+        wrong = ", ".join(dict.fromkeys(mistake.path for mistake in file_mistakes))
+        number = count(len(file_mistakes), "mistake")
         text = f"{number} in {safe(wrong)}; `gradcheck validate` shows them"
         click.echo(f"gradcheck: {text}", err=True)
     ids = [id_of(target, specs) for target in selecting]
@@ -147,13 +147,16 @@ def id_of(target: Target, specs: Sequence[SpecFile]) -> str:
     """
     if not target.path:
         return target.id
-    here = os.path.realpath(located(target.path))
+    path = os.path.realpath(locate_file(target.path))
     scenarios = [
-        one for spec in specs if os.path.realpath(spec.path) == here for one in spec.scenarios
+        scenario
+        for spec in specs
+        if os.path.realpath(spec.path) == path
+        for scenario in spec.scenarios
     ]
     if target.line:
         return id_at_line(target, scenarios)
-    ids = [one.id for one in scenarios]
+    ids = [scenario.id for scenario in scenarios]
     if scenario_of(target.id) not in ids:
         listed = ", ".join(ids[:5]) + ", …" * (len(ids) > 5)
         near = hint(target.id, ids, f"it has {listed}")
@@ -163,13 +166,13 @@ def id_of(target: Target, specs: Sequence[SpecFile]) -> str:
 
 def id_at_line(target: Target, scenarios: Sequence[Scenario]) -> str:
     """Return the id of the scenario on a line of a file. Raises UserError: there is none."""
-    number = len(read_text(located(target.path), target.path).content.rstrip("\n").split("\n"))
+    number = len(read_text(locate_file(target.path), target.path).content.rstrip("\n").split("\n"))
     if target.line > number:
         raise UserError(f"{target.path}:{target.line}: the file has {count(number, 'line')}")
-    before = [one for one in scenarios if one.begins <= target.line]
+    before = [scenario for scenario in scenarios if scenario.begins <= target.line]
     if not before:
         raise UserError(f"{target.path}:{target.line}: no scenario is on this line")
-    return max(before, key=lambda one: one.begins).id
+    return max(before, key=lambda scenario: scenario.begins).id
 
 
 @functools.cache
@@ -238,7 +241,7 @@ def find_specs(
             )
         return bundled_files(), []
     if paths:
-        return find(map(located, paths))
+        return find(map(locate_file, paths))
     from gradcheck.config import load_project  # validating a named file needs no settings
 
     config = (project or load_project()).config
@@ -270,11 +273,11 @@ def scenario_of(name: str) -> str:
 
 def without(spec: SpecFile, ids: set[str]) -> SpecFile:
     """Return a spec file without the scenarios that have one of the ids."""
-    kept = tuple(scenario for scenario in spec.scenarios if scenario.id not in ids)
-    return spec.model_copy(update={"scenarios": kept})
+    scenarios = tuple(scenario for scenario in spec.scenarios if scenario.id not in ids)
+    return spec.model_copy(update={"scenarios": scenarios})
 
 
-def located(name: str) -> Path:
+def locate_file(name: str) -> Path:
     """Return the file at a path; a bundled file may be given in the form that reports show, from
     any folder.
     """

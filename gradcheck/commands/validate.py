@@ -53,8 +53,8 @@ def validate(context: click.Context, paths: tuple[str, ...], bundled: bool, layo
         raise nothing_found("validate")
     names = [*(mistake.path for mistake in mistakes), *map(str, files)]
     reports = {path: FileReport(path) for path in names}
-    specs, found = read_each(files)
-    mistakes += [*found, *shared_ids(specs)]
+    specs, file_mistakes = read_each(files)
+    mistakes += [*file_mistakes, *shared_ids(specs)]
     for spec in specs:
         reports[spec.path].scenarios = len(spec.scenarios)
     for mistake in mistakes:

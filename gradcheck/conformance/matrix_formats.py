@@ -75,8 +75,8 @@ def as_text(matrix: RuleMatrix, width: int = TEXT_WIDTH) -> str:
         for word, changed in change.by_word.items():
             rules = ", ".join(row.anchor for row in changed)
             lines += _indent(f"{word}: {rules or 'none'}", width)
-    held = sum(len(matrix.held(class_)) for class_ in HEADINGS)
-    lines += ["", f"{held} rules have no deviation. {matrix.made}".rstrip()]
+    without_deviation = sum(len(matrix.held(class_)) for class_ in HEADINGS)
+    lines += ["", f"{without_deviation} rules have no deviation. {matrix.made}".rstrip()]
     return "\n".join(lines) + "\n"
 
 
@@ -91,12 +91,12 @@ def _section_lines(
     rule_width = max(LEAST_RULE_WIDTH, width - sum(columns))
 
     def row_lines(rule: str, words: Iterable[str]) -> Iterator[str]:
-        first, *others = textwrap.wrap(rule, rule_width)
+        first, *rest = textwrap.wrap(rule, rule_width)
         padded = (
             f"{'':{GAP}}{word}".ljust(size) for word, size in zip(words, columns, strict=True)
         )
         yield f"{first:<{rule_width}}{''.join(padded)}".rstrip()
-        yield from others
+        yield from rest
 
     if rows:
         yield ""
@@ -134,14 +134,14 @@ def as_badges(matrix: RuleMatrix, folder: Path) -> dict[Path, str]:
         cells = matrix.ran(backend, "sentence")
         if not cells:
             continue
-        kept = sum(not cell.deviates for cell in cells)
+        kept_count = sum(not cell.deviates for cell in cells)
         color = "brightgreen"
-        if kept < len(cells):
+        if kept_count < len(cells):
             color = "red" if any(cell.behaviour in GRAVE for cell in cells) else "orange"
         badge = {
             "schemaVersion": 1,
             "label": f"PyLayer, {backend.replace('@', ' ')}",
-            "message": f"{kept} of {len(cells)} sentences",
+            "message": f"{kept_count} of {len(cells)} sentences",
             "color": color,
         }
         badges[folder / f"{backend.replace('@', '-')}.json"] = json.dumps(badge, indent=1) + "\n"

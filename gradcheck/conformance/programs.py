@@ -26,7 +26,7 @@ class PlainProgram(NamedTuple):
     path: Path
     code: str
     """The program without the comments that hold its output."""
-    asked: str
+    expected: str
     """The output that the documents require, or the right one if they are silent."""
     prints: dict[str, str]
     """Release → the output there; the name of the signal if the process dies."""
@@ -40,13 +40,13 @@ def read_programs() -> dict[str, PlainProgram]:
 
 def read_program(path: Path) -> PlainProgram:
     """Read one program."""
-    code, prints, asked = [], {}, ""
+    code, prints, expected = [], {}, ""
     for line in path.read_text(encoding="utf-8").splitlines():
         printed = _PRINTED.match(line)
         if printed is None:
             code.append(line)
         elif printed[1] in ("documents", "right"):
-            asked = printed[2]
+            expected = printed[2]
         else:
             prints.update(dict.fromkeys(printed[1].split(", "), printed[2]))
-    return PlainProgram(path, "\n".join(code).strip("\n"), asked, prints)
+    return PlainProgram(path, "\n".join(code).strip("\n"), expected, prints)

@@ -17,7 +17,7 @@ from gradcheck.conformance.releases import ReleaseFile
 from gradcheck.conformance.scenario_code import (
     as_lists,
     expected_values,
-    indented,
+    indent_lines,
     input_arrays,
     layer_call,
     parameter_lines,
@@ -72,7 +72,7 @@ def write_test(case: Case, release: ReleaseFile) -> str:
     fixture = "layer_calls" if expect.calls.counted else ""
     lines = [*mark_lines(scenario, release), f"def test_{name}({fixture}):"]
     body = [f'"""{(scenario.title or scenario.id).replace(chr(92), "")}."""', *body_lines(case)]
-    return "\n".join([*lines, *indented(body)])
+    return "\n".join([*lines, *indent_lines(body)])
 
 
 def mark_lines(scenario: Scenario, release: ReleaseFile) -> Iterator[str]:
@@ -124,7 +124,7 @@ def layer_lines(case: Case) -> Iterator[str]:
 def static_lines(case: Case) -> Iterator[str]:
     """Yield a static layer's functions, which may use its Variables, and its inputs as arrays."""
     yield f"def functions({', '.join(case.scenario.inputs)}):"
-    yield from indented(code_lines(str(case.scenario.layer)))
+    yield from indent_lines(code_lines(str(case.scenario.layer)))
     yield "    return forward_fn, backward_fn"
     yield "inputs = {"
     for name, array, dtype, _ in input_arrays(case):
@@ -140,13 +140,13 @@ def code_lines(source: str) -> list[str]:
 
 def expecting(expect: Expect, body: Sequence[str]) -> Iterator[str]:
     """Yield code that must raise or warn as expected, or succeed."""
-    asked = expect.raises or expect.warns
-    if asked is None:
+    exception = expect.raises or expect.warns
+    if exception is None:
         yield from body
         return
     function = "raises" if expect.raises else "warns"
-    yield f"with pytest.{function}({asked.type}):"
-    yield from indented(body)
+    yield f"with pytest.{function}({exception.type}):"
+    yield from indent_lines(body)
 
 
 def python_literal(expected: Any) -> str:

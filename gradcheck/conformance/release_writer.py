@@ -79,14 +79,16 @@ def write_release_file(path: Path, cases: Sequence[Case], results: Sequence[Resu
             holds.append(scenario)
     run = run_of(cases[0])
     if path.exists():
-        kept = read_release(path)
+        recorded = read_release(path)
         suite = load(bundled_files(kind_of(cases[0].backend)))
         known = {scenario.id for spec in suite for scenario in spec.scenarios}
-        others = known - case_results.keys()
-        deviates |= {id: entry_data(kept.deviates[id]) for id in others & kept.deviates.keys()}
-        holds += others & kept.holds_set
-        if others:
-            run = kept.run.model_dump(mode="json")
+        not_rerun = known - case_results.keys()
+        deviates |= {
+            id: entry_data(recorded.deviates[id]) for id in not_rerun & recorded.deviates.keys()
+        }
+        holds += not_rerun & recorded.holds_set
+        if not_rerun:
+            run = recorded.run.model_dump(mode="json")
     text = file_text(cases[0], path.name, run, dict(sorted(deviates.items())), sorted(holds))
     with refusals_of(f"--record {path}"):
         write_whole(path, text)

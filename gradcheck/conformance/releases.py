@@ -142,12 +142,12 @@ def with_deviation(scenario: Scenario, backend: str, as_version: str = "") -> Sc
 
 def deviations_of(scenario: str) -> dict[str, Deviation]:
     """Return how releases deviate from a scenario's expectation, by release, the oldest first."""
-    found = {}
+    deviations = {}
     for release, path in release_paths().items():
         entry = read_release(path).deviates.get(scenario)
         if entry is not None:
-            found[release] = entry
-    return found
+            deviations[release] = entry
+    return deviations
 
 
 def release_schema() -> dict[str, Any]:

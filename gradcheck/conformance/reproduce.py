@@ -17,7 +17,7 @@ from gradcheck.conformance.releases import deviations_of
 from gradcheck.conformance.scenario_code import (
     as_lists,
     expected_values,
-    indented,
+    indent_lines,
     layer_call,
     parameter_lines,
     tensor_lines,
@@ -107,7 +107,7 @@ def program_lines(case: Case, entries: list[BackendExpectation]) -> Iterator[str
         raise NoProgramError(f"{scenario.id}: `gradcheck run {scenario.id}` must show it")
     checks = [assertion(*expected) for expected in expected_values(expect)]
     observed = [entry.observed for entry in entries if entry.observed is not None]
-    ends = [one for one in observed if one.crash or one.raises]
+    ends = [observation for observation in observed if observation.crash or observation.raises]
     if not (checks or expect.raises or expect.warns or ends):
         alone = f"only the gradient check shows it: `gradcheck run {scenario.id}`"
         raise NoProgramError(f"{scenario.id}: {alone}")
@@ -124,9 +124,9 @@ def expected_end(body: list[str], expect: Expect) -> Iterator[str]:
     elif expect.warns is not None:
         kind = expect.warns.type
         yield from ["import warnings", "with warnings.catch_warnings(record=True) as given:"]
-        yield from indented(["warnings.simplefilter('always')", *body])
-        found = f"any(one.category.__name__ == {kind!r} for one in given)"
-        yield f"assert {found}, 'no {kind}'"
+        yield from indent_lines(["warnings.simplefilter('always')", *body])
+        condition = f"any(one.category.__name__ == {kind!r} for one in given)"
+        yield f"assert {condition}, 'no {kind}'"
     else:
         yield from body
 
@@ -151,14 +151,14 @@ def leading_definitions(lines: list[str]) -> int:
     return len(lines)
 
 
-def caught(body: list[str], asked: Raises) -> Iterator[str]:
+def caught(body: list[str], exception: Raises) -> Iterator[str]:
     """Code that must raise."""
     yield "try:"
-    yield from indented(body)
-    yield f"except {asked.type}:"
+    yield from indent_lines(body)
+    yield f"except {exception.type}:"
     yield "    pass"
     yield "else:"
-    yield f"    raise AssertionError('nothing was raised, but {asked.type} is required')"
+    yield f"    raise AssertionError('nothing was raised, but {exception.type} is required')"
 
 
 def assertion(expression: str, expected: Any) -> str:
@@ -170,7 +170,7 @@ def assertion(expression: str, expected: Any) -> str:
         return f"assert bool({expression}) is {wanted}"
     if isinstance(wanted, str):
         return f"assert str({expression}) == {wanted!r}, {expression}"
-    if isinstance(wanted, list) and any(isinstance(one, str) for one in wanted):
+    if isinstance(wanted, list) and any(isinstance(element, str) for element in wanted):
         return f"assert [*{expression}] == {wanted}, {expression}"
-    there = f"{expression} is not None and " if expression.endswith(".grad") else ""
-    return f"assert {there}np.allclose({expression}, {wanted}), {expression}"
+    guard = f"{expression} is not None and " if expression.endswith(".grad") else ""
+    return f"assert {guard}np.allclose({expression}, {wanted}), {expression}"

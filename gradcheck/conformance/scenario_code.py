@@ -52,7 +52,7 @@ def expected_values(expect: Expect) -> list[tuple[str, Any]]:
     return [(" ".join(expression.split()), value) for expression, value in expected.items()]
 
 
-def indented(lines: Iterable[str]) -> list[str]:
+def indent_lines(lines: Iterable[str]) -> list[str]:
     """Return lines indented by one level."""
     return textwrap.indent("\n".join(lines), "    ").split("\n")
 

@@ -16,7 +16,7 @@ def suite_version(framework: str = "paddle") -> str:
     Every report of a run of the suite contains it, and every release file: ``0.1.0, ca1b29392b86``.
     Files are not parsed for it, as a run of one scenario would have to wait for all of them.
     """
-    whole = hashlib.sha256()
+    digest = hashlib.sha256()
     for file in bundled_files(framework):
-        whole.update(file.read_text(encoding="utf-8").encode())  # without the system's line ends
-    return f"{__version__}, {whole.hexdigest()[:12]}"
+        digest.update(file.read_text(encoding="utf-8").encode())  # without the system's line ends
+    return f"{__version__}, {digest.hexdigest()[:12]}"

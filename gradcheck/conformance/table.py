@@ -188,11 +188,11 @@ def build_matrix(
     documents: Iterable[Document],
     cases: Sequence[Case],
     results: Iterable[Result],
-    made: str = "",
+    run_description: str = "",
 ) -> RuleMatrix:
     """Build the matrix of the rules of some documents from the results of cases.
 
-    Rules without a case are left out. `made` describes when and where it was run.
+    Rules without a case are left out. `run_description` describes when and where it was run.
     """
     case_by_name = {case.name: case for case in cases}
     outcomes = []
@@ -203,7 +203,7 @@ def build_matrix(
     rows = []
     for rule, document in iterate_rules(documents):
         rows += builder.make_rows(rule, document)
-    return RuleMatrix(builder.backends, tuple(rows), builder.worst, made)
+    return RuleMatrix(builder.backends, tuple(rows), builder.worst, run_description)
 
 
 class CaseBehaviour(NamedTuple):
@@ -286,11 +286,11 @@ class MatrixBuilder:
     def find_lifetime(self, deviating: Sequence[str], scenarios: Iterable[str]) -> tuple[str, str]:
         """Return the first release that deviates and the one that fixed it; empty if there is
         none."""
-        seen = [release for release in self.releases if release in deviating]
-        if not seen:
+        deviating_releases = [release for release in self.releases if release in deviating]
+        if not deviating_releases:
             return "", ""
-        first = column_title(seen[0])
-        for release in self.releases[self.releases.index(seen[-1]) + 1 :][:1]:
+        first = column_title(deviating_releases[0])
+        for release in self.releases[self.releases.index(deviating_releases[-1]) + 1 :][:1]:
             if all(self.worst[s].get(release) is Behaviour.HOLDS for s in scenarios):
                 return first, column_title(release)
         return first, ""

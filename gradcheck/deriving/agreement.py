@@ -71,9 +71,9 @@ class KnownPoint:
         ]
         needed = [t for t in filter(has_floats, slots) if not t.stop_gradient]
         with observe(Everything()), recording_numpy(code), grad_mode_as(True), without_ranks():
-            given = map(recorded_array, inputs) if call.takes_arrays else inputs
+            arguments = map(recorded_array, inputs) if call.takes_arrays else inputs
             with np.errstate(all="ignore"):
-                returned = call.function(*call.context(), *given, **call.kwargs)
+                returned = call.function(*call.context(), *arguments, **call.kwargs)
             outputs = [
                 t for t in map(recorded_tensor, values_in(returned)) if isinstance(t, Tensor)
             ]
@@ -84,28 +84,31 @@ class KnownPoint:
             raise NotDerived("no input takes a gradient")
         ends, starts = map(list, zip(*started, strict=True))
         pulled = grad(ends, needed, starts, allow_unused=True)
-        found = {id(t): g.array for t, g in zip(needed, pulled, strict=True) if g is not None}
+        gradients = {id(t): g.array for t, g in zip(needed, pulled, strict=True) if g is not None}
         context = call.context()
         call.run(*context)  # once more, as nothing recorded is to be saved
-        return cls(call, context, cotangents, [found.get(id(t)) for t in slots])
+        return cls(call, context, cotangents, [gradients.get(id(t)) for t in slots])
 
     def arguments(self) -> list[Any]:
         """The arguments of a backward."""
-        given: list[Any] = self.context
-        made: Callable[[Array], Any] = Tensor
+        first_arguments: list[Any] = self.context
+        convert: Callable[[Array], Any] = Tensor
         if self.call.takes_arrays:
-            given, made = self.call.fresh_args(np.copy), np.asarray
-        return [*given, *(None if c is None else made(c.copy()) for c in self.cotangents)]
+            first_arguments, convert = self.call.fresh_args(np.copy), np.asarray
+        return [
+            *first_arguments,
+            *(None if c is None else convert(c.copy()) for c in self.cotangents),
+        ]
 
     def gradients_by(self, backward: Callable[..., Any]) -> list[Any] | None:
         """The gradients that a backward gives; None if it raises or gives too many."""
         try:
             with grad_mode_as(False), np.errstate(all="ignore"):
-                found = list(values_in(self.results(backward)))
+                gradients = list(values_in(self.results(backward)))
         except Exception:
             return None
-        missing = len(self.gradients) - len(found)
-        return None if missing < 0 else found + [None] * missing
+        missing = len(self.gradients) - len(gradients)
+        return None if missing < 0 else gradients + [None] * missing
 
     def results(self, backward: Callable[..., Any]) -> Any:
         """Run a backward at the point and return its results."""
@@ -128,12 +131,12 @@ class KnownPoint:
         """Whether all gradients of a backward are right; they are not if it raises."""
         return not any(wrong.any() for wrong in self.wrong(self.gradients_by(backward)))
 
-    def wrong(self, found: Sequence[Any] | None) -> Sequence[Array]:
+    def wrong(self, gradients: Sequence[Any] | None) -> Sequence[Array]:
         """Whether the entries of each gradient are wrong, see `wrong_entries`; all if there are no
         gradients."""
-        if found is None:
+        if gradients is None:
             return [np.array(True)] * len(self.gradients)
-        return [*map(wrong_entries, found, self.gradients)]
+        return [*map(wrong_entries, gradients, self.gradients)]
 
 
 def known_points(calls: Iterable[LayerCall], code: Code) -> Iterator[KnownPoint]:
@@ -153,10 +156,10 @@ def wrong_entries(value: Any, wanted: Any) -> Array:
         return np.array(not (value is None or is_array(value)))
     if not isinstance(value, (Tensor, np.ndarray, np.floating)):
         return np.array(True)
-    found = np.asarray(raw_array(value))
-    if found.shape != wanted.shape:
+    array = np.asarray(raw_array(value))
+    if array.shape != wanted.shape:
         return np.array(True)
     largest = float(abs(wanted).max(initial=0, where=np.isfinite(wanted)))
     with np.errstate(all="ignore"):
-        wrong: Array = ~(abs(found - wanted) <= AGREEMENT * largest + 1e-300)
+        wrong: Array = ~(abs(array - wanted) <= AGREEMENT * largest + 1e-300)
     return wrong

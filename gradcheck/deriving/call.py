@@ -154,7 +154,7 @@ class LayerCall:
         for changed in changes_of_shapes(shapes):
             point = list(self.args)
             for k, shape in zip(places, changed, strict=True):
-                point[k] = resized(self.args[k], shape, random)
+                point[k] = resize_argument(self.args[k], shape, random)
             yield self.at(point)
 
     def with_other_values(self, count: int, seed: int) -> Iterator[LayerCall]:
@@ -162,7 +162,10 @@ class LayerCall:
         random = np.random.default_rng(seed)
         for _ in range(count):
             yield self.at(
-                [resized(v, raw_array(v).shape, random) if has_floats(v) else v for v in self.args]
+                [
+                    resize_argument(v, raw_array(v).shape, random) if has_floats(v) else v
+                    for v in self.args
+                ]
             )
 
     def with_other_options(self) -> dict[str, list[LayerCall]]:
@@ -302,7 +305,7 @@ def like(value: Any, array: Array) -> Any:
     return tensor
 
 
-def resized(value: Any, shape: tuple[int, ...], random: np.random.Generator) -> Any:
+def resize_argument(value: Any, shape: tuple[int, ...], random: np.random.Generator) -> Any:
     """An argument in another shape, with other values; floating values keep both signs if both
     occur.
     """

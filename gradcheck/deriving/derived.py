@@ -33,7 +33,7 @@ from gradcheck.deriving.writing import (
     write_pair,
 )
 from gradcheck.result import Status
-from gradcheck.support.foreign import described
+from gradcheck.support.foreign import describe_error
 
 GradientCheck = Callable[..., Any]
 """The type of `gradcheck.check`, which this package cannot import."""
@@ -158,16 +158,16 @@ def derived_of(traced: Trace, check: GradientCheck, name: str, inputs_only: bool
     points = [call, *islice(filter(LayerCall.runs, call.others()), CHECKED_SIZES)]
     if len(points) == 1:
         raise NotDerived("forward does not run at other sizes, so the code cannot be checked")
-    made = executed(written, call, name)
+    candidate = execute_code(written, call, name)
     places = []
     for point in points:
         for dtype in CHECKED_DTYPES:
-            require_pass(made, point, dtype, check)
+            require_pass(candidate, point, dtype, check)
             places.append(f"{point.shapes()} in {dtype}")
-    backward.guards = guards_of(made, call, check)
+    backward.guards = guards_of(candidate, call, check)
     if backward.guards:
         written = write_class(call, traced, name, backward)
-        require_pass(executed(written, call, name), call, CHECKED_DTYPES[0], check)
+        require_pass(execute_code(written, call, name), call, CHECKED_DTYPES[0], check)
     code = f"{imports_for(written.code, call.written_forward)}\n\n{written.code}"
     derived = Derived(name, code, "\n".join(backward.lines), checked_at=tuple(places))
     if not call.is_layer:
@@ -192,7 +192,7 @@ def traced_call(
         with suppress(Exception):
             if not call.is_layer:
                 return of_arrays, trace(of_arrays)
-        raise NotDerived(f"forward cannot be traced: {described(error)}") from None
+        raise NotDerived(f"forward cannot be traced: {describe_error(error)}") from None
 
 
 def write_class(call: LayerCall, traced: Trace, name: str, backward: WrittenBackward) -> Written:
@@ -204,7 +204,7 @@ def write_class(call: LayerCall, traced: Trace, name: str, backward: WrittenBack
     return write_function(traced, name, backward)
 
 
-def executed(written: Written, call: LayerCall, name: str) -> Any:
+def execute_code(written: Written, call: LayerCall, name: str) -> Any:
     """The class that some code defines, in the scope of the user's function."""
     import pylayer.paddle as paddle
 
@@ -218,35 +218,37 @@ def executed(written: Written, call: LayerCall, name: str) -> Any:
     return scope[name]
 
 
-def require_pass(made: Any, call: LayerCall, dtype: str, check: GradientCheck) -> None:
+def require_pass(candidate: Any, call: LayerCall, dtype: str, check: GradientCheck) -> None:
     """Raise NotDerived: gradcheck does not pass a layer at some arguments."""
     args = call.in_dtype(dtype)
     if call.played is not None:
         args = tuple(raw_array(value) if is_array(value) else value for value in args)
     try:
         if call.takes_arrays:
-            pair = (functools.partial(function, **call.kwargs) for function in (call.subject, made))
+            pair = (
+                functools.partial(function, **call.kwargs) for function in (call.subject, candidate)
+            )
             result = check(next(pair), *args, backward=next(pair))
         else:
-            applied = functools.partial(made.apply, **call.kwargs)
-            result = check(applied if call.played is None else made, *args)
+            applied = functools.partial(candidate.apply, **call.kwargs)
+            result = check(applied if call.played is None else candidate, *args)
     except Exception as error:
-        found = described(error)
+        problem = describe_error(error)
     else:
         if result.verdict in (Status.PASS, Status.KINK):
             return
-        found = f"{result.verdict}, {result.summary()}"
-    raise NotDerived(f"the derived code did not pass at {call.shapes()} in {dtype}: {found}")
+        problem = f"{result.verdict}, {result.summary()}"
+    raise NotDerived(f"the derived code did not pass at {call.shapes()} in {dtype}: {problem}")
 
 
-def guards_of(made: Any, call: LayerCall, check: GradientCheck) -> dict[str, Any]:
+def guards_of(candidate: Any, call: LayerCall, check: GradientCheck) -> dict[str, Any]:
     """The options for which a derived backward is right only with the given value, because the
     trace took the branch that the option selects.
     """
-    given = call.named
-    guards = {name: value for name, value in given.items() if isinstance(value, str)}
+    options = call.named
+    guards = {name: value for name, value in options.items() if isinstance(value, str)}
     for name, changed in call.with_other_options().items():
         running = filter(LayerCall.runs, changed)
-        if not all(is_passed(made, other, CHECKED_DTYPES[0], check) for other in running):
-            guards[name] = given[name]
+        if not all(is_passed(candidate, other, CHECKED_DTYPES[0], check) for other in running):
+            guards[name] = options[name]
     return guards

@@ -217,15 +217,15 @@ def new_axes(x: Traced, shape: Sequence[Any]) -> Any:
     """The axes of size 1 that a shape has and a value lacks: an axis, or a list; an empty list if
     the shapes differ in another way.
     """
-    left, axes = list(traced_shape(x)), []
+    remaining, axes = list(traced_shape(x)), []
     for axis, size in enumerate(shape):
-        if size == 1 and source_of(size) is None and left[:1] != [1]:
+        if size == 1 and source_of(size) is None and remaining[:1] != [1]:
             axes.append(axis)
-        elif left[:1] == [size]:
-            left.pop(0)
+        elif remaining[:1] == [size]:
+            remaining.pop(0)
         else:
             return []
-    if left or not axes:
+    if remaining or not axes:
         return []
     axes = [-1 if axis == len(shape) - 1 else axis for axis in axes]
     return axes[0] if len(axes) == 1 else axes
@@ -241,7 +241,7 @@ def positions(index: Any) -> Any:
     each element has its own position; None for any other index.
     """
     parts = index_parts(index)
-    if all(isinstance(part, Traced) and part.traced.operation == "positions" for part in parts):
+    if all(isinstance(item, Traced) and item.traced.operation == "positions" for item in parts):
         return parts[0].traced.arguments[0]
     return None
 
@@ -254,7 +254,7 @@ def position_axis(index: Any) -> int:
 
 def rows(index: Any) -> list[Any]:
     """The parts of an index that are positions along an axis."""
-    return [part for part in index_parts(index) if isinstance(part, (Traced, list))]
+    return [item for item in index_parts(index) if isinstance(item, (Traced, list))]
 
 
 def first_row(index: Any) -> Any:
@@ -268,23 +268,23 @@ def is_once(index: Any) -> bool:
 
     Raises NotDerived: a mask, or a slice, is next to positions.
     """
-    found, parts = rows(index), index_parts(index)
-    masks = [part for part in found if isinstance(part, Traced) and part.array.dtype.kind == "b"]
-    if (masks and len(parts) > 1) or (0 < len(found) < len(parts) and along_rows(index) is None):
+    arrays, parts = rows(index), index_parts(index)
+    masks = [item for item in arrays if isinstance(item, Traced) and item.array.dtype.kind == "b"]
+    if (masks and len(parts) > 1) or (0 < len(arrays) < len(parts) and along_rows(index) is None):
         raise NotDerived("an index of several kinds")
-    return not found or bool(masks)
+    return not arrays or bool(masks)
 
 
 def along_rows(index: Any) -> int | None:
     """The axis indexed by a list of positions, if all other axes are whole; None for other
     indices.
     """
-    found, parts = rows(index), index_parts(index)
-    others = [part for part in parts if part is not found[0]]
-    is_list = len(np.shape(getattr(found[0], "array", found[0]))) == 1
-    if not is_list or any(part != slice(None) for part in others if not isinstance(part, Traced)):
+    arrays, parts = rows(index), index_parts(index)
+    rest = [item for item in parts if item is not arrays[0]]
+    is_list = len(np.shape(getattr(arrays[0], "array", arrays[0]))) == 1
+    if not is_list or any(item != slice(None) for item in rest if not isinstance(item, Traced)):
         return None
-    return parts.index(found[0]) if len(found) == 1 else None
+    return parts.index(arrays[0]) if len(arrays) == 1 else None
 
 
 HELPERS: dict[str, Any] = {

@@ -94,13 +94,15 @@ def edits(
     for tier in range(LAST + 1):
         if tier == PUT_IN:
             parts = make_parts()
-        found = [
+        candidates = [
             Edit(place, text)
             for place in places
             for text in dict.fromkeys(texts_of(tier, place, {**holes[place], "part": parts}))
             if text != texts[place]
         ]
-        yield from sorted(found, key=lambda edit: change_of(tier, edit, texts[edit.expression]))
+        yield from sorted(
+            candidates, key=lambda edit: change_of(tier, edit, texts[edit.expression])
+        )
 
 
 def change_of(tier: int, edit: Edit, old: str) -> tuple[int, int]:
@@ -116,8 +118,8 @@ def change_of(tier: int, edit: Edit, old: str) -> tuple[int, int]:
 def texts_of(tier: int, place: ast.expr, holes: Mapping[str, Sequence[str]]) -> Iterator[str]:
     """The texts that are tried in place of an expression in one tier."""
     kinds = {type(place), type(getattr(place, "op", None)), ast.expr, type(place).__base__}
-    for its_tier, of, template, fields in TEMPLATES:
-        if its_tier == tier and not kinds.isdisjoint(of):
+    for its_tier, node_types, template, fields in TEMPLATES:
+        if its_tier == tier and not kinds.isdisjoint(node_types):
             for values in product(*(holes.get(name, ()) for name in fields)):
                 yield template.format(**dict(zip(fields, values, strict=True)))
 
@@ -162,8 +164,10 @@ def holes_of_method(call: ast.Call, texts: Texts) -> dict[str, Sequence[str]]:
     inside = [ast.unparse(argument) for argument in (*call.args, *call.keywords)]
     without = [argument for argument in inside if not argument.startswith("keepdim")]
     methods = {"sum": ["sum", "mean"], "mean": ["mean", "sum"]}.get(name, [name])
-    kept = [[*without, f"{word}=True"] for word in ("keepdim", "keepdims") if len(methods) > 1]
-    arguments = [inside, without, *kept]
+    with_keepdim = [
+        [*without, f"{word}=True"] for word in ("keepdim", "keepdims") if len(methods) > 1
+    ]
+    arguments = [inside, without, *with_keepdim]
     return {
         "owner": [] if owner in MODULES and name not in ("sum", "mean") else [f"({owner})"],
         "method": methods,
@@ -175,7 +179,7 @@ def places_in(function: FunctionNode) -> list[ast.expr]:
     """The expressions of a backward that may be changed: values, not targets, functions, modules,
     or expressions that read saved Tensors."""
     places: list[ast.expr] = []
-    waiting = [(part, "body") for part in function.body]
+    waiting = [(statement, "body") for statement in function.body]
     while waiting:
         node, field = waiting.pop(0)
         if getattr(getattr(node, "func", node), "attr", "") in SAVED_TENSORS:
@@ -187,8 +191,8 @@ def places_in(function: FunctionNode) -> list[ast.expr]:
         is_target = field in TARGETS
         for name, value in ast.iter_fields(node):
             items = value if isinstance(value, list) else [value]
-            of = field if is_target and name != "slice" else name
-            waiting += [(item, of) for item in items if isinstance(item, ast.AST)]  # type: ignore[misc]
+            item_field = field if is_target and name != "slice" else name
+            waiting += [(item, item_field) for item in items if isinstance(item, ast.AST)]  # type: ignore[misc]
     return places
 
 

@@ -99,7 +99,7 @@ def sourced_operator(name: str, text: str, is_reflected: bool) -> Callable[[Any,
     return method
 
 
-def negated(self: Any) -> Any:
+def negate(self: Any) -> Any:
     """Make the method of unary minus."""
     source = source_of(self)
     if isinstance(source, Arithmetic) and len(source.operands) == 1:
@@ -117,7 +117,7 @@ OPERATORS = {
     "pow": "**",
 }
 for _kind in (SourcedInt, SourcedFloat):
-    _kind.__neg__ = negated  # type: ignore[method-assign]
+    _kind.__neg__ = negate  # type: ignore[method-assign]
     for _name, _text in OPERATORS.items():
         setattr(_kind, f"__{_name}__", sourced_operator(_name, _text, False))
         setattr(_kind, f"__r{_name}__", sourced_operator(_name, _text, True))

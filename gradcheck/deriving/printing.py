@@ -147,12 +147,12 @@ class Printer:
         """The expression for the gradient of an input: a variable if there are several
         gradients.
         """
-        given = self.trace.inputs[name]
+        input_node = self.trace.inputs[name]
         if node is None:
-            zeros = [list(sourced_sizes(given))]
+            zeros = [list(sourced_sizes(input_node))]
             return (
-                ast.unparse(self.operation("zeros", zeros, given))
-                if given.needs_gradient
+                ast.unparse(self.operation("zeros", zeros, input_node))
+                if input_node.needs_gradient
                 else "None"
             )
         text = ast.unparse(self.expression(node))
@@ -180,7 +180,7 @@ class Printer:
             return "d" + self.gradient_names[node].removeprefix("ctx.")
         return "g" if node.flows else STEMS.get(node.operation, "t")
 
-    def unused(self, stem: str) -> str:
+    def unused_name(self, stem: str) -> str:
         """An unused name."""
         name, number = stem, 1
         while name in self.taken:
@@ -193,7 +193,7 @@ class Printer:
         """Give a value a name."""
         written = self.tree(node)
         if node not in self.variables:  # else it was long, and has one
-            self.variables[node] = self.unused(stem)
+            self.variables[node] = self.unused_name(stem)
             self.lines.append(f"{self.variables[node]} = {ast.unparse(written)}")
         return self.variables[node]
 
@@ -225,7 +225,7 @@ class Printer:
     def tree(self, node: Node) -> ast.expr:
         """The expression of a value: its name, or the operation that computes it."""
         if self.is_leaf(node):
-            return parsed(self.leaf(node))
+            return parse_expression(self.leaf(node))
         if node not in self.known:
             self.known[node] = self.operation(node.operation, node.arguments, node)
             if node not in self.variables and len(ast.unparse(self.known[node])) > LONGEST:
@@ -255,20 +255,24 @@ class Printer:
             for bound in rule.bindings(name, arguments, scope, self.is_written):
                 *statements, last = rule.result.body
                 if not statements:
-                    filled: ast.expr = self.filled(last.value, scope | bound, node)  # type: ignore[attr-defined]
+                    filled: ast.expr = self.fill_template(last.value, scope | bound, node)  # type: ignore[attr-defined]
                     return filled
                 return self.after(rule.result.body, scope | bound, node)
         return self.call(node)
 
     def after(self, statements: Sequence[ast.stmt], scope: dict[str, Any], node: Node) -> ast.Name:
         """The variable for a value, after the statements of its template, which compute ``out``."""
-        out = ast.Name(self.unused(self.stem(node)))
-        filled = [self.filled(each, scope | {"out": out}, node) for each in statements]
-        self.lines += [ast.unparse(ast.fix_missing_locations(statement)) for statement in filled]
-        self.variables[node] = out.id
-        return out
+        variable = ast.Name(self.unused_name(self.stem(node)))
+        filled_statements = [
+            self.fill_template(each, scope | {"out": variable}, node) for each in statements
+        ]
+        self.lines += [
+            ast.unparse(ast.fix_missing_locations(statement)) for statement in filled_statements
+        ]
+        self.variables[node] = variable.id
+        return variable
 
-    def filled(self, template: Any, scope: dict[str, Any], node: Node) -> Any:
+    def fill_template(self, template: Any, scope: dict[str, Any], node: Node) -> Any:
         """A template with its names replaced by their values."""
         return Filling(self, scope, node).visit(copy.deepcopy(template))
 
@@ -286,7 +290,7 @@ class Printer:
             elif isinstance(value, Traced) or source_of(value) or value != default:
                 keywords[name] = value
         named = [ast.keyword(name, self.value(value)) for name, value in keywords.items()]
-        return ast.Call(parsed(path), args, named)
+        return ast.Call(parse_expression(path), args, named)
 
     # ----------------------------------------------------------------- values
     def value(self, value: Any) -> ast.expr:
@@ -315,7 +319,7 @@ class Printer:
         wanted = dtype.numpy if isinstance(dtype, DType) else np.dtype(dtype)
         alike = (name for node, name in self.readable().items() if node.array.dtype == wanted)
         name = next(alike, "")
-        return parsed(f"{name}.dtype") if name else ast.Constant(str(wanted))
+        return parse_expression(f"{name}.dtype") if name else ast.Constant(str(wanted))
 
     def number(self, value: Any) -> ast.expr:
         """The expression of a number: by its source, if it has one."""
@@ -326,9 +330,9 @@ class Printer:
             return ast.Name(source.name)  # its backward takes what forward takes
         known = self.known_numbers()
         factors = product_key(tuple(map(number_key, factors_of(value))))
-        found = known.get(number_key(value)) or known.get(factors)
-        if found:
-            return parsed(found)
+        text = known.get(number_key(value)) or known.get(factors)
+        if text:
+            return parse_expression(text)
         if isinstance(source, SizeOf):
             return ast.Subscript(self.shape_of(source.node), ast.Constant(source.axis))
         if isinstance(source, Argument):
@@ -344,7 +348,7 @@ class Printer:
         if self.is_fixed:
             raise NotDerived(f"{name} is not saved")
         self.attributes.setdefault(name, name)
-        return parsed(f"ctx.{name}")
+        return parse_expression(f"ctx.{name}")
 
     def arithmetic(self, source: Arithmetic) -> ast.expr:
         """The expression of a computed number."""
@@ -353,15 +357,15 @@ class Printer:
             return ast.UnaryOp(ast.USub(), left)
         if source.operator == "*" and number_key(source.operands[0]) == number_key(1):
             return right[0]
-        return associated(ast.BinOp(left, NUMBER_OPERATORS[source.operator](), right[0]))
+        return reassociate(ast.BinOp(left, NUMBER_OPERATORS[source.operator](), right[0]))
 
     # ----------------------------------------------------------------- shapes
     def shape(self, sizes: list[Any]) -> ast.expr | None:
         """A list of sizes as the shape of a value; None if no value has that shape."""
-        found = self.known_numbers().get(keys_in(sizes))
+        text = self.known_numbers().get(keys_in(sizes))
         source = next(filter(None, map(source_of, sizes)), None)
-        if source is None or found:
-            return parsed(found) if source and found else None
+        if source is None or text:
+            return parse_expression(text) if source and text else None
         if isinstance(source, SizeOf) and keys_in(sizes) == keys_in([*sourced_sizes(source.node)]):
             return self.shape_of(source.node)
         return None
@@ -369,7 +373,7 @@ class Printer:
     def whole(self, sizes: list[Any]) -> ast.expr | None:
         """The name of an available value of some shape."""
         name, _, end = self.known_numbers().get(keys_in(sizes), "").rpartition(".")
-        return parsed(name) if end == "shape" else None
+        return parse_expression(name) if end == "shape" else None
 
     def shape_of(self, node: Node) -> ast.expr:
         """The shape of a value that is not available: an attribute of ctx, if forward names the
@@ -379,7 +383,7 @@ class Printer:
         if self.is_fixed or not name or name.startswith("ctx."):
             return ast.Attribute(self.expression(node), "shape")
         self.attributes[f"{name}_shape"] = f"{name}.shape"
-        return parsed(f"ctx.{name}_shape")
+        return parse_expression(f"ctx.{name}_shape")
 
 
 def product_key(keys: tuple[Any, ...]) -> Any:
@@ -415,10 +419,10 @@ class Filling(ast.NodeTransformer):
     def visit_BinOp(self, operation: ast.BinOp) -> ast.expr:
         """Remove needless parentheses from an operation."""
         self.generic_visit(operation)
-        return associated(operation)
+        return reassociate(operation)
 
 
-def parsed(text: str) -> ast.expr:
+def parse_expression(text: str) -> ast.expr:
     """The tree of an expression."""
     return ast.parse(text, mode="eval").body
 
@@ -443,7 +447,7 @@ def unpacked_argument(argument: ast.expr) -> list[ast.expr]:
     return argument.value.elts if is_list else [argument]  # type: ignore[attr-defined]
 
 
-def associated(new: ast.BinOp) -> ast.BinOp:
+def reassociate(new: ast.BinOp) -> ast.BinOp:
     """A sum or product without parentheses around one on its right, or a quotient there."""
     right = new.right
     if not isinstance(right, ast.BinOp) or not isinstance(new.op, ASSOCIATIVE):
@@ -451,4 +455,4 @@ def associated(new: ast.BinOp) -> ast.BinOp:
     is_quotient = isinstance(new.op, ast.Mult) and isinstance(right.op, ast.Div)
     if type(right.op) is not type(new.op) and not is_quotient:
         return new
-    return ast.BinOp(associated(ast.BinOp(new.left, new.op, right.left)), right.op, right.right)
+    return ast.BinOp(reassociate(ast.BinOp(new.left, new.op, right.left)), right.op, right.right)

@@ -23,7 +23,7 @@ from gradcheck.deriving.call import LayerCall, grad_mode_as, is_array, raw_array
 from gradcheck.deriving.dialects import NUMPY, PADDLE, Dialect, dialect_of
 from gradcheck.deriving.edits import Edit, Texts, edits, places_in
 from gradcheck.deriving.graph import Node, NotDerived
-from gradcheck.deriving.printing import Printer, names_on_context, parsed
+from gradcheck.deriving.printing import Printer, names_on_context, parse_expression
 from gradcheck.deriving.source import (
     SourceText,
     TextChange,
@@ -33,7 +33,7 @@ from gradcheck.deriving.source import (
     source_of_file,
     variable_names,
 )
-from gradcheck.deriving.steps import Steps, compiled_backward, edited, gradients_in
+from gradcheck.deriving.steps import Steps, compiled_backward, gradients_in, replace_expression
 from gradcheck.deriving.trace import Return, Trace, attributes_of, trace
 from gradcheck.result import Fix
 from pylayer.tensor.tensor import Tensor
@@ -95,7 +95,9 @@ class Repair:
             **inspect.getclosurevars(self.backward).nonlocals,
         }
         self.steps = Steps(function, self.scope, self.point, self.backward)
-        if in_bytes(self.steps.found) != in_bytes(self.point.gradients_by(self.compiled())):
+        if in_bytes(self.steps.gradients) != in_bytes(
+            self.point.gradients_by(self.edited_backward())
+        ):
             raise NotDerived("the source of backward differs from the code that runs")
 
     def fix(self, most: int = MOST_RUNS) -> Fix | None:
@@ -109,25 +111,25 @@ class Repair:
             return None
         with warnings.catch_warnings(action="ignore"):  # of code that nobody wrote
             most_statements = most * len(self.function.body)
-            found = takewhile(
+            edits = takewhile(
                 lambda edit: self.steps.statements_run < most_statements,
                 chain.from_iterable(map(self.edits_of, self.places())),
             )
-            fixes = map(self.tried, chain(found, self.whole_expressions()))
+            fixes = map(self.try_edit, chain(edits, self.whole_expressions()))
             return next(filter(None, fixes), None)
 
-    def tried(self, edit: Edit) -> Fix | None:
+    def try_edit(self, edit: Edit) -> Fix | None:
         """The fix for an edit, if it is right everywhere."""
         if not self.steps.is_right_with(edit.expression, edit.text):
             return None
-        expression = parsed(edit.text)
-        with edited(edit.expression, expression):
-            backward, wanted = self.compiled(), ast.dump(self.function)
+        expression = parse_expression(edit.text)
+        with replace_expression(edit.expression, expression):
+            backward, wanted = self.edited_backward(), ast.dump(self.function)
         if not self.is_right_elsewhere(backward) or not self.passes(backward):
             return None
         return written_fix(self.source, edit.expression, expression, wanted)
 
-    def compiled(self) -> WrittenGradient:
+    def edited_backward(self) -> WrittenGradient:
         """The backward with the current edit."""
         scope = dict(self.scope)
         exec(compiled_backward(self.tree), scope)
@@ -162,10 +164,10 @@ class Repair:
     def names(self) -> list[str]:
         """The variables of backward, and the attributes of ctx."""
         code, context = self.backward.__code__, self.point.context
-        own = (*code.co_varnames[code.co_argcount :], *code.co_cellvars)
-        given = code.co_varnames[len(context) : code.co_argcount]
+        local_names = (*code.co_varnames[code.co_argcount :], *code.co_cellvars)
+        parameters = code.co_varnames[len(context) : code.co_argcount]
         attributes = chain.from_iterable(map(attributes_of, context))
-        return list(dict.fromkeys([*own, *given, *map("ctx.{}".format, attributes)]))
+        return list(dict.fromkeys([*local_names, *parameters, *map("ctx.{}".format, attributes)]))
 
     @cached_property
     def trace(self) -> Trace:
@@ -175,18 +177,18 @@ class Repair:
     @cached_property
     def printers(self) -> list[Printer]:
         """Printers of a right backward in the user's variables: Tensors, and arrays."""
-        seen = Return()
-        with suppress(Exception), seen.of(self.backward.__code__), grad_mode_as(False):
+        frame = Return()
+        with suppress(Exception), frame.of(self.backward.__code__), grad_mode_as(False):
             self.point.results(self.backward)
         if (played := self.call.played) is not None:
-            found = {n: a for n, v in seen.locals.items() if (a := played.array(v)) is not v}
-            return [self.printer(dialect_of(played), found)]
-        tensors = {name: v.array for name, v in seen.locals.items() if isinstance(v, Tensor)}
-        arrays = {name: v for name, v in seen.locals.items() if isinstance(v, np.ndarray)}
+            variables = {n: a for n, v in frame.locals.items() if (a := played.array(v)) is not v}
+            return [self.printer(dialect_of(played), variables)]
+        tensors = {name: v.array for name, v in frame.locals.items() if isinstance(v, Tensor)}
+        arrays = {name: v for name, v in frame.locals.items() if isinstance(v, np.ndarray)}
         return [
-            self.printer(dialect, found)
-            for found, dialect in ((tensors, PADDLE), (arrays, NUMPY))
-            if found
+            self.printer(dialect, variables)
+            for variables, dialect in ((tensors, PADDLE), (arrays, NUMPY))
+            if variables
         ]
 
     def printer(self, dialect: Dialect, arrays: Mapping[str, Any]) -> Printer:
@@ -217,20 +219,20 @@ class Repair:
         only its own gradient.
         """
         places, returned = places_in(self.function), gradients_in(self.function)
-        if self.steps.found is None:
+        if self.steps.gradients is None:
             return [places]
-        given = [raw_gradient(value) for value in self.steps.found]
+        gradients = [raw_gradient(value) for value in self.steps.gradients]
         wrong = self.steps.wrong
         useless, shared = set[ast.AST](), set[ast.AST]()
-        if len(returned) == len(given):
+        if len(returned) == len(gradients):
             for k, value in enumerate(returned):
                 if {*wrong} != {k}:
                     useless.update(ast.walk(value))
-        for value in filter(places.__contains__, self.assigned()):
+        for value in filter(places.__contains__, self.assigned_values()):
             moved = self.steps.gradients_with(value, MOVED.format(self.texts[value]))
             if moved is None:  # such as a number of elements, which is not just any
                 continue
-            changes = {k: wrong_entries(gradient, given[k]) for k, gradient in moved.items()}
+            changes = {k: wrong_entries(gradient, gradients[k]) for k, gradient in moved.items()}
             if not all(k in changes and reaches(changes[k], wrong[k]) for k in wrong):
                 useless.update(ast.walk(value))
             elif any(changes[k].any() for k in changes.keys() - wrong.keys()):
@@ -238,7 +240,7 @@ class Repair:
         first = [place for place in places if place not in useless | shared]
         return [first, [place for place in places if place in shared - useless]]
 
-    def assigned(self) -> list[Any]:
+    def assigned_values(self) -> list[Any]:
         """The values that backward assigns to names."""
         kinds = ast.Assign, ast.AugAssign, ast.AnnAssign
         return [node.value for node in nested_statements(self.function) if isinstance(node, kinds)]
@@ -278,9 +280,9 @@ def known_nodes(nodes: Sequence[Node], arrays: Mapping[str, Any]) -> dict[Node, 
     }
 
 
-def is_same_array(found: Any, wanted: Any) -> bool:
+def is_same_array(array: Any, wanted: Any) -> bool:
     """Whether arrays are equal up to rounding."""
-    return bool(np.allclose(found, wanted, rtol=SAME_VALUE, atol=0.0))
+    return bool(np.allclose(array, wanted, rtol=SAME_VALUE, atol=0.0))
 
 
 def text_alone(printer: Printer, node: Node) -> str:
@@ -308,7 +310,7 @@ def written_fix(source: SourceText, old: ast.expr, expression: ast.expr, wanted:
         spans.insert(0, (start - 1, end + 1))  # parentheses that are not needed any more
     for start, end in spans:
         for new in (text, f"({text})"):
-            changed = source.changed([TextChange(start, end, new)])
+            changed = source.apply_changes([TextChange(start, end, new)])
             if dump_of(changed) == wanted:
                 return fix_in_text(source, start, end, new, changed)
     return None

@@ -73,8 +73,8 @@ REWRITES = (
     x - zeros_like(y) -> x
     a + -y -> a - y
     a - -y -> a + y
-    scatter_sum(*a) + scatter_sum(*b) -> joined(a, b)           if fills_whole(a, b)
-    (z + scatter_sum(*a)) + scatter_sum(*b) -> z + joined(a, b)  if fills_whole(a, b)
+    scatter_sum(*a) + scatter_sum(*b) -> join_pieces(a, b)           if fills_whole(a, b)
+    (z + scatter_sum(*a)) + scatter_sum(*b) -> z + join_pieces(a, b)  if fills_whole(a, b)
 
     # form
     broadcast_view(x, shape) -> broadcast_to(x, shape)
@@ -102,7 +102,7 @@ SIMPLER_FORMS = {False: rules_of(COPIES), True: rules_of(*REWRITES)}
 """The rules, by whether they are for backward."""
 
 
-def simplified(
+def simplify(
     name: str, values: Sequence[Any], in_backward: bool, may_open: Callable[[Node], bool]
 ) -> Any:
     """A simpler form of an operation; None if there is none."""
@@ -161,14 +161,14 @@ def span_of(shape: Sequence[int], index: Any) -> Any:
     """The axis along which an index takes one part, and its begin and end; None if it is another
     index."""
     parts = list(index) if type(index) is tuple else [index]
-    if not all(isinstance(part, slice) or part is Ellipsis for part in parts):
+    if not all(isinstance(item, slice) or item is Ellipsis for item in parts):
         return None
     if Ellipsis in parts:
-        at = parts.index(Ellipsis)
-        parts[at : at + 1] = [slice(None)] * (len(shape) - len(parts) + 1)
+        position = parts.index(Ellipsis)
+        parts[position : position + 1] = [slice(None)] * (len(shape) - len(parts) + 1)
     spans = [
-        (axis, *part.indices(size))
-        for axis, (part, size) in enumerate(zip(parts, shape, strict=False))
+        (axis, *item.indices(size))
+        for axis, (item, size) in enumerate(zip(parts, shape, strict=False))
     ]
     cut = [span for span, size in zip(spans, shape, strict=False) if span[1:] != (0, size, 1)]
     return cut[0] if len(cut) == 1 and cut[0][3] == 1 else None
@@ -184,11 +184,11 @@ def fills_whole(first: Sequence[Any], second: Sequence[Any]) -> bool:
     return (axis, start, middle) == (other_axis, 0, begin) and end == first[1][axis]
 
 
-def joined(first: Sequence[Any], second: Sequence[Any]) -> Any:
+def join_pieces(first: Sequence[Any], second: Sequence[Any]) -> Any:
     """The two parts, concatenated."""
     shape = list(map(int, first[1]))
-    parts = sorted((first, second), key=lambda part: span_of(shape, part[2]))
-    return concat([part[0] for part in parts], span_of(shape, first[2])[0])
+    parts = sorted((first, second), key=lambda piece: span_of(shape, piece[2]))
+    return concat([piece[0] for piece in parts], span_of(shape, first[2])[0])
 
 
 def joint_shape(*values: Any) -> tuple[int, ...]:
@@ -200,14 +200,14 @@ def without_expansions(name: str, values: Sequence[Any]) -> list[Any]:
     """The operands without expansions that broadcasting makes anyway; in a product, numbers come
     first, then the factor through which a cotangent flows.
     """
-    operands, whole = list(values), joint_shape(*values)
+    operands, result_shape = list(values), joint_shape(*values)
     for position in (0, 1):
         other = operands[1 - position]
         while isinstance(other, Traced) and operation_name(operands[position]) in OPENED:
             node = operands[position].traced
             inner, shape = node.arguments
             is_needless = node.operation == "broadcast_to" or is_led_by_ones(shape, inner)
-            if not node.in_backward or not is_needless or joint_shape(inner, other) != whole:
+            if not node.in_backward or not is_needless or joint_shape(inner, other) != result_shape:
                 break
             operands[position] = inner
     if name == "multiply" and precedence(operands[1]) < precedence(operands[0]):
@@ -237,6 +237,9 @@ SCOPE: dict[str, Any] = {
         f.__name__: f
         for f in (is_count, holds_sum, is_kept, is_led_by_ones, swaps_last, fills_whole)
     },
-    **{f.__name__: f for f in (fills_whole, joined, traced_shape, source_of, zeros_like, as_dtype)},
+    **{
+        f.__name__: f
+        for f in (fills_whole, join_pieces, traced_shape, source_of, zeros_like, as_dtype)
+    },
 }
 """The names that rules use."""

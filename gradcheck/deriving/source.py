@@ -75,7 +75,7 @@ class SourceText:
         line = self.lines[node.lineno - self.first_line]
         return line[: len(line) - len(line.lstrip())]
 
-    def changed(self, changes: Iterable[TextChange]) -> str:
+    def apply_changes(self, changes: Iterable[TextChange]) -> str:
         """The text with some changes, which do not overlap."""
         text = self.text
         for change in sorted(changes, key=lambda change: -change.start):
@@ -88,7 +88,7 @@ class SourceText:
         before = [0, *accumulate(map(len, self.lines))]
         start = before[fix.line - self.first_line] + fix.column
         end = before[fix.end_line - self.first_line] + fix.end_column
-        return self.changed([TextChange(start, end, fix.replacement)])
+        return self.apply_changes([TextChange(start, end, fix.replacement)])
 
     def write(self, changed: str) -> None:
         """Write a changed text into the file; the unchanged parts stay the same byte for byte."""
@@ -136,9 +136,9 @@ def source_of_function(function: Any) -> tuple[SourceText, ast.Module]:
 
 def part_of_file(source: SourceText, line: int) -> tuple[SourceText, ast.Module]:
     """The block of a file that begins at a line, with its indentation, and its syntax tree."""
-    part = SourceText(source.path, "".join(inspect.getblock(source.lines[line - 1 :])), line)
+    block = SourceText(source.path, "".join(inspect.getblock(source.lines[line - 1 :])), line)
     try:
-        return part, parsed_block(part.text, line)
+        return block, parsed_block(block.text, line)
     except SyntaxError:
         raise NotDerived("the source of the function is not known") from None
 

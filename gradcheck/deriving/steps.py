@@ -20,7 +20,7 @@ import numpy as np
 
 from gradcheck.deriving.agreement import KnownPoint, wrong_entries
 from gradcheck.deriving.call import grad_mode_as
-from gradcheck.deriving.printing import parsed
+from gradcheck.deriving.printing import parse_expression
 from gradcheck.deriving.source import FunctionNode, body_of, returns_of
 
 EDIT, GRADIENTS, RUN = "__edit__", "__gradients__", "__run__"
@@ -64,16 +64,16 @@ class BackwardStep:
         parts = [node for node in self.nodes if isinstance(node, (ast.Attribute, ast.Subscript))]
         return (
             isinstance(self.tree.body[0], (ast.Assign, ast.AnnAssign))
-            and not any(isinstance(part.ctx, ast.Store) for part in parts)
+            and not any(isinstance(access.ctx, ast.Store) for access in parts)
             and READ_LATER.isdisjoint(map(type, self.nodes))
         )
 
     @cached_property
     def code(self) -> CodeType:
         """The step's compiled code, without an edit."""
-        return self.compiled()
+        return self.compile()
 
-    def compiled(self) -> CodeType:
+    def compile(self) -> CodeType:
         """Compile the step's syntax tree."""
         return compiled_backward(self.tree)
 
@@ -96,9 +96,9 @@ class Steps:
         backward: Callable[..., Any],
     ) -> None:
         self.point = point
-        self.found = point.gradients_by(backward)
+        self.gradients = point.gradients_by(backward)
         """The gradients of the unedited backward; None if it raises."""
-        wrong = enumerate(point.wrong(self.found))
+        wrong = enumerate(point.wrong(self.gradients))
         self.wrong = {k: entries for k, entries in wrong if entries.any()}
         """The wrong entries of each gradient that is wrong, by its position."""
         self.scope = {**scope, RUN: point.gradients_by}
@@ -144,8 +144,8 @@ class Steps:
 
     def compiled_with_hole(self, place: ast.expr) -> CodeType:
         """The code of a step in which the edit replaces an expression."""
-        with edited(place, parsed(HOLE)):
-            return self.steps_of[place].compiled()
+        with replace_expression(place, parse_expression(HOLE)):
+            return self.steps_of[place].compile()
 
     def gradients_with(self, place: ast.expr, text: str) -> dict[int, Any] | None:
         """The gradients that may change if a text replaces an expression, by position; None if that
@@ -174,7 +174,7 @@ def compiled_backward(tree: ast.Module) -> CodeType:
         tree = copy.deepcopy(tree)
         for node in ast.walk(tree):
             if isinstance(node, ast.While):
-                node.test = ast.BoolOp(ast.And(), [parsed(f"next({TURNS})"), node.test])
+                node.test = ast.BoolOp(ast.And(), [parse_expression(f"next({TURNS})"), node.test])
         function: Any = tree.body[0]
         function.body[:0] = ast.parse(f"{TURNS} = iter([True] * {MOST_TURNS})").body
         ast.fix_missing_locations(tree)
@@ -227,7 +227,7 @@ def gradients_in(function: FunctionNode) -> list[ast.expr]:
 
 
 @contextmanager
-def edited(place: ast.expr, expression: ast.expr) -> Iterator[None]:
+def replace_expression(place: ast.expr, expression: ast.expr) -> Iterator[None]:
     """A block in which an expression in a syntax tree is replaced."""
     for node in ast.walk(expression):
         if isinstance(node, (ast.expr, ast.keyword)):

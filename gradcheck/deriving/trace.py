@@ -118,27 +118,27 @@ def trace(call: LayerCall, seed: int = 0) -> Trace:
     """
     if not hasattr(call.function, "__code__") or inspect.ismethod(call.function):
         raise NotDerived("forward is not a plain function")
-    tracer, context, seen = Tracer(call.is_layer), call.context(), Return()
-    given = {name: traced_argument(tracer, name, value) for name, value in call.named.items()}
+    tracer, context, frame = Tracer(call.is_layer), call.context(), Return()
+    arguments = {name: traced_argument(tracer, name, value) for name, value in call.named.items()}
     with traced_by(tracer):
         with (
             grad_mode_as(not call.is_layer),
-            seen.of(call.written_forward.__code__),
+            frame.of(call.written_forward.__code__),
             recording_numpy(Code(call.numpy_sources)),
             without_ranks(),
         ):
-            values = mapped(given, recorded_array) if call.takes_arrays else given
+            values = mapped(arguments, recorded_array) if call.takes_arrays else arguments
             args, count = list(values.values()), len(call.args)
             kwargs = dict(list(values.items())[count:])
             returned = call.function(*context, *args[:count], **kwargs)
             attributes = {f"ctx.{name}": v for c in context for name, v in attributes_of(c).items()}
-            is_array = {n: v for n, v in (seen.locals | attributes).items() if is_recorded(v)}
+            is_array = {n: v for n, v in (frame.locals | attributes).items() if is_recorded(v)}
             # a constant that has a name is read by it
             local, attributes = mapped(
-                (seen.locals, attributes), lambda v: tracer.canonical(call.engine_value(v))
+                (frame.locals, attributes), lambda v: tracer.canonical(call.engine_value(v))
             )
             outputs = traced_outputs(tracer, returned)
-        if not seen.line:
+        if not frame.line:
             raise NotDerived("forward is wrapped by a decorator, which hides its variables")
         names = cotangent_names(call, outputs, local)
         tracer.in_backward = True
@@ -146,7 +146,7 @@ def trace(call: LayerCall, seed: int = 0) -> Trace:
         gradients = TracedGradients(tracer, outputs, names, seed)
     return Trace(
         call,
-        given,
+        arguments,
         outputs,
         local,
         {name.removeprefix("ctx."): value for name, value in attributes.items()},
@@ -154,7 +154,7 @@ def trace(call: LayerCall, seed: int = 0) -> Trace:
         context[0]._saved or () if context else (),
         tracer.takes_arrays,
         gradients.cotangents,
-        {name: gradients.node_of(node) for name, node in traced_inputs(given).items()},
+        {name: gradients.node_of(node) for name, node in traced_inputs(arguments).items()},
         {node: tensor.traced for node, tensor in gradients.of.items()},
         tracer.nodes,
     )
@@ -202,7 +202,7 @@ def traced_argument(tracer: Tracer, name: str, value: Any) -> Any:
         needs_gradient = kind == "f" and not value.stop_gradient
         node = Node("input", (), value.array, name=name, needs_gradient=needs_gradient)
         node.depends_on_input = True
-        return Traced(tracer.added(node))
+        return Traced(tracer.add_node(node))
     if isinstance(value, (list, tuple, dict)):
         inner = value.values() if isinstance(value, dict) else value
         if any(isinstance(item, (Tensor, np.ndarray)) for item in inner):
@@ -280,7 +280,7 @@ class TracedGradients:
             return None
         node = Node("cotangent", (), values, name=name, in_backward=True, flows=True)
         node.sizes = sourced_sizes(output.traced)
-        self.tracer.added(node)
+        self.tracer.add_node(node)
         if output.traced.needs_gradient:
             self.arrive(output.traced, node.tensor, float(abs(values).max(initial=0)))
         return node
@@ -316,11 +316,11 @@ class TracedGradients:
         cotangents = [self.of[o] if o in self.of else zeros_like(o.tensor) for o in group]
         tensors = [output.tensor for output in group]
         row = node.call
-        cotangent, out = (cotangents, tensors) if node.siblings else (cotangents[0], tensors[0])
+        cotangent, result = (cotangents, tensors) if node.siblings else (cotangents[0], tensors[0])
         inputs = row.inputs_in(node.arguments)
         for number, (vjp, x) in enumerate(zip(row.vjps, inputs, strict=False)):
             if isinstance(x, Traced) and x.traced.needs_gradient:
-                values = vjp.pick(*node.arguments, out, number)
+                values = vjp.pick(*node.arguments, result, number)
                 gradient = apply_rule(vjp, cotangent, recorded_ops, values)
                 if not isinstance(gradient, Traced):
                     raise NotDerived(f"the gradient of {row.name} is not traced")
@@ -337,7 +337,7 @@ def summed_to(x: Traced, gradient: Traced) -> Any:
     axes = [v for v in x.traced.arguments[1:] if isinstance(v, SourcedInt)]
     if x.traced.operation in REDUCTIONS and axes and gradient.ndim == x.ndim:
         sizes = zip(traced_shape(gradient), traced_shape(x), strict=True)
-        stretched = [axis for axis, (size, own) in enumerate(sizes) if size != own]
+        stretched = [axis for axis, (size, x_size) in enumerate(sizes) if size != x_size]
         if stretched == [axes[0] % x.ndim]:
             return recorded_ops.sum(gradient, axes[0], None, True)
     return unbroadcast(recorded_ops, gradient, traced_shape(x))

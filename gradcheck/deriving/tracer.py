@@ -12,7 +12,7 @@ from typing import Any
 
 from gradcheck.deriving.graph import Node, NotDerived, Traced, nodes_in
 from gradcheck.deriving.numbers import is_number, number_key, plain_number
-from gradcheck.deriving.rewrites import simplified
+from gradcheck.deriving.rewrites import simplify
 from pylayer.tape.grad_mode import grad_mode
 from pylayer.tape.op import compute, unwrap
 from pylayer.tape.symbol import recording
@@ -58,37 +58,37 @@ class Tracer:
         """The result of an operation: a known value, a simpler one, or a new node."""
         if not self.in_backward and not grad_mode.get():
             self.refuse_stopped()
-        given = mapped(list(arguments), self.canonical)
-        plain = mapped(given, plain_number)
+        canonical = mapped(list(arguments), self.canonical)
+        plain = mapped(canonical, plain_number)
         _, values, kind = op.checked(list(plain))
         # Promotion may put other Tensors in; numbers keep their sources.
         values = [
             argument if value is number else mapped(value, self.canonical)
-            for argument, number, value in zip(given, plain, values, strict=True)
+            for argument, number, value in zip(canonical, plain, values, strict=True)
         ]
-        simpler = simplified(op.name, values, self.in_backward, self.may_open)
+        simpler = simplify(op.name, values, self.in_backward, self.may_open)
         if simpler is not None:
             return simpler if self.in_backward else Traced(simpler.traced)
         key = (op.name, argument_key(values))
         if key not in self.known:
-            self.known[key] = self.computed(op, values, kind)
+            self.known[key] = self.compute_nodes(op, values, kind)
         nodes, container = self.known[key]
         if container is None:
             return nodes[0].tensor if self.in_backward else Traced(nodes[0])
         return container(Traced(node) for node in nodes)
 
-    def computed(
+    def compute_nodes(
         self, op: Any, values: Sequence[Any], kind: type
     ) -> tuple[list[Node], type | None]:
         """The nodes of a new call, and the container type of several outputs."""
         with traced_by(None):
             raw = [unwrap(mapped(value, without_trace)) for value in values]
-            out = compute(op, op.kernels[kind], raw)
-        is_several = isinstance(out, (list, tuple))
-        arrays = [as_array(array, kind) for array in (out if is_several else [out])]
+            result = compute(op, op.kernels[kind], raw)
+        is_several = isinstance(result, (list, tuple))
+        arrays = [as_array(array, kind) for array in (result if is_several else [result])]
         read = nodes_in(values)
         nodes = [
-            self.added(
+            self.add_node(
                 Node(
                     op.name,
                     tuple(values),
@@ -108,7 +108,7 @@ class Tracer:
         if is_several:
             for node in nodes:
                 node.siblings = nodes
-        return nodes, type(out) if is_several else None
+        return nodes, type(result) if is_several else None
 
     def call(
         self,
@@ -135,11 +135,11 @@ class Tracer:
             with traced_by(None):
                 plain = mapped(mapped([*arguments], without_trace), plain_number)
                 plain_keywords = mapped(mapped(keywords, without_trace), plain_number)
-                made = function(*plain, **plain_keywords)
-            node = Node(name, arguments, made.array, call=function, keywords=keywords)
+                tensor = function(*plain, **plain_keywords)
+            node = Node(name, arguments, tensor.array, call=function, keywords=keywords)
             node.in_backward = self.in_backward
             node.depends_on_input = False  # its values depend on sizes alone
-            self.known[key] = [self.added(node)], None
+            self.known[key] = [self.add_node(node)], None
         return Traced(self.known[key][0][0])
 
     def detach(self, value: Any) -> Any:
@@ -164,7 +164,7 @@ class Tracer:
         """Whether a rule may look at how a value was computed: not if forward has a name for it."""
         return node not in self.named
 
-    def added(self, node: Node) -> Node:
+    def add_node(self, node: Node) -> Node:
         """A node, listed."""
         self.nodes.append(node)
         return node
@@ -177,7 +177,7 @@ class Tracer:
             return value
         if id(value) not in self.constants:
             node = Node("constant", (), value.array, call=value)
-            self.constants[id(value)] = self.added(node)
+            self.constants[id(value)] = self.add_node(node)
         return self.constants[id(value)].tensor
 
 

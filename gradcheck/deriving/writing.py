@@ -61,12 +61,12 @@ def print_backward(trace: Trace, inputs_only: bool = False) -> WrittenBackward:
     """
     if trace.in_numpy:
         with suppress(NotDerived):
-            return printed(trace, NUMPY, inputs_only)
+            return write_with(trace, NUMPY, inputs_only)
     dialect = PADDLE if trace.call.played is None else dialect_of(trace.call.played)
-    return printed(trace, dialect, inputs_only)
+    return write_with(trace, dialect, inputs_only)
 
 
-def printed(trace: Trace, dialect: Dialect, inputs_only: bool) -> WrittenBackward:
+def write_with(trace: Trace, dialect: Dialect, inputs_only: bool) -> WrittenBackward:
     """Write the backward with the names of a library."""
     cotangents = [f"_d{k}" if n is None else n.name for k, n in enumerate(trace.cotangents)]
     flowing = {node: node.name for node in trace.cotangents if node is not None}
@@ -90,8 +90,14 @@ def printed(trace: Trace, dialect: Dialect, inputs_only: bool) -> WrittenBackwar
     if saved:
         lines.append(f"{', '.join(saved)}{',' * (len(saved) == 1)} = {dialect.saved}")
     if dialect is NUMPY:
-        lines += [unpacked(arrays, "ctx.{}"), unpacked([*flowing.values(), *saved], "{}.numpy()")]
-        results = [part if part == "None" else f"paddle.to_tensor({part})" for part in results]
+        lines += [
+            unpacking_statement(arrays, "ctx.{}"),
+            unpacking_statement([*flowing.values(), *saved], "{}.numpy()"),
+        ]
+        results = [
+            gradient if gradient == "None" else f"paddle.to_tensor({gradient})"
+            for gradient in results
+        ]
     lines = [*filter(None, lines), *printer.lines, f"return {', '.join(results)}"]
     text = "\n".join(lines)
     attributes = printer.attributes | dict(zip(arrays, arrays, strict=True))
@@ -112,7 +118,7 @@ def written_twice(
     return second
 
 
-def unpacked(names: Sequence[str], how: str) -> str:
+def unpacking_statement(names: Sequence[str], how: str) -> str:
     """The statement that sets some variables; empty if there are none."""
     return f"{', '.join(names)} = {', '.join(map(how.format, names))}" if names else ""
 
@@ -150,7 +156,7 @@ def write_layer(trace: Trace, layer: Any, backward: WrittenBackward) -> Written:
         changes.append(new_method(source, owner, forward, backward))
     start, end = source.span(owner)
     start -= len(source.indent(owner))
-    changed = source.changed(changes)
+    changed = source.apply_changes(changes)
     end += len(changed) - len(source.text)
     code = textwrap.dedent(changed[start:end].replace("\r\n", "\n"))
     return Written(source, changed, code.rstrip() + "\n")
@@ -185,8 +191,8 @@ def forward_changes(
     first[:0] = [guard(name, value) for name, value in backward.guards.items()]
     if first:
         begin = body_of(forward)[0]
-        at = source.span(begin)[0]
-        changes.append(TextChange(at, at, statements_text(source, begin, [*first, ""])))
+        position = source.span(begin)[0]
+        changes.append(TextChange(position, position, statements_text(source, begin, [*first, ""])))
     return changes
 
 
@@ -250,10 +256,10 @@ def new_method(
     source: SourceText, owner: ast.ClassDef, forward: ast.FunctionDef, backward: WrittenBackward
 ) -> TextChange:
     """The change that adds a backward to a class."""
-    at = source.span(owner)[1]
+    position = source.span(owner)[1]
     indent = source.indent(forward)
     lines = [f"{indent}@staticmethod", *in_function(backward, "ctx", indent)]
-    return TextChange(at, at, "\n\n" + "\n".join(lines))
+    return TextChange(position, position, "\n\n" + "\n".join(lines))
 
 
 def in_function(backward: WrittenBackward, context: str, indent: str) -> list[str]:
@@ -278,7 +284,7 @@ def write_function(trace: Trace, name: str, backward: WrittenBackward) -> Writte
     assert isinstance(forward, ast.FunctionDef)
     changes = forward_changes(skeleton, forward, trace, backward)
     changes.append(new_method(skeleton, inner, forward, backward))
-    code = skeleton.changed(changes).rstrip() + "\n"
+    code = skeleton.apply_changes(changes).rstrip() + "\n"
     return Written(source, f"{source.text.rstrip()}\n\n\n{code}", code)
 
 
@@ -292,10 +298,10 @@ def write_pair(trace: Trace, written_name: str, backward: WrittenBackward) -> Wr
     function = function_in(tree, trace.call.function)
     if isinstance(function, ast.Lambda):
         raise NotDerived("a lambda of arrays has no place for a backward")
-    given = list(trace.arguments)
+    argument_names = list(trace.arguments)
     count = len(trace.call.args)
-    options = [f"{name}={trace.call.named[name]!r}" for name in given[count:]]
-    parameters = [*given[:count], *backward.cotangents, *options]
+    options = [f"{name}={trace.call.named[name]!r}" for name in argument_names[count:]]
+    parameters = [*argument_names[:count], *backward.cotangents, *options]
     head = f"def {written_name}({', '.join(parameters)}):"
     lines = [*(guard(name, value) for name, value in backward.guards.items()), *backward.lines]
     body = [head, *(f"{INDENT}{line}" for line in lines)]

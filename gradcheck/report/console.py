@@ -130,13 +130,13 @@ class RichScreen:
         line = summary(results, seconds, not_run)
         self.console.print(Text(line, "bold green" if is_good else "bold red"))
 
-    def print_panel(self, result: Result, entries: int, others: Sequence[Result]) -> None:
+    def print_panel(self, result: Result, entries: int, same_cause: Sequence[Result]) -> None:
         """Print the panel of a failure with at most `entries` wrong entries.
 
-        `others` have the same cause.
+        `same_cause` are the further failures of its cause.
         """
         width = self.console.width - PANEL_FRAME
-        self.console.print(make_panel(result, self.again_options, width, entries, others))
+        self.console.print(make_panel(result, self.again_options, width, entries, same_cause))
 
 
 class CurrentCases(progress.ProgressColumn):
@@ -156,13 +156,15 @@ class CurrentCases(progress.ProgressColumn):
 
 
 def make_panel(
-    result: Result, again_options: str, width: int, entries: int, others: Sequence[Result]
+    result: Result, again_options: str, width: int, entries: int, same_cause: Sequence[Result]
 ) -> Panel:
-    """Return the panel of a failure and `others` like it, in lines of at most `width`."""
+    """Return the panel of a failure, with names of `same_cause`, in lines of at most `width`."""
     style = style_of(result.status)
     status = Text(status_words(result), style)
     which = f"{one_line(result.name)} · {place(result)}"
-    lines = [Text(line) for line in failure_block(result, again_options, width, entries, others)]
+    lines = [
+        Text(line) for line in failure_block(result, again_options, width, entries, same_cause)
+    ]
     title = Text.assemble(status, " ", which)
     if title.cell_len > width:  # rich cuts a title that is too long
         title, lines = status, [Text(which, overflow="fold"), *lines]
@@ -240,5 +242,7 @@ def file_counts(results: Sequence[Result]) -> Text:
 
 def file_ratio(results: Sequence[Result]) -> str:
     """Return the largest ratio of error to bound among the right gradients of a file."""
-    right = [one.checked.worst_error for one in results if one.checked.verdict is Status.PASS]
+    right = [
+        result.checked.worst_error for result in results if result.checked.verdict is Status.PASS
+    ]
     return f"{max(right):.2g}" if right else ""

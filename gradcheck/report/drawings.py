@@ -90,18 +90,18 @@ def labels(indices: list[Index]) -> list[str]:
     return [",".join(map(str, index)) for index in indices]
 
 
-def side(seen: set[Index], total: int) -> list[Index]:
+def side(indices: set[Index], total: int) -> list[Index]:
     """The indices along a side: all up to the largest listed one if there is room, otherwise only
     the listed ones.
 
     `total` is the number of elements if they are in one row.
     """
-    sizes = [max(along) + 1 for along in zip(*seen, strict=False)]
+    sizes = [max(coordinates) + 1 for coordinates in zip(*indices, strict=False)]
     if len(sizes) == 1:
         sizes = [max(*sizes, total)]
     if math.prod(sizes) <= MOST_CELLS:
-        seen = seen.union(itertools.product(*map(range, sizes)))
-    return sorted(seen)[:MOST_CELLS]
+        indices = indices.union(itertools.product(*map(range, sizes)))
+    return sorted(indices)[:MOST_CELLS]
 
 
 def shade(entry: WrongEntry | None) -> float:
@@ -142,7 +142,7 @@ class Plot(NamedTuple):
     chosen: float
     error_bound: float
     backward: float
-    said: str
+    caption: str
 
 
 class LogAxis:
@@ -177,8 +177,8 @@ def plot(scan: StepScan) -> Plot:
     errors = [absolute_error(difference, scan.value) for difference in scan.differences]
     rows = zip(scan.steps, errors, scan.rounding, strict=True)
     finite = [row for row in rows if all(map(math.isfinite, row))]
-    off = absolute_error(scan.analytic, scan.value)
-    errors = [*(error for _, error, _ in finite), scan.error_bound, off]
+    backward_error = absolute_error(scan.analytic, scan.value)
+    errors = [*(error for _, error, _ in finite), scan.error_bound, backward_error]
     shown = [error for error in errors if error > 0]
     x = LogAxis(scan.steps, FRAME["left"], FRAME["right"])
     y = LogAxis([e for e in shown if e < math.inf] or [1.0], FRAME["bottom"], FRAME["top"])
@@ -190,7 +190,7 @@ def plot(scan: StepScan) -> Plot:
         y.ticks(),
         x.at(scan.chosen),
         y.at(scan.error_bound),
-        y.at(off),
+        y.at(backward_error),
         f"taken: {number(scan.value)} ± {scan.error_bound:.0e}, from the step {scan.chosen:.1e}; "
-        f"backward: {number(scan.analytic)}, off by {off:.1e}",
+        f"backward: {number(scan.analytic)}, off by {backward_error:.1e}",
     )

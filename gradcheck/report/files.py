@@ -11,7 +11,7 @@ from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Any
 
-from gradcheck.support.foreign import described, type_name
+from gradcheck.support.foreign import describe_error, type_name
 from gradcheck.support.user_error import UserError
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def list_formats() -> list[str]:
     return [*FORMATS, *sorted(find_installed_formats())]
 
 
-def rendered(name: str, report: Report) -> str:
+def render_report(name: str, report: Report) -> str:
     """Return the report in the format of that name.
 
     Raises UserError: the function of an installed package fails or does not return text.
@@ -59,7 +59,7 @@ def _render_installed(entry: EntryPoint, report: Report) -> str:
     try:
         text: Any = entry.load()(report)
     except Exception as error:
-        raise UserError(f"{source} fails: {described(error)}") from error
+        raise UserError(f"{source} fails: {describe_error(error)}") from error
     if not isinstance(text, str):
         raise UserError(f"{source} returns {type_name(text)}; a report returns str")
     return text

@@ -28,9 +28,11 @@ def as_github(report: Report) -> str:
     """
     groups = by_cause(report.results)
     groups.sort(key=lambda failures: max(map(error_of, failures)), reverse=True)
-    lines = [annotation(first, report.again, others) for first, *others in groups[:SHOWN]]
-    if left := sum(map(len, groups[SHOWN:])):
-        lines.append(f"::notice title=gradcheck::and {left} more, in the log and in the summary")
+    lines = [annotation(first, report.again, same_cause) for first, *same_cause in groups[:SHOWN]]
+    if remaining := sum(map(len, groups[SHOWN:])):
+        lines.append(
+            f"::notice title=gradcheck::and {remaining} more, in the log and in the summary"
+        )
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -39,13 +41,13 @@ def error_of(result: Result) -> float:
     return result.checked.worst_error
 
 
-def annotation(result: Result, again: str, others: Sequence[Result]) -> str:
+def annotation(result: Result, again: str, same_cause: Sequence[Result]) -> str:
     """A workflow command at the line of the layer that is wrong, raised or crashed, if it is known,
     otherwise at the line of the scenario.
 
-    It names `others` of the same cause.
+    It names `same_cause`, the further failures of its cause.
     """
-    lines = failure_block(result, again, others=others)
+    lines = failure_block(result, again, same_cause=same_cause)
     wrong, *related = places_of(result)
     if related:
         lines.append(f"scenario: {place(result)}")
@@ -61,10 +63,10 @@ def mistake_annotations(mistakes: Iterable[Diagnostic]) -> Iterator[str]:
         yield command(mistake.path, line, column, "gradcheck validate", text)
 
 
-def command(path: str, line: int, column: int, title: str, said: str) -> str:
+def command(path: str, line: int, column: int, title: str, text: str) -> str:
     """An annotation with a text at a position in a file."""
     properties = f"file={_value(path)},line={line},col={column},title={_value(title)}"
-    return f"::error {properties}::{_text(without_commands(safe(said)))}"
+    return f"::error {properties}::{_text(without_commands(safe(text)))}"
 
 
 def _text(text: str) -> str:

@@ -75,7 +75,7 @@ def as_html(report: Report) -> str:
         files=files,
         choices={
             "backend": sorted({result.backend for result in report.results}),
-            "tag": sorted(set().union(*(one["tags"] for one in cards.values()))),
+            "tag": sorted(set().union(*(details["tags"] for details in cards.values()))),
             "file": sorted({shown_path(result.path) for result in report.results}),
         },
         matrix=report.matrix,
@@ -92,7 +92,7 @@ def heading(result: Result) -> tuple[str, str]:
 
 def card(result: Result, options: str, case: Case | None) -> dict[str, Any]:
     """A result for the template, without details if it is as expected."""
-    found: dict[str, Any] = {
+    values: dict[str, Any] = {
         "result": result,
         "anchor": quote(result.name, safe="@/=,:+~"),
         "name": one_line(result.name),
@@ -105,34 +105,34 @@ def card(result: Result, options: str, case: Case | None) -> dict[str, Any]:
     if case is not None:
         scenario = case.scenario
         title = one_line(scenario.title or "")
-        found |= {"title": title, "tags": scenario.tags, "source": scenario.source}
+        values |= {"title": title, "tags": scenario.tags, "source": scenario.source}
     if result.status.green:
-        return found
-    said = [result.message, *result.details]
-    what, where = heading(result)
+        return values
+    lines_above = [result.message, *result.details]
+    problem, where = heading(result)
     gradient = result.checked
-    return found | {
+    return values | {
         "where": where,
-        "cause": what if what != one_line(result.message) else "",
-        "causes": list(shown_causes(gradient, said)),
+        "cause": problem if problem != one_line(result.message) else "",
+        "causes": list(shown_causes(gradient, lines_above)),
         "wrong": worst_first(gradient.wrong),
         "maps": heat_maps(gradient),
         "plot": None if gradient.scan is None else plot(gradient.scan),
-        "further": safe("\n".join([*result.details, *further_lines(result, said)])),
+        "further": safe("\n".join([*result.details, *further_lines(result, lines_above)])),
         "commands": [one_line(again(result, options)), *explaining(gradient)],
     }
 
 
-def shown_causes(gradient: GradientSummary, said: list[str]) -> Iterator[ShownCause]:
+def shown_causes(gradient: GradientSummary, lines_above: list[str]) -> Iterator[ShownCause]:
     """The causes of a failure that add something to its message."""
-    for label, cause in labelled_causes(gradient, said):
+    for label, cause in labelled_causes(gradient, lines_above):
         if label or cause.line:
             where = shown_line(cause) if cause.line else ""
             text, detail = one_line(cause.text), one_line(cause.detail)
-            yield ShownCause(label, text, where, marked(cause), detail)
+            yield ShownCause(label, text, where, split_at_operation(cause), detail)
 
 
-def marked(cause: Diagnosis) -> tuple[str, str, str]:
+def split_at_operation(cause: Diagnosis) -> tuple[str, str, str]:
     """The line of a cause before, within and after the operation."""
     source, start, end = window(cause, SOURCE_SHOWN)
     return safe(source[:start]), safe(source[start:end]), safe(source[end:])

@@ -26,7 +26,9 @@ def as_markdown(report: Report) -> str:
     """The summary, a table of counts by file, and each cause of failures as on the screen."""
     head = summary(report.results, report.seconds, report.not_run)
     parts = [f"## gradcheck: {head}", status_table(report)]
-    parts += [block(first, report.again, others) for first, *others in by_cause(report.results)]
+    parts += [
+        block(first, report.again, same_cause) for first, *same_cause in by_cause(report.results)
+    ]
     lines = []
     for result in report.results:
         if result.status.green and result.message:
@@ -50,13 +52,13 @@ def status_table(report: Report) -> str:
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
-def block(result: Result, again: str, others: Sequence[Result]) -> str:
-    """A failure and `others` like it, as on the screen; no text in it can end the code fence."""
-    said = "\n".join(failure_block(result, again, others=others))
-    longest = max(map(len, re.findall("`+", said)), default=0)
+def block(result: Result, again: str, same_cause: Sequence[Result]) -> str:
+    """A failure as on the screen, with `same_cause`; no text in it can end the code fence."""
+    body = "\n".join(failure_block(result, again, same_cause=same_cause))
+    longest = max(map(len, re.findall("`+", body)), default=0)
     fence = "`" * max(3, longest + 1)
     title = " ".join([str(result.status), text(result.name), *map(text, marks(result.checked))])
-    return f"### {title}\n\n{text(place(result))}\n\n{fence}text\n{said}\n{fence}"
+    return f"### {title}\n\n{text(place(result))}\n\n{fence}text\n{body}\n{fence}"
 
 
 def text(raw: str) -> str:

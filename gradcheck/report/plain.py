@@ -123,7 +123,7 @@ class PlainScreen:
         if first != result.name and not self.verbose:
             block = [f"same cause as {one_line(first)}", block[-1]]
         message = one_line(result.message)
-        return [part for part in block if part != message or message not in line]
+        return [text for text in block if text != message or message not in line]
 
     def finish(self, results: Sequence[Result], seconds: float, not_run: int) -> None:
         """The summary, last."""

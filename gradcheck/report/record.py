@@ -96,15 +96,15 @@ def as_json(report: Report) -> str:
 
 def as_json_lines(report: Report) -> str:
     """JSON lines: first the object without its results, then each result."""
-    whole = json_data(report)
-    results = whole.pop("results")
-    return "".join(json.dumps(line, allow_nan=False) + "\n" for line in [whole, *results])
+    data = json_data(report)
+    results = data.pop("results")
+    return "".join(json.dumps(line, allow_nan=False) + "\n" for line in [data, *results])
 
 
 def json_data(report: Report) -> dict[str, Any]:
     """The report as data that JSON can represent."""
-    found: dict[str, Any] = json.loads(to_json(report.model_dump(), inf_nan_mode="strings"))
-    return found
+    data: dict[str, Any] = json.loads(to_json(report.model_dump(), inf_nan_mode="strings"))
+    return data
 
 
 def report_schema() -> dict[str, Any]:

@@ -44,18 +44,18 @@ def marks(gradient: GradientSummary) -> list[str]:
 
 def gradient_lines(
     gradient: GradientSummary,
-    said: Sequence[str] = (),
+    lines_above: Sequence[str] = (),
     width: int = NO_SCREEN,
     shown: int = ENTRIES_SHOWN,
 ) -> list[str]:
     """The lines about a gradient: its wrong entries, `shown` of them, and their causes.
 
     Args:
-        said: the lines above; a diagnosis that is in one of them is not repeated.
+        lines_above: a diagnosis that is in one of them is not repeated.
         width: of the screen; it limits the table of entries and the excerpts.
     """
     lines = wrong_entry_lines(gradient, width, shown)
-    for label, cause in labelled_causes(gradient, said):
+    for label, cause in labelled_causes(gradient, lines_above):
         if label:
             lines.append(f"{label}: {cause.text}")
         lines += excerpt(cause, width)
@@ -74,22 +74,22 @@ def fix_lines(gradient: GradientSummary) -> list[str]:
 
 
 def labelled_causes(
-    gradient: GradientSummary, said: Sequence[str]
+    gradient: GradientSummary, lines_above: Sequence[str]
 ) -> Iterator[tuple[str, Diagnosis]]:
     """Each cause with its label: from `LABELS`, ``broken`` for a contract, or ``likely``.
 
-    The label is empty if the cause is in one of the lines `said`.
+    The label is empty if the cause is in one of `lines_above`.
     """
     for cause in gradient.diagnosis:
         # The headline of a KINK says where it is.
         if cause.code != "GC120" or gradient.verdict is Status.FAIL:
             label = LABELS.get(cause.code, "likely" if is_cause(cause.code) else "broken")
-            yield ("" if any(cause.text in line for line in said) else label), cause
+            yield ("" if any(cause.text in line for line in lines_above) else label), cause
 
 
 def explaining(gradient: GradientSummary) -> list[str]:
     """The command that explains the diagnoses; empty for a kink, or without a diagnosis."""
-    codes = " ".join(dict.fromkeys(found.code for found in gradient.diagnosis))
+    codes = " ".join(dict.fromkeys(diagnosis.code for diagnosis in gradient.diagnosis))
     return [f"gradcheck explain {codes}"] if codes and gradient.verdict is not Status.KINK else []
 
 
@@ -120,9 +120,9 @@ def excerpt(cause: Diagnosis, width: int) -> list[str]:
     return [*above, where + source, below]
 
 
-def shown_line(found: Diagnosis) -> str:
+def shown_line(cause: Diagnosis) -> str:
     """``file:line`` of a cause."""
-    file, _, line = found.line.rpartition(":")
+    file, _, line = cause.line.rpartition(":")
     return f"{shown_source(file)}:{line}" if file else escape(line)
 
 
@@ -149,7 +149,7 @@ def shown_source(file: str) -> str:
     return escape(os.path.basename(file)) if outside else shown
 
 
-def folded(line: str, width: int) -> list[str]:
+def wrap_line(line: str, width: int) -> list[str]:
     """A line wrapped between words; further lines are indented by two, or, in an excerpt, aligned
     with its text.
     """
@@ -174,7 +174,7 @@ def failure_block(
     options: str = "",
     width: int = NO_SCREEN,
     entries: int = ENTRIES_SHOWN,
-    others: Sequence[Result] = (),
+    same_cause: Sequence[Result] = (),
 ) -> list[str]:
     """The lines about a result that is not as expected, and how to run it again.
 
@@ -182,24 +182,24 @@ def failure_block(
         options: the options of this run that a repetition needs too, such as ``--seed 3``.
         width: of the screen, if lines are to be wrapped for one.
         entries: how many wrong entries are shown.
-        others: further failures of the same cause, named in a last line.
+        same_cause: further failures of the same cause, named in a last line.
     """
     lines = [result.message, *result.details]
     lines += gradient_lines(result.checked, lines, width, entries)
     lines += further_lines(result, lines)
-    lines = [part for line in lines if line for part in safe(line).split("\n")]
+    lines = [row for line in lines if line for row in safe(line).split("\n")]
     lines.append(f"again: {escape(again(result, options))}")
     if width < NO_SCREEN:
-        lines = [part for line in lines for part in folded(line, width) or [""]]
-    if others:
-        lines.append(others_line(others, min(width, LONGEST_LINE)))
+        lines = [row for line in lines for row in wrap_line(line, width) or [""]]
+    if same_cause:
+        lines.append(same_cause_line(same_cause, min(width, LONGEST_LINE)))
     return lines
 
 
-def further_lines(result: Result, said: Sequence[str]) -> list[str]:
+def further_lines(result: Result, lines_above: Sequence[str]) -> list[str]:
     """Further lines about a failure: why it is undecided, its output, whether it is a bug in
     gradcheck."""
-    lines = [] if result.checked.why in ("", *said) else [result.checked.why]
+    lines = [] if result.checked.why in ("", *lines_above) else [result.checked.why]
     printed = result.output.strip("\n")
     if printed.strip():
         lines.append("last output:")
@@ -227,8 +227,8 @@ def summary(results: Iterable[Result], seconds: float, not_run: int = 0) -> str:
     result.
     """
     counts = [f"{count} {status}" for status, count in counts_of(results).items()]
-    left = f"; stopped before the end, {not_run} without a result" if not_run else ""
-    return f"{', '.join(counts) or 'no results'} in {seconds:.1f} s{left}"
+    ending = f"; stopped before the end, {not_run} without a result" if not_run else ""
+    return f"{', '.join(counts) or 'no results'} in {seconds:.1f} s{ending}"
 
 
 def counts_of(results: Iterable[Result]) -> dict[Status, int]:
@@ -305,8 +305,8 @@ def key_of(result: Result) -> tuple[str, ...]:
     return (result.name,)
 
 
-def others_line(others: Sequence[Result], width: int) -> str:
+def same_cause_line(same_cause: Sequence[Result], width: int) -> str:
     """The line ``and 29 more with this cause: id, id, …``, cut between names to `width`."""
-    names = ", ".join(one_line(other.name) for other in others)
-    text = f"and {len(others)} more with this cause: {names}"
+    names = ", ".join(one_line(other.name) for other in same_cause)
+    text = f"and {len(same_cause)} more with this cause: {names}"
     return textwrap.shorten(text, width, placeholder=" …", break_on_hyphens=False)

@@ -66,7 +66,7 @@ def rule(code: str) -> dict[str, Any]:
 
 def result(group: list[Result], rules: list[str], again: str) -> dict[str, Any]:
     """A failure, and the number of failures with the same cause."""
-    first, *others = group
+    first, *same_cause = group
     places = []
     for place in places_of(first):
         text = {"text": safe(place.text)}
@@ -77,7 +77,7 @@ def result(group: list[Result], rules: list[str], again: str) -> dict[str, Any]:
         "ruleIndex": rules.index(code_of_result(first)),
         "level": "error",
         "kind": "fail",
-        "message": {"text": "\n".join(failure_block(first, again, others=others))},
+        "message": {"text": "\n".join(failure_block(first, again, same_cause=same_cause))},
         "locations": [{"physicalLocation": main["physicalLocation"]}],
         "occurrenceCount": len(group),
         "partialFingerprints": {"case/v1": safe(first.name)},

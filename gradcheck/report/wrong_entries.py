@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from gradcheck.result import GradientSummary, WrongEntry
-from gradcheck.support.display_paths import aligned
+from gradcheck.support.display_paths import align_columns
 
 ENTRIES_SHOWN = 5
 ALL_ENTRIES = 1_000_000
@@ -59,7 +59,7 @@ def table_lines(rows: Sequence[tuple[str, ...]], worst: float, width: int) -> li
     """A line for each row, the first with its error `worst`; empty if a line is wider than
     `width`.
     """
-    lines = [f"  {line}" for line in aligned([COLUMN_TITLES, *rows])]
+    lines = [f"  {line}" for line in align_columns([COLUMN_TITLES, *rows])]
     if max(map(len, lines)) > width:
         return []
     marks = (f"  ◀ worst: off by {worst:.2g}", "  ◀ worst")

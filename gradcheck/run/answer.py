@@ -49,33 +49,36 @@ def answer_line(result: Result) -> bytes:
     """Return the answer of a case's process: the result as JSON, shortened to the size that reports
     can show.
     """
-    return to_json(bounded(result.model_dump(exclude_defaults=True)), inf_nan_mode="constants")
+    return to_json(
+        shorten_fields(result.model_dump(exclude_defaults=True)), inf_nan_mode="constants"
+    )
 
 
-def bounded(data: dict[str, Any]) -> dict[str, Any]:
+def shorten_fields(data: dict[str, Any]) -> dict[str, Any]:
     """Return the fields of a result with texts and lists shortened, individually and in total.
 
     Values of outputs and gradients are not cut: half of an array's bytes are useless.
     """
-    left = MOST_ALTOGETHER
+    remaining = MOST_ALTOGETHER
 
-    def shortened(value: Any) -> Any:
-        nonlocal left
+    def shorten_value(value: Any) -> Any:
+        nonlocal remaining
         if isinstance(value, str):
-            short = cut(value, max(0, min(MOST_TEXT, left)))
-            left -= len(short)
+            short = cut(value, max(0, min(MOST_TEXT, remaining)))
+            remaining -= len(short)
             return short
         if isinstance(value, (list, tuple)):
-            return [shortened(item) for item in value[:MOST_ITEMS]]
+            return [shorten_value(item) for item in value[:MOST_ITEMS]]
         if isinstance(value, dict):
             return {
-                shortened(key): shortened(item) for key, item in islice(value.items(), MOST_ITEMS)
+                shorten_value(key): shorten_value(item)
+                for key, item in islice(value.items(), MOST_ITEMS)
             }
         return value
 
     values = data.pop("values", ())
     data["internal_error"] = ends_of(data.get("internal_error", ""))
-    return {**shortened(data), "values": values}
+    return {**shorten_value(data), "values": values}
 
 
 def ends_of(traceback: str) -> str:
@@ -90,8 +93,8 @@ def cut(text: str, most: int) -> str:
     """Return the first `most` characters of `text`, and the number of further ones."""
     if len(text) <= most:
         return text
-    kept = most - len(_MORE.format(len(text)))
-    return text[:kept] + _MORE.format(len(text) - kept) if kept > 0 else text[:most]
+    length = most - len(_MORE.format(len(text)))
+    return text[:length] + _MORE.format(len(text) - length) if length > 0 else text[:most]
 
 
 # ------------------------------------------------------------------ from the end of its process

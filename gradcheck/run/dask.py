@@ -118,13 +118,13 @@ class DaskExecutor(Executor):
         """Fail the pending cases once there has been no worker for a while; Dask itself would wait
         forever.
         """
-        seen = time.perf_counter()
+        last_seen = time.perf_counter()
         message = f"--executor dask:{self.address}: there has been no worker for {ALONE:g} s"
         while not self.closed.wait(WORKER_INTERVAL):
             with suppress(Exception):  # the scheduler is lost, which its futures report
                 if self.client.nthreads():
-                    seen = time.perf_counter()
-            if time.perf_counter() - seen >= ALONE:
+                    last_seen = time.perf_counter()
+            if time.perf_counter() - last_seen >= ALONE:
                 for future in list(self.unsettled):
                     settle(future, RunnerError(message))
 

@@ -52,9 +52,11 @@ for name, folder in ours.items():
 
 def our_packages() -> dict[str, str]:
     """The folders of gradcheck and of the engine, by name."""
-    found = {name: find_spec(name) for name in ("gradcheck", "pylayer")}
+    module_specs = {name: find_spec(name) for name in ("gradcheck", "pylayer")}
     return {
-        name: os.path.dirname(spec.origin) for name, spec in found.items() if spec and spec.origin
+        name: os.path.dirname(spec.origin)
+        for name, spec in module_specs.items()
+        if spec and spec.origin
     }
 
 

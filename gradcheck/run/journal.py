@@ -58,7 +58,9 @@ class JournalContents:
         """Return, by name, the results of the cases that have not changed since they were
         recorded.
         """
-        recorded = {one.key: one.result for one in self.records if not one.result.compared_with}
+        recorded = {
+            record.key: record.result for record in self.records if not record.result.compared_with
+        }
         keys = {case.name: key(case) for case in cases}
         return {name: recorded[key] for name, key in keys.items() if key in recorded}
 

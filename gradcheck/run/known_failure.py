@@ -42,11 +42,11 @@ class KnownFailure(BaseModel):
             return []
         new = [code for code in broken_codes(result.checked) if code not in self.codes]
         for name, outputs in wrong_gradients(result.checked).items():
-            others = {*outputs} - {*(self.wrong.get(name) or outputs)}
+            new_outputs = {*outputs} - {*(self.wrong.get(name) or outputs)}
             if name not in self.wrong:
                 new.append(f"gradient of {name}")
-            elif others:
-                new.append(f"gradient of {name} through {', '.join(sorted(others))}")
+            elif new_outputs:
+                new.append(f"gradient of {name} through {', '.join(sorted(new_outputs))}")
         return new
 
 

@@ -19,8 +19,8 @@ def memory_of(pid: int) -> int:
     total = 0
     with suppress(psutil.Error):
         process = psutil.Process(pid)
-        total = own = process.memory_info().rss
+        total = parent_bytes = process.memory_info().rss
         for below in process.children(recursive=True):
             with suppress(psutil.Error):
-                total += max(0, below.memory_info().rss - own)
+                total += max(0, below.memory_info().rss - parent_bytes)
     return total

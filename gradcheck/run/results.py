@@ -32,9 +32,9 @@ class SideBySide:
                 if result.status in AS_DOCUMENTED and result.values:
                     comparable.append(result)
                 yield result.model_copy(update={"values": ()})
-            yield from self.between(comparable)
+            yield from self.compare_group(comparable)
 
-    def between(self, group: Sequence[Result]) -> Iterator[Result]:
+    def compare_group(self, group: Sequence[Result]) -> Iterator[Result]:
         """Yield a result for each backend whose values differ from those of the first."""
         if len(group) < 2:
             return
@@ -53,13 +53,13 @@ def point(result: Result) -> tuple[str, str]:
     return result.path, result.name.removesuffix(f"@{result.backend}")
 
 
-def different(one: Result, other: Result, lines: Sequence[str]) -> Result:
+def different(first: Result, other: Result, lines: Sequence[str]) -> Result:
     """Return the FAIL for ``id@numpy,paddle@3.0.0``, with the differences."""
     return Result(
-        name=f"{one.name},{other.backend}",
+        name=f"{first.name},{other.backend}",
         scenario=other.scenario,
         backend=other.backend,
-        compared_with=one.backend,
+        compared_with=first.backend,
         path=other.path,
         line=other.line,
         column=other.column,
@@ -104,7 +104,7 @@ class Baseline:
             raise UserError(f"--baseline {path}: {problem}") from None
         return cls(path, known)
 
-    def judged(self, result: Result) -> Result:
+    def mark_if_known(self, result: Result) -> Result:
         """Return a known failure as an XFAIL unless something new is wrong; other results
         unchanged.
         """

@@ -226,8 +226,8 @@ class Runner(Executor):
             result = self.result_once(case)
         if not number or not result.status.green:
             return result
-        seen = f"{first.status} before: {first.message}"
-        message = f"flaky: {result.status} at rerun {number} of {case.reruns}, {seen}"
+        before = f"{first.status} before: {first.message}"
+        message = f"flaky: {result.status} at rerun {number} of {case.reruns}, {before}"
         return result.model_copy(update={"message": message})
 
     def result_once(self, case: Case) -> Result:
@@ -261,8 +261,8 @@ class Runner(Executor):
         """Start a server. Raises RunnerError: the server does not start, or the run is over."""
         if self.stopped:
             raise RunnerError("the run is over")
-        there = kind.interpreter
-        where = f"{kind.backend} does not run in {there}: " if there else ""
+        interpreter = kind.interpreter
+        where = f"{kind.backend} does not run in {interpreter}: " if interpreter else ""
         try:
             server = Server(kind)
         except TimeoutError as late:

@@ -36,24 +36,24 @@ def select_ids(cases: Iterable[Case], ids: Iterable[str]) -> list[Case]:
 
     Raises UserError: nothing has such an id or name.
     """
-    wanted, found = set(ids), list(cases)
+    wanted, candidates = set(ids), list(cases)
     if not wanted:
-        return found
-    known = {name for case in found for name in names_of(case)}
+        return candidates
+    known = {name for case in candidates for name in names_of(case)}
     for name in sorted(wanted - known):
         meant = hint(name, sorted(known), "`gradcheck list` lists all")
         if name.upper() in CODES:
             meant = f"`gradcheck explain {name}` explains that code"
         raise UserError(f"no file, folder or scenario is called {name!r}; {meant}")
-    return [case for case in found if not wanted.isdisjoint(names_of(case))]
+    return [case for case in candidates if not wanted.isdisjoint(names_of(case))]
 
 
 def names_of(case: Case) -> set[str]:
     """Names of a case: The names that select a case: ``tanh/dtype=float32@numpy``, and the same
     without one or both parts after the id.
     """
-    parameters, at, backend = case.name.partition("@")
-    return {case.scenario.id, case.name, parameters, f"{case.scenario.id}{at}{backend}"}
+    parameters, separator, backend = case.name.partition("@")
+    return {case.scenario.id, case.name, parameters, f"{case.scenario.id}{separator}{backend}"}
 
 
 def select_names(cases: Iterable[Case], expression: str) -> list[Case]:
@@ -81,7 +81,9 @@ def nothing_selected(keywords: str | None, cases: Iterable[Case]) -> str:
     suggestions.
     """
     names = [case.name.lower() for case in cases]
-    known = sorted({part for name in names for part in (name, *re.split("[^a-z0-9.]+", name))})
+    known = sorted(
+        {fragment for name in names for fragment in (name, *re.split("[^a-z0-9.]+", name))}
+    )
     words = Expression(keywords.lower(), "-k").words if keywords else []
     unknown = [
         f"no case has {word!r} in its name; {hint(word, known, '`gradcheck list` shows them')}"

@@ -72,20 +72,20 @@ class EveryName:
 
 # --------------------------------------------------------------------------- syntax
 @functools.lru_cache(maxsize=256)  # what many scenarios inherit is compiled once
-def _compile(source: str, what: str) -> PythonCode | Violation:
-    """Return the code of `source`, or its mistake; `what` describes it in messages."""
-    return _pattern_mistake(source) if what == PATTERN else _compile_anew(source, what)
+def _compile(source: str, role: str) -> PythonCode | Violation:
+    """Return the code of `source`, or its mistake; `role` describes it in messages."""
+    return _pattern_mistake(source) if role == PATTERN else _compile_anew(source, role)
 
 
-def find_syntax_mistakes(source: str | None, what: str) -> Iterator[Violation]:
-    """Yield why `source` cannot be compiled; `what` describes it in messages."""
-    if source is not None and isinstance(mistake := _compile(source, what), Violation):
+def find_syntax_mistakes(source: str | None, role: str) -> Iterator[Violation]:
+    """Yield why `source` cannot be compiled; `role` describes it in messages."""
+    if source is not None and isinstance(mistake := _compile(source, role), Violation):
         yield mistake
 
 
-def find_code(source: str | None, what: str) -> PythonCode:
+def find_code(source: str | None, role: str) -> PythonCode:
     """Return the code of `source`; `EMPTY_CODE` if there is none, or if it is not Python."""
-    code = EMPTY_CODE if source is None else _compile(source, what)
+    code = EMPTY_CODE if source is None else _compile(source, role)
     return code if isinstance(code, PythonCode) else EMPTY_CODE
 
 
@@ -132,8 +132,8 @@ def find_words(scenario: Scenario) -> Container[str]:
     for _, expect in scenario.expectations():
         pieces += [("the expression", expression) for expression in expect.values]
     names = set[str]()
-    for what, source in pieces:
-        code = find_code(source, what)
+    for role, source in pieces:
+        code = find_code(source, role)
         if source is not None and code is EMPTY_CODE:
             return EveryName()
         names |= code.words
@@ -167,23 +167,23 @@ def find_unused_parameters(scenario: Scenario) -> Iterator[Violation]:
             yield Violation((section, name), message, help, at_key=True)
 
 
-def _compile_anew(source: str, what: str) -> PythonCode | Violation:
+def _compile_anew(source: str, role: str) -> PythonCode | Violation:
     """Return compiled code, or its mistake."""
     if not source.strip():
-        return Violation((), f"{what} is empty", "write the code, or remove the key")
+        return Violation((), f"{role} is empty", "write the code, or remove the key")
     if len(source) > MAX_CHARACTERS:
         help = "move it into a module, and refer to that with 'layer: {ref: …}'"
-        message = f"{what} is longer than {MAX_CHARACTERS:,} characters"
+        message = f"{role} is longer than {MAX_CHARACTERS:,} characters"
         return Violation((), message, help)
     # eval() ignores spaces before an expression, the parser does not.
-    code = source.lstrip(" \t") if _MODES[what] == "eval" else source
+    code = source.lstrip(" \t") if _MODES[role] == "eval" else source
     try:
-        return PythonCode(code, _MODES[what])
+        return PythonCode(code, _MODES[role])
     except SyntaxError as error:
         place = (error.lineno or 1, (error.offset or 1) + len(source) - len(code), 1)
-        return Violation((), f"{what} is not valid Python: {error.msg}", inside=place)
+        return Violation((), f"{role} is not valid Python: {error.msg}", inside=place)
     except (ValueError, RecursionError, MemoryError):
-        return Violation((), f"{what} is too deeply nested for Python", "make it simpler")
+        return Violation((), f"{role} is too deeply nested for Python", "make it simpler")
 
 
 def _pattern_mistake(pattern: str) -> PythonCode | Violation:
@@ -229,12 +229,12 @@ def _find_unknown_name(
     """
     if isinstance(scenario.layer, LayerRef):
         return  # the names of its module may be used, and it is not imported here
-    own = [*variables(scenario.inputs), *length_parameters(scenario)]
+    variable_names = [*variables(scenario.inputs), *length_parameters(scenario)]
     read, bound = read_and_bound(call.tree)
-    known = {*own, *GIVEN, *bound, *layer.words}
+    known = {*variable_names, *GIVEN, *bound, *layer.words}
     missing = [name for name in read if name not in known and not hasattr(builtins, name)]
     if missing and "*" not in known:
-        otherwise = f"known are {', '.join(own)} and what the layer defines"
-        candidates = sorted({*own, *GIVEN, *bound_names(layer.module.body)})
+        otherwise = f"known are {', '.join(variable_names)} and what the layer defines"
+        candidates = sorted({*variable_names, *GIVEN, *bound_names(layer.module.body)})
         help = suggest(missing[0], candidates, otherwise)
         yield Violation(("call",), f"call: there is no {quote(missing[0])}", help)

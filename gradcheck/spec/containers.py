@@ -34,32 +34,32 @@ def in_variables(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return values per input as values per variable: in lists and dicts if the inputs are in lists
     and dicts.
     """
-    whole = Container()
+    root = Container()
     for name, value in values.items():
         places = [int(number) if number else key for number, key in _INDEX.findall(name)]
         *outer, last = [variable(name), *places]
-        into = whole
+        into = root
         for place in outer:
             into = into.setdefault(place, Container())
         into[last] = value
-    return {str(name): built(value) for name, value in whole.items()}
+    return {str(name): build_container(value) for name, value in root.items()}
 
 
-def built(value: Any) -> Any:
+def build_container(value: Any) -> Any:
     """Return a value, or a container as a list or dict."""
     if not isinstance(value, Container):
         return value
-    parts = {place: built(part) for place, part in value.items()}
+    parts = {place: build_container(item) for place, item in value.items()}
     return [*parts.values()] if all(isinstance(place, int) for place in parts) else parts
 
 
 def map_leaves(name: str, value: Any, leaf: Callable[[str, Any], Any]) -> Any:
     """Return nested lists, tuples and dicts with each leaf replaced by `leaf(name, value)`."""
     if isinstance(value, dict):
-        return {key: map_leaves(inside(name, key), part, leaf) for key, part in value.items()}
+        return {key: map_leaves(inside(name, key), item, leaf) for key, item in value.items()}
     if not isinstance(value, (list, tuple)):
         return leaf(name, value)
-    parts = [map_leaves(inside(name, place), part, leaf) for place, part in enumerate(value)]
+    parts = [map_leaves(inside(name, place), item, leaf) for place, item in enumerate(value)]
     return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
 
 
@@ -76,7 +76,7 @@ def flat_names(name: str, value: Any, mapping: MapLeaves = map_leaves) -> dict[s
     return leaves
 
 
-def filled(
+def fill_leaves(
     name: str, value: Any, leaves: Mapping[str, Any], mapping: MapLeaves = map_leaves
 ) -> Any:
     """Return nested lists, tuples and dicts with their leaves replaced from `leaves`, by the names

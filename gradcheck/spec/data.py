@@ -93,10 +93,10 @@ class Map(dict[str, Any]):
 
     def union(self, other: Map) -> Map:
         """Return a copy with the entries of another mapping added; these override its own."""
-        whole = self.copy()
-        whole.update(other)
-        whole.marks.update(other.marks)
-        return whole
+        merged = self.copy()
+        merged.update(other)
+        merged.marks.update(other.marks)
+        return merged
 
     def map(self, key: str) -> Map:
         """Return the mapping at `key`; an empty one if there is none."""
@@ -130,9 +130,9 @@ class Seq(tuple[Any, ...]):
 
     def __new__(cls, items: Iterable[Any], marks: Iterable[Span]) -> Seq:
         """Make a list of items and their marks."""
-        made = super().__new__(cls, items)
-        made.marks = list(marks)
-        return made
+        sequence = super().__new__(cls, items)
+        sequence.marks = list(marks)
+        return sequence
 
     def part(self, index: int | str) -> Part | None:
         """Return an item."""

@@ -160,7 +160,9 @@ def spec_text(
             lines.append(f"    # call: {call_note}")
         lines.append("    inputs:" if value else "    inputs: {}")
         note = f"  # {NOTES['inputs']}" if notes else ""
-        lines += [f"      {name}: {flow_yaml(part)}{note}" for name, part in value.items()]
+        lines += [
+            f"      {name}: {flow_yaml(input_value)}{note}" for name, input_value in value.items()
+        ]
     end = NOTES["end"] if notes else ""
     if "world" in keys:
         end = re.sub(".*order: 2.*\n", "", end)  # not supported with a world
@@ -176,7 +178,12 @@ def read_draft(text: str, reference: str) -> SpecFile:
     try:
         spec = read_bytes(text.encode(), str(Path.cwd() / reference))
     except SpecError as error:
-        mistakes = [part for one in error.diagnostics for part in (one.message, one.help) if part]
+        mistakes = [
+            sentence
+            for diagnostic in error.diagnostics
+            for sentence in (diagnostic.message, diagnostic.help)
+            if sentence
+        ]
         raise DraftError(f"{reference}: {'; '.join(mistakes)}") from None
     place = {"line": 1, "column": 1, "begins": 1, "positions": {}}
     scenarios = (spec.scenarios[0].model_copy(update=place),)

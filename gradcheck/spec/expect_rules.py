@@ -66,9 +66,9 @@ def _find_mistaken_inputs(expect: Expect, scenario: Scenario) -> Iterator[Violat
             message = f"{path[0]}: there is no input {quote(name)}"
             yield Violation(path, message, suggest(name, inputs), at_key=True)
     for name in expect.grads.keys() & inputs.keys():
-        value, whole = expect.grads[name], _whole_shape(inputs[name], scenario)
-        if value is not None and whole not in (None, shape_of(value)):
-            shape, wanted = list(shape_of(value)), list(whole or ())
+        value, input_shape = expect.grads[name], _whole_shape(inputs[name], scenario)
+        if value is not None and input_shape not in (None, shape_of(value)):
+            shape, wanted = list(shape_of(value)), list(input_shape or ())
             message = f"grads: the gradient of {quote(name)} has shape {shape}, the input {wanted}"
             yield Violation(("grads", name), message, "a gradient has the shape of its input")
 

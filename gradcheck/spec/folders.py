@@ -64,15 +64,15 @@ def walk(folder: Path, ignore_files: Sequence[IgnoreFile]) -> Iterator[Path]:
     rules = {folder.parent: [*ignore_files]}
     for name, folders, files in os.walk(folder):
         path = Path(name)
-        here = rules[path] = [*rules[path.parent], *ignore_file_in(path)]
+        folder_rules = rules[path] = [*rules[path.parent], *ignore_file_in(path)]
         is_apart = ENVIRONMENT in files or path.absolute() == bundled_specs()
         if is_apart and path != folder:
             folders.clear()
             continue
         entered = [sub for sub in folders if not sub.startswith(".") and sub not in LEFT_OUT]
-        folders[:] = [sub for sub in entered if not is_ignored(path / sub, True, here)]
+        folders[:] = [sub for sub in entered if not is_ignored(path / sub, True, folder_rules)]
         for file in files:
-            if file.endswith(SUFFIX) and not is_ignored(path / file, False, here):
+            if file.endswith(SUFFIX) and not is_ignored(path / file, False, folder_rules):
                 yield path / file
 
 

@@ -83,22 +83,26 @@ def _find_size_mistakes(
 # --------------------------------------------------------------------------- how elements are drawn
 def find_limit_mistakes(input: Input, dtypes: Sequence[str]) -> Iterator[Violation]:
     """Yield a way to draw elements that a dtype does not allow, or limits without effect."""
-    whole = [dtype for dtype in dtypes if dtype in INTEGER_RANGE]
+    integer_dtypes = [dtype for dtype in dtypes if dtype in INTEGER_RANGE]
     key, *_ = [*(key for key in LIMITS if key in input.written), "init"]
     if input.drawn not in model.INIT_LIMITS and key != "init":
         help = f"remove it, or write {listing(model.INIT_LIMITS)} as init"
         message = f"{quote(key)} has no effect with 'init: {input.init}'"
         yield Violation((key,), message, help, at_key=True)
-    elif whole and input.drawn not in model.GIVES_WHOLE:
-        message = f"the input has dtype {whole[0]}, but {quote(key)} gives no whole numbers"
+    elif integer_dtypes and input.drawn not in model.GIVES_WHOLE:
+        message = (
+            f"the input has dtype {integer_dtypes[0]}, but {quote(key)} gives no whole numbers"
+        )
         help = "write 'below: 10', or 'init: integers' with low and high"
         yield Violation((key,), message, help)
     elif input.drawn in model.INIT_LIMITS:
-        yield from _find_wrong_limits(input, key, whole)
+        yield from _find_wrong_limits(input, key, integer_dtypes)
 
 
-def _find_wrong_limits(input: Input, key: str, whole: Sequence[str]) -> Iterator[Violation]:
-    """Yield violations for limits that are not in order, or beyond a dtype of `whole` numbers."""
+def _find_wrong_limits(
+    input: Input, key: str, integer_dtypes: Sequence[str]
+) -> Iterator[Violation]:
+    """Yield violations for limits that are not in order, or beyond one of `integer_dtypes`."""
     low, high = input.limits
     is_whole_drawn = input.drawn == "integers"
     is_above = low <= high - is_whole_drawn  # the higher is not drawn
@@ -108,7 +112,7 @@ def _find_wrong_limits(input: Input, key: str, whole: Sequence[str]) -> Iterator
     elif not (-inf < low and is_above and high < inf):
         help = "give two finite limits, the smaller one first"
         yield Violation((key,), f"low ({low:g}) must not be above high ({high:g})", help)
-    for dtype in whole:
+    for dtype in integer_dtypes:
         least, most = INTEGER_RANGE[dtype]
         if low < least or high - 1 > most:
             message = f"{dtype} holds whole numbers from {least} to {most}, not all of those from "

@@ -37,7 +37,7 @@ _SHAPE_TO_DRAW = re.compile(r"(?:\d+|[A-Z])(?:x(?:\d+|[A-Z]))*")
 _RANGE = re.compile(rf"({NUMBER})\.\.({NUMBER})")
 _FLAGS: dict[str, dict[str, Any]] = {
     **{dtype: {"dtype": dtype} for dtype in get_args(DType)},
-    **{stands: {"ranks": stands} for stands in get_args(Placement)},
+    **{placement: {"ranks": placement} for placement in get_args(Placement)},
     "stopped": {"stop_gradient": True},
 }
 
@@ -71,14 +71,14 @@ def _named_inputs(name: str, word: str, letters: bool) -> Iterator[tuple[str, In
     if not word.startswith("["):
         yield name, input_of_word(name, word, letters)
         return
-    words = [part.strip() for part in word.removeprefix("[").removesuffix("]").split(",")]
-    if not word.endswith("]") or not all(words) or all(part.isdecimal() for part in words):
+    words = [item.strip() for item in word.removeprefix("[").removesuffix("]").split(",")]
+    if not word.endswith("]") or not all(words) or all(item.isdecimal() for item in words):
         raise InputWordError(
             f"a list is written {name}=[2x3,2x3], one of vectors {name}=[2:float64,3:float64], "
             f"and a shape {name}={'x'.join(filter(str.isdecimal, words)) or '2x3'}"
         )
-    for place, part in enumerate(words):
-        yield inside(name, place), input_of_word(name, part, letters)
+    for place, item in enumerate(words):
+        yield inside(name, place), input_of_word(name, item, letters)
 
 
 def input_of_word(name: str, word: str, letters: bool = False) -> Input:
@@ -92,7 +92,7 @@ def input_of_word(name: str, word: str, letters: bool = False) -> Input:
             raise InputWordError(f"{sign}{option} repeats an option or contradicts one: remove one")
         fields |= more
     if match["given"] is not None:
-        fields |= _given(match["given"])
+        fields |= _parse_value(match["given"])
     fields.setdefault("dtype", "int64" if "below" in fields else "float64")
     if match["shape"]:
         fields["shape"] = _sizes(match["shape"], letters)
@@ -176,7 +176,7 @@ def _limits(text: str) -> dict[str, Any]:
     return {"range": (float(ends[1]), float(ends[2]))}
 
 
-def _given(text: str) -> dict[str, Any]:
+def _parse_value(text: str) -> dict[str, Any]:
     """Return the value of all elements, or the file, after an @."""
     if re.fullmatch(NUMBER, text):
         return {"value": float(text)}

@@ -377,9 +377,9 @@ class Input(Format):
 
     def find_mistakes(self, rules: ScenarioRules) -> Iterator[Violation]:
         """Yield keys that exclude each other, and a shape that the init does not support."""
-        given = self.written | ({"aliased"} if self.alias_of else set())
-        yield from find_conflicts(given, self.excluded, self.needed)
-        if given.isdisjoint(("values", "from", "shape", "aliased")):
+        keys = self.written | ({"aliased"} if self.alias_of else set())
+        yield from find_conflicts(keys, self.excluded, self.needed)
+        if keys.isdisjoint(("values", "from", "shape", "aliased")):
             help = "add 'shape: [2, 3]', or 'values' with the numbers"
             yield Violation((), "an input needs 'shape' or 'values'", help)
         if (self.from_ or "").endswith(".npz") != (self.key is not None):
@@ -674,7 +674,7 @@ class Expect(Format):
             "order": self.order == 2,
             "precision": self.precision == "loose",
         }
-        return [key for key, asked in is_asked.items() if asked]
+        return [key for key, is_requested in is_asked.items() if is_requested]
 
     def complete(self, usual: Verdict) -> Expect:
         """Return the expectation with its `gradient` set: `usual` unless other keys determine
@@ -749,10 +749,12 @@ class Observed(Expect):
         if "hang" in self.written and not self.hang:
             yield Violation(("hang",), "'hang: false' has no meaning", "remove it", at_key=True)
         ends = sorted(self.written & {"crash", "hang"})
-        others = sorted(self.written - {*ends[:1]})
-        if ends and others:
-            message = f"{quote(others[0])} cannot be seen in a case that ends by {quote(ends[0])}"
-            yield Violation((others[0],), message, "keep one of the two", at_key=True)
+        other_keys = sorted(self.written - {*ends[:1]})
+        if ends and other_keys:
+            message = (
+                f"{quote(other_keys[0])} cannot be seen in a case that ends by {quote(ends[0])}"
+            )
+            yield Violation((other_keys[0],), message, "keep one of the two", at_key=True)
 
 
 class Policy(Format):
@@ -1353,7 +1355,7 @@ class SpecFile(Format):
 
     def find_mistakes(self, rules: ScenarioRules) -> Iterator[Violation]:
         """Yield keys and values that the file's framework does not support."""
-        others = NAMES_OF_FRAMEWORKS.keys() - {self.framework}
+        other_frameworks = NAMES_OF_FRAMEWORKS.keys() - {self.framework}
         for index, scenario in enumerate(self.scenarios):
             layer = scenario.layer
             only_paddle = {
@@ -1361,12 +1363,14 @@ class SpecFile(Format):
                 "{op: …}": ("layer", isinstance(layer, LayerOp)),
                 "forward_fn of static_pylayer": ("layer", is_static(layer)),
             }
-            for what, (key, is_given) in only_paddle.items():
+            for feature, (key, is_given) in only_paddle.items():
                 if is_given and self.framework != "paddle":
                     help = "remove it, or move the scenario into a file without 'framework'"
-                    message = f"{what} is for layers of Paddle, but this file is {self.framework}'s"
+                    message = (
+                        f"{feature} is for layers of Paddle, but this file is {self.framework}'s"
+                    )
                     yield Violation(("scenarios", index, key), message, help)
-            for backend in scenario.backends.keys() & others:
+            for backend in scenario.backends.keys() & other_frameworks:
                 message = (
                     f"scenarios of this file are {self.framework}'s, and do not run on {backend}"
                 )

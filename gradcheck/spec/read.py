@@ -53,8 +53,8 @@ def read_all(files: Iterable[Path], mistakes: Iterable[Diagnostic] = ()) -> list
     Raises a single SpecError with `mistakes` and those of all files, including ids that several
     files use.
     """
-    specs, found = read_each(files)
-    mistakes = [*mistakes, *found, *shared_ids(specs)]
+    specs, file_mistakes = read_each(files)
+    mistakes = [*mistakes, *file_mistakes, *shared_ids(specs)]
     if mistakes:
         raise SpecError(mistakes)
     return specs
@@ -75,21 +75,21 @@ def shared_ids(specs: Iterable[SpecFile]) -> list[Diagnostic]:
     """A diagnostic for ids that a file shares with an earlier file: one per pair of files."""
     last: dict[str, Scenario] = {}
     shared: dict[tuple[str, str], list[tuple[Scenario, Scenario]]] = {}
-    for one in chain.from_iterable(spec.scenarios for spec in specs):
-        other = last.get(one.id)
-        last[one.id] = one
+    for scenario in chain.from_iterable(spec.scenarios for spec in specs):
+        other = last.get(scenario.id)
+        last[scenario.id] = scenario
         if other is not None:
-            shared.setdefault((one.path, other.path), []).append((one, other))
+            shared.setdefault((scenario.path, other.path), []).append((scenario, other))
     mistakes = []
-    for (one, other), *more in shared.values():
-        message = f"id '{one.id}' is also used in {other.path}:{other.positions['id'][0]}"
+    for (scenario, other), *more in shared.values():
+        message = f"id '{scenario.id}' is also used in {other.path}:{other.positions['id'][0]}"
         help = "ids are unique in a run: rename one"
         if more:  # as in a folder with two checkouts
             message += f", and {len(more)} more ids of this file are used there"
             help += ", or name one of the files or folders"
-        line, column = one.positions["id"]
-        source = _source_line(one.path, line)
-        mistakes.append(Diagnostic(one.path, line, column, len("id"), message, help, source))
+        line, column = scenario.positions["id"]
+        source = _source_line(scenario.path, line)
+        mistakes.append(Diagnostic(scenario.path, line, column, len("id"), message, help, source))
     return mistakes
 
 
@@ -117,9 +117,9 @@ def validate_document(kind: type[AnyFormat], document: Map, text: SpecText) -> A
         with warnings.catch_warnings():
             # A doubtful escape in a documented program is not ours to judge.
             warnings.simplefilter("ignore")
-            part = kind.model_validate(document, context=find_scenario_mistakes)
+            model = kind.model_validate(document, context=find_scenario_mistakes)
     except ValidationError as error:
         report_errors(error, document, text)
     if text.mistakes:
         raise text.error()
-    return part
+    return model

@@ -101,14 +101,12 @@ def _mappings(entries: Seq, text: SpecText) -> Iterator[Map]:
             text.report(part.mark.place, message, f"write {Scenario.example}")
 
 
-def merge(inherited: Map, own: Map, replaces: Mapping[str, set[str]] = _REPLACES) -> Map:
-    """Return the mapping `own`, completed from `inherited` except for keys that `own` excludes by
-    `replaces`.
-    """
-    dropped = {other for key in own for other in replaces.get(key, ())}
-    merged = inherited.without(dropped).union(own)
-    merged.mark = own.mark
-    for key, value in own.items():
+def merge(inherited: Map, entry: Map, replaces: Mapping[str, set[str]] = _REPLACES) -> Map:
+    """Return `entry`, completed from `inherited` except for keys that it excludes by `replaces`."""
+    dropped = {other for key in entry for other in replaces.get(key, ())}
+    merged = inherited.without(dropped).union(entry)
+    merged.mark = entry.mark
+    for key, value in entry.items():
         before = inherited.get(key)
         if not isinstance(before, Map) or not isinstance(value, Map):
             continue
@@ -125,14 +123,14 @@ def _expand(written: Seq, text: SpecText) -> Iterator[Expanded]:
     items = [*_mappings(written, text)]
     by_id = {str(item["id"]): item for item in reversed(items) if "id" in item}
     for item in items:
-        whole = _extend(item, by_id, text)
-        if whole is None:
+        scenario = _extend(item, by_id, text)
+        if scenario is None:
             continue
         cases = item.get("cases")
         if not isinstance(cases, Seq) or not cases:
-            yield Expanded(whole, item.mark.line)
+            yield Expanded(scenario, item.mark.line)
             continue
-        shared = whole.without(("extends", "cases"))
+        shared = scenario.without(("extends", "cases"))
         for case in _mappings(cases, text):
             yield Expanded(_case(shared, case, text), item.mark.line)
 
@@ -160,19 +158,19 @@ def _extend(
         message = f"extends goes in a circle, or more than {MAX_CHAIN} scenarios deep"
         text.report(first.place, message, "remove 'extends' from one of them")
         return None
-    whole = _extend(parent, by_id, text, chain)
-    return None if whole is None else merge(whole.without(_OWN), item)
+    inherited = _extend(parent, by_id, text, chain)
+    return None if inherited is None else merge(inherited.without(_OWN), item)
 
 
-def _case(shared: Map, own: Map, text: SpecText) -> Map:
+def _case(shared: Map, entry: Map, text: SpecText) -> Map:
     """Return a case as a scenario."""
-    for key in own.keys() & {"extends", "cases"}:
+    for key in entry.keys() & {"extends", "cases"}:
         help = "write the case as a scenario, which can extend another"
-        text.report(own.marks[key][0].place, f"a case has no {quote(key)}", help)
-    case = merge(shared, own.without(("extends", "cases")), _REPLACES_IN_CASE)
-    first, last = shared.get("id"), own.get("id")
-    if "id" not in own and "id" in shared:
-        case.marks["id"] = (own.mark, own.mark)
+        text.report(entry.marks[key][0].place, f"a case has no {quote(key)}", help)
+    case = merge(shared, entry.without(("extends", "cases")), _REPLACES_IN_CASE)
+    first, last = shared.get("id"), entry.get("id")
+    if "id" not in entry and "id" in shared:
+        case.marks["id"] = (entry.mark, entry.mark)
     elif is_name(first) and is_name(last):
         case["id"] = f"{first}-{last}"
     return case
@@ -240,12 +238,12 @@ def _complete(scenario: Expanded, defaults: Map, text: SpecText) -> Map:
 
 def _take_default(scenario: Map, key: str, defaults: Map) -> None:
     """Give a scenario the default of a key, or complete its own value from it."""
-    own = scenario.map(key)
+    value = scenario.map(key)
     if key not in scenario:
         scenario.put(key, defaults[key], defaults.marks[key])
     # A scenario that names its own document does not need the default's section or url.
-    elif own and not (key == "source" and "document" in own):
-        scenario[key] = defaults.map(key).union(own)
+    elif value and not (key == "source" and "document" in value):
+        scenario[key] = defaults.map(key).union(value)
 
 
 def _complete_backend(entry: Any, expect: Map) -> Any:
@@ -255,12 +253,12 @@ def _complete_backend(entry: Any, expect: Map) -> Any:
     An entry `observed` is complete in itself.
     """
     if isinstance(entry, Seq):
-        return Seq([_complete_backend(part, expect) for part in entry], entry.marks)
+        return Seq([_complete_backend(item, expect) for item in entry], entry.marks)
     if not isinstance(entry, Map) or not isinstance(entry.get("expect"), Map):
         return entry
-    whole = entry.copy()
-    whole["expect"] = merge(expect, entry["expect"])
-    return whole
+    completed = entry.copy()
+    completed["expect"] = merge(expect, entry["expect"])
+    return completed
 
 
 # --------------------------------------------------------------------------- inputs
@@ -309,8 +307,8 @@ def _positions(value: Map | Seq, prefix: str = "") -> Iterator[tuple[str, tuple[
     number.
     """
     for name, below, mark, key_mark in value.parts():
-        here = f"{prefix}{name}"
+        path = f"{prefix}{name}"
         is_code = mark.is_block or (name in _CODE and isinstance(below, str))
-        yield here, mark.first_character if is_code else (key_mark.line, key_mark.column)
+        yield path, mark.first_character if is_code else (key_mark.line, key_mark.column)
         if isinstance(below, Map) or (isinstance(below, Seq) and prefix == "backends."):
-            yield from _positions(below, f"{here}.")
+            yield from _positions(below, f"{path}.")

@@ -86,15 +86,15 @@ def report_syntax_error(error: yaml.MarkedYAMLError, text: SpecText) -> None:
 
     problem = f"{error.context or ''}: {error.problem or ''}"
     for wording in WORDINGS:
-        at = (line, column)
+        position = (line, column)
         if wording.at_context and start_line <= len(text.lines):
-            at = (start_line, start_column)
-        source = text.lines[at[0] - 1]
-        split = f"{source[: at[1] - 1]}\0{source[at[1] - 1 :]}"
+            position = (start_line, start_column)
+        source = text.lines[position[0] - 1]
+        split = f"{source[: position[1] - 1]}\0{source[position[1] - 1 :]}"
         if re.search(wording.problem, problem) and re.search(wording.source, split):
-            character = quote(source[at[1] - 1 : at[1]])
+            character = quote(source[position[1] - 1 : position[1]])
             message = wording.message.format(character=character)
-            text.report((*at, 1), message, wording.help.format(context=start_line))
+            text.report((*position, 1), message, wording.help.format(context=start_line))
             return
     text.report((line, column, 1), f"this is not valid YAML: {error.problem or error.context}")
 

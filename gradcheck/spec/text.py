@@ -138,9 +138,9 @@ def _unreadable(path: str, message: str, help: str = "") -> SpecError:
 
 
 def _file_suggestion(path: Path) -> str:
-    here = f"it was looked for in {path.parent.absolute()}"
+    otherwise = f"it was looked for in {path.parent.absolute()}"
     try:
         names = sorted(other.name for other in path.parent.iterdir())[:1000]
     except OSError:
-        return here
-    return suggest(path.name, names, here)
+        return otherwise
+    return suggest(path.name, names, otherwise)

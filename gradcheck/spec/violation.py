@@ -64,8 +64,8 @@ def find_conflicts(
     """Yield a mistake for each of the `written` keys that another one excludes, or that needs a
     missing one.
     """
-    for key, others in excluded.items():
-        present = [other for other in others if other in written]
+    for key, excluded_keys in excluded.items():
+        present = [other for other in excluded_keys if other in written]
         if key in written and present:
             message = f"{quote(present[0])} and {quote(key)} exclude each other"
             yield Violation((key,), message, "remove one of the two", at_key=True)

@@ -62,8 +62,8 @@ def display_width(text: str) -> int:
     """Return the columns that `text` takes on a terminal: two for a wide character, none for a
     combining one.
     """
-    base = [one for one in text if not is_mark(one)]
-    return len(base) + sum(unicodedata.east_asian_width(one) in "WF" for one in base)
+    base = [character for character in text if not is_mark(character)]
+    return len(base) + sum(unicodedata.east_asian_width(character) in "WF" for character in base)
 
 
 class WithoutCommands:
@@ -85,9 +85,9 @@ class WithoutCommands:
         """Write `text`, which may continue a line: only the last character of a command's mark is
         changed, so that no command is missed.
         """
-        begun, whole = self._line, self._line + text
-        self._stream.write(without_commands(whole)[len(without_commands(begun)) :])
-        self._line = whole[max(whole.rfind("\n"), whole.rfind("\r")) + 1 :]
+        begun, line = self._line, self._line + text
+        self._stream.write(without_commands(line)[len(without_commands(begun)) :])
+        self._line = line[max(line.rfind("\n"), line.rfind("\r")) + 1 :]
         return len(text)
 
     def writelines(self, lines: Any) -> None:

@@ -27,7 +27,7 @@ def type_name(value: Any) -> str:
     return str(type.__dict__["__name__"].__get__(type(value)))
 
 
-def described(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """Return an error in one line: its type and message, and its notes."""
     notes = getattr(error, "__notes__", ())
     notes = [text_of(note) for note in notes] if isinstance(notes, list) else []  # may be anything

@@ -48,9 +48,9 @@ def roots(folder: Path | None = None) -> list[Path]:
     """Return the folders in which a user's modules are searched for: `folder` (the current one),
     the folder around its package, the project's root (`root_of`) and its src.
     """
-    here = folder.absolute() if folder is not None else Path.cwd()
-    root, around = root_of(here), around_package(here)
-    return list(dict.fromkeys([here, Path.cwd(), around, root, root / "src"]))
+    start = folder.absolute() if folder is not None else Path.cwd()
+    root, around = root_of(start), around_package(start)
+    return list(dict.fromkeys([start, Path.cwd(), around, root, root / "src"]))
 
 
 def around_package(folder: Path) -> Path:
@@ -87,9 +87,9 @@ def content_of(file: Path) -> dict[str, Any]:
         with refusals_of(file, ConfigError):
             return tomllib.loads(read_limited(file, MOST_BYTES).decode("utf-8"))
     except (ValueError, RecursionError) as error:  # FileTooLargeError, a date such as 2020-13-01
-        raise ConfigError(f"{file}: {shortened(str(error))}") from None
+        raise ConfigError(f"{file}: {shorten_message(str(error))}") from None
 
 
-def shortened(text: str) -> str:
+def shorten_message(text: str) -> str:
     """Return `text` for a message, shortened if it is long."""
     return text if len(text) <= LONGEST_MESSAGE else text[:LONGEST_MESSAGE] + "…"

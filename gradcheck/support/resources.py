@@ -47,7 +47,7 @@ def is_bundled(path: str) -> bool:
     return path.endswith(".grad.yaml") and Path(path).resolve().is_relative_to(bundled_specs())
 
 
-def packaged(path: str) -> str:
+def read_packaged(path: str) -> str:
     """The text of a file of the package, such as ``schemas/spec.json``, which
     `tests/commands/schemas.py` writes.
     """

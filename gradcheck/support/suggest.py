@@ -40,7 +40,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
     if len(name) > LONGEST_SOUGHT:
         return ""
-    name, by_lower = name.lower(), {one.lower(): one for one in known}
+    name, by_lower = name.lower(), {candidate.lower(): candidate for candidate in known}
     for other in by_lower:
         if sorted(other) == sorted(name):
             return by_lower[other]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gradcheck.case.user_code import compile_expression, frames_of, run_source
-from gradcheck.support.foreign import described
+from gradcheck.support.foreign import describe_error
 
 
 def test_errors_point_into_the_spec() -> None:
@@ -23,4 +23,4 @@ def test_an_expression_points_into_the_spec_too() -> None:
 def test_notes_are_part_of_the_description() -> None:
     error = ValueError("bad")
     error.add_note("in backward of Layer")
-    assert described(error) == "ValueError: bad · in backward of Layer"
+    assert describe_error(error) == "ValueError: bad · in backward of Layer"

@@ -21,7 +21,7 @@ from gradcheck.conformance.matrix_record import MatrixRecord
 from gradcheck.conformance.programs import MOST_LINES, read_programs
 from gradcheck.conformance.releases import read_release, with_recorded_deviations
 from gradcheck.conformance.table import RuleMatrix, build_matrix
-from gradcheck.report.files import rendered
+from gradcheck.report.files import render_report
 from gradcheck.report.record import Report
 from gradcheck.result import Status
 from gradcheck.run.plan import plan
@@ -98,7 +98,7 @@ class TestThePage:
             program = programs[row.rule.id]
             assert program.code.count("\n") < MOST_LINES, row.rule.id
             assert "gradcheck" not in program.code
-            assert program.prints[RELEASES[-1]] != program.asked
+            assert program.prints[RELEASES[-1]] != program.expected
 
 
 class TestClasses:
@@ -239,7 +239,7 @@ class TestTheMatrixOfARun:
             for case in cases
         ]
         part = make_page_part(cases, results)
-        page = parsed(rendered("html", Report(results=tuple(results), cases=tuple(cases), matrix=part)))
+        page = parsed(render_report("html", Report(results=tuple(results), cases=tuple(cases), matrix=part)))
         [shown] = page.findall(".//div[@class='matrix']")
         assert len(shown.findall(".//tr[@class='rule']")) == len(recorded(backends).rows)
         assert "uses freed memory" in "".join(shown.itertext())

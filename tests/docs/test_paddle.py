@@ -59,7 +59,7 @@ def test_the_page_has_what_the_programs_record(run: ModuleType) -> None:
 @pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
 def test_each_was_run_on_every_release_and_can_be_read_at_a_glance(program: PlainProgram) -> None:
     assert [*program.prints] == [*release_paths()]
-    assert program.asked
+    assert program.expected
     assert len([line for line in program.code.splitlines() if not line.startswith("#")]) <= MOST_LINES
 
 
@@ -74,7 +74,7 @@ def on_the_engine(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 @pytest.mark.parametrize("name", [name for name in PROGRAMS if name not in NOT_ON_THE_ENGINE])
 def test_the_engine_prints_what_is_right(on_the_engine: dict[str, str], name: str) -> None:
-    assert on_the_engine[name] == PROGRAMS[name].asked
+    assert on_the_engine[name] == PROGRAMS[name].expected
 
 
 def test_the_installed_release_prints_what_is_recorded() -> None:

@@ -15,7 +15,7 @@ from gradcheck.conformance.matrix_formats import as_html, make_page_part
 from gradcheck.conformance.releases import read_release, with_recorded_deviations
 from gradcheck.conformance.table import build_matrix
 from gradcheck.report.check_result import CheckResult
-from gradcheck.report.files import rendered
+from gradcheck.report.files import render_report
 from gradcheck.report.record import Report
 from gradcheck.result import Status
 from gradcheck.run.plan import plan
@@ -53,7 +53,7 @@ def show(browser: Any) -> Iterator[Callable[..., Any]]:
         fragment: str = "",
         **options: Any,
     ) -> Any:
-        text = report if isinstance(report, str) else rendered("html", report)
+        text = report if isinstance(report, str) else render_report("html", report)
         context = browser.new_context(viewport={"width": width, "height": height}, **options)
         contexts.append(context)
         page = context.new_page()
@@ -157,7 +157,7 @@ def test_the_matrix_of_releases_fits_a_phone_too(show) -> None:
     results = [result_as_recorded(case, files[case.backend]) for case in cases]
     report = Report(results=tuple(results), cases=tuple(cases), matrix=make_page_part(cases, results))
     for text in (
-        rendered("html", report),
+        render_report("html", report),
         as_html(build_matrix(load_catalogue(), cases, report.results)),
     ):
         page = show(text, 360, 740)

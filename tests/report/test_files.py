@@ -13,19 +13,19 @@ from junitparser import Error, Failure, JUnitXml, Skipped
 from reports import BAD, CAUSE, REPORT, RESULTS, SCAN, gradient, result, wrong
 from sarif_pydantic import Sarif
 
-from gradcheck.report.files import FORMATS, rendered
+from gradcheck.report.files import FORMATS, render_report
 from gradcheck.report.record import Report, report_schema
 from gradcheck.result import Status
 
 
 def test_every_format_writes_an_empty_run_too() -> None:
     for name in FORMATS:
-        assert isinstance(rendered(name, Report()), str)
+        assert isinstance(render_report(name, Report()), str)
 
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_no_format_lets_a_control_character_or_a_direction_through(name: str) -> None:
-    assert re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]", rendered(name, REPORT)) is None
+    assert re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]", render_report(name, REPORT)) is None
 
 
 # --------------------------------------------------------------------------- JSON
@@ -34,7 +34,7 @@ def refuse(name: str) -> None:
 
 
 def test_the_json_report_keeps_its_schema_and_gives_everything_back() -> None:
-    found = json.loads(rendered("json", REPORT), parse_constant=refuse)
+    found = json.loads(render_report("json", REPORT), parse_constant=refuse)
     jsonschema.Draft202012Validator.check_schema(report_schema())
     jsonschema.validate(found, report_schema(), cls=jsonschema.Draft202012Validator)
     assert repr(Report.model_validate(found)) == repr(REPORT)
@@ -43,15 +43,15 @@ def test_the_json_report_keeps_its_schema_and_gives_everything_back() -> None:
 
 
 def test_the_lines_are_the_report_without_results_and_then_the_results() -> None:
-    first, *others = [json.loads(line, parse_constant=refuse) for line in rendered("jsonl", REPORT).splitlines()]
-    whole = json.loads(rendered("json", REPORT))
+    first, *others = [json.loads(line, parse_constant=refuse) for line in render_report("jsonl", REPORT).splitlines()]
+    whole = json.loads(render_report("json", REPORT))
     assert others == whole.pop("results")
     assert first == whole
 
 
 # --------------------------------------------------------------------------- JUnit
 def test_junit_has_a_suite_for_each_file_and_a_test_for_each_case(tmp_path: Path) -> None:
-    (tmp_path / "r.xml").write_text(rendered("junit", REPORT), encoding="utf-8")
+    (tmp_path / "r.xml").write_text(render_report("junit", REPORT), encoding="utf-8")
     xml = JUnitXml.fromfile(str(tmp_path / "r.xml"))
     suites = list(xml)
     assert [suite.tests for suite in suites] == [5, 1, 1, 1]
@@ -69,7 +69,7 @@ def test_junit_has_a_suite_for_each_file_and_a_test_for_each_case(tmp_path: Path
 
 # --------------------------------------------------------------------------- GitHub
 def test_each_failure_is_one_annotation_and_nothing_in_it_is_another() -> None:
-    lines = rendered("github", REPORT).splitlines()
+    lines = render_report("github", REPORT).splitlines()
     assert len(lines) == len(BAD)
     pattern = r"::error file=[^:,]*,line=(\d+),col=(\d+),title=[^:,]*::(?:[^\r\n%]|%25|%0A|%0D)*"
     places = [re.fullmatch(pattern, line) for line in lines]
@@ -78,7 +78,7 @@ def test_each_failure_is_one_annotation_and_nothing_in_it_is_another() -> None:
 
 
 def test_an_annotation_stands_at_the_line_of_the_layer_that_is_to_blame() -> None:
-    (line,) = [one for one in rendered("github", REPORT).splitlines() if "title=FAIL wrong@numpy" in one]
+    (line,) = [one for one in render_report("github", REPORT).splitlines() if "title=FAIL wrong@numpy" in one]
     assert line.startswith("::error file=layers/own.py,line=7,col=9,")
     assert "scenario: specs/a.grad.yaml:12:5" in line.replace("%3A", ":")
 
@@ -86,7 +86,7 @@ def test_an_annotation_stands_at_the_line_of_the_layer_that_is_to_blame() -> Non
 def test_failures_of_one_cause_are_one_annotation() -> None:
     caused = next(one for one in RESULTS if one.name == "wrong@numpy").gradient
     many = tuple(result(f"f{k}", Status.FAIL, "m", gradient=caused) for k in range(30))
-    lines = rendered("github", Report(results=many)).splitlines()
+    lines = render_report("github", Report(results=many)).splitlines()
     assert len(lines) == 1
     assert "and 29 more with this cause: f1@numpy, f2@numpy, " in lines[0]
 
@@ -95,7 +95,7 @@ def test_the_annotation_of_a_cause_is_of_its_first_failure_which_has_the_fix() -
     caused = next(one for one in RESULTS if one.name == "wrong@numpy").gradient
     worse = caused.model_copy(update={"worst_error": 1e9})
     both = (result("first", Status.FAIL, "m", gradient=caused), result("worse", Status.FAIL, "m", gradient=worse))
-    (line,) = rendered("github", Report(results=both)).splitlines()
+    (line,) = render_report("github", Report(results=both)).splitlines()
     assert "title=FAIL first@numpy::" in line
     assert "and 1 more with this cause: worse@numpy" in line
 
@@ -104,7 +104,7 @@ def test_the_annotation_of_a_cause_is_of_its_first_failure_which_has_the_fix() -
 def test_failures_of_one_cause_are_told_once_and_counted(format: str) -> None:
     caused = next(one for one in RESULTS if one.name == "wrong@numpy").gradient
     many = tuple(result(f"f{k}", Status.FAIL, f"message {k}", gradient=caused) for k in range(30))
-    text = rendered(format, Report(results=many))
+    text = render_report(format, Report(results=many))
     assert text.count("likely: backward has the wrong sign") == 1
     assert text.count("and 29 more with this cause: f1@numpy, f2@numpy, ") == 1
     if format == "sarif":
@@ -121,7 +121,7 @@ def test_github_is_given_as_many_as_it_shows_and_the_worst_first() -> None:
         )
         for k in range(25)
     )
-    lines = rendered("github", Report(results=many)).splitlines()
+    lines = render_report("github", Report(results=many)).splitlines()
     assert len(lines) == 11
     assert "title=FAIL f24@numpy" in lines[0]
     assert lines[-1] == "::notice title=gradcheck::and 15 more, in the log and in the summary"
@@ -129,7 +129,7 @@ def test_github_is_given_as_many_as_it_shows_and_the_worst_first() -> None:
 
 # --------------------------------------------------------------------------- markdown
 def test_markdown_has_the_counts_and_a_fence_that_nothing_closes() -> None:
-    text = rendered("markdown", REPORT)
+    text = render_report("markdown", REPORT)
     assert text.startswith("## gradcheck: 2 FAIL, 1 ERROR, 1 CRASH, 1 PASS, 1 SKIP, 2 XFAIL in 1.5 s\n")
     assert "| specs/a.grad.yaml | 2 |" in text.replace("\\.", ".").replace("| file | FAIL", "")
     outside = re.sub(r"^(`{3,})text\n.*?^\1$", "", text, flags=re.MULTILINE | re.DOTALL)
@@ -141,7 +141,7 @@ def test_markdown_has_the_counts_and_a_fence_that_nothing_closes() -> None:
 
 # --------------------------------------------------------------------------- SARIF
 def test_sarif_names_the_rule_and_the_line_of_the_layer() -> None:
-    raw = json.loads(rendered("sarif", REPORT), parse_constant=refuse)
+    raw = json.loads(render_report("sarif", REPORT), parse_constant=refuse)
     run = Sarif.model_validate(raw).runs[0]
     assert len(run.results) == len(BAD)
     first = run.results[0]
@@ -172,7 +172,7 @@ def test_numbers_at_the_ends_of_their_range_are_drawn(format: str, far: float) -
     })  # fmt: skip
     entries = tuple(wrong(k, numeric, far) for k, numeric in enumerate([far, -far, 0.0]))
     one = result("far", Status.FAIL, "far", gradient=gradient(wrong=entries, scan=scan))
-    assert "far" in rendered(format, Report(results=(one,)))
+    assert "far" in render_report(format, Report(results=(one,)))
 
 
 @pytest.mark.parametrize("columns", [(0, 0), (3, 1), (0, 2**53), (2**53, 2**53)])
@@ -182,4 +182,4 @@ def test_a_part_of_a_line_that_is_not_in_it_is_marked_at_its_end_at_most(
     cause = CAUSE.model_copy(update={"column": columns[0], "end_column": columns[1]})
     one = result("odd", Status.FAIL, "odd", gradient=gradient(diagnosis=(cause,)))
     for format in FORMATS:
-        assert len(rendered(format, Report(results=(one,)))) < 100_000
+        assert len(render_report(format, Report(results=(one,)))) < 100_000

@@ -10,14 +10,14 @@ import html5lib
 import pytest
 from reports import NASTY, REPORT, RESULTS, SCAN, gradient, of_one_cause, result, scenario, wrong
 
-from gradcheck.report.files import rendered
+from gradcheck.report.files import render_report
 from gradcheck.report.record import Report
 from gradcheck.result import Status
 
 
 def parsed(report: Report) -> Any:
     """The page, which is valid."""
-    return html5lib.HTMLParser(strict=True, namespaceHTMLElements=False).parse(rendered("html", report))
+    return html5lib.HTMLParser(strict=True, namespaceHTMLElements=False).parse(render_report("html", report))
 
 
 def text(element: Any) -> str:
@@ -149,7 +149,7 @@ def test_the_page_needs_no_network() -> None:
     page = parsed(REPORT)
     loading = {"src", "srcset", "href", "data", "action", "poster"}
     assert {one.tag for one in page.iter() if loading & {*one.attrib}} <= {"a"}  # which a reader follows, or not
-    assert re.search(r"url\(|@import", rendered("html", REPORT)) is None
+    assert re.search(r"url\(|@import", render_report("html", REPORT)) is None
 
 
 # --------------------------------------------------------------------------- plots

@@ -12,9 +12,9 @@ from gradcheck.report.plain import PlainScreen, result_line
 from gradcheck.report.result_text import (
     again,
     failure_block,
-    folded,
     gradient_lines,
     summary,
+    wrap_line,
 )
 from gradcheck.report.wrong_entries import worst_first
 from gradcheck.result import Diagnosis, GradientSummary, Result, Status, StepScan, WrongEntry
@@ -227,7 +227,7 @@ def test_what_the_message_says_is_not_said_again_as_a_cause():
 def test_a_long_line_is_cut_between_words_and_its_rest_indented(width):
     detail = "its share of the gradient is missing: factor 0, and more of that kind"
     line = f"  layers/norm.py:5 │     ^^^^^^ {detail}"
-    parts = folded(line, width)
+    parts = wrap_line(line, width)
     assert max(map(len, parts)) <= width
     assert [word for part in parts for word in part.replace("│", "").split()] == line.replace("│", "").split()
     if width >= 60:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gradcheck.spec.containers import filled, flat_names, in_variables, variables
+from gradcheck.spec.containers import fill_leaves, flat_names, in_variables, variables
 
 NESTED = st.recursive(
     st.integers(),
@@ -25,7 +25,7 @@ def test_what_is_made_flat_comes_together_again(value):
     parts = flat_names("x", value)
     assert in_variables(parts) == {"x": value}
     assert (
-        filled("x", value, {name: -one for name, one in parts.items()})
+        fill_leaves("x", value, {name: -one for name, one in parts.items()})
         == in_variables({name: -one for name, one in parts.items()})["x"]
     )
 
@@ -37,8 +37,8 @@ def test_names_are_those_that_python_reads():
 
 def test_a_container_stays_what_it_is():
     Pair = namedtuple("Pair", "left right")
-    assert filled("p", Pair(1, (2, 3)), {"p[1][0]": 5}) == Pair(1, (5, 3))
-    assert isinstance(filled("p", Pair(1, 2), {}), Pair)
+    assert fill_leaves("p", Pair(1, (2, 3)), {"p[1][0]": 5}) == Pair(1, (5, 3))
+    assert isinstance(fill_leaves("p", Pair(1, 2), {}), Pair)
 
 
 def test_variables_are_named_once_in_order():

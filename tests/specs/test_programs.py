@@ -33,7 +33,7 @@ def test_each_is_about_a_rule_of_a_page() -> None:
 
 @pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
 def test_where_documents_are_followed_it_prints_what_they_ask_for(program: PlainProgram) -> None:
-    assert printed(python("-c", ENGINE, program.path)) == program.asked
+    assert printed(python("-c", ENGINE, program.path)) == program.expected
 
 
 @pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)

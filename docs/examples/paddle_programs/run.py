@@ -113,7 +113,7 @@ def parts_of(program: PlainProgram) -> tuple[str, str, str]:
 
 def wrong(program: PlainProgram) -> list[str]:
     """Return the releases on which a program prints something else than what is right."""
-    releases = [release for release, text in program.prints.items() if text != program.asked]
+    releases = [release for release, text in program.prints.items() if text != program.expected]
     if not releases:
         raise LookupError(f"{program.path.name} prints what is right everywhere: it is found no more")
     return releases
