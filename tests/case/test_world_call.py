@@ -246,7 +246,7 @@ def test_causes_speak_of_ranks_and_of_the_inputs_as_the_layer_has_them() -> None
 
     assert said(check(summed, zero_elsewhere, "split", "replicated")).endswith("(x[rank 1][0,0] …)")
     largest = check(same, lambda dy: all_reduced(dy, dist.ReduceOp.MAX), "replicated", "split")
-    assert "the cotangent must be summed over the ranks" in [d.text for d in largest.diagnosis][1]
+    assert [d.code for d in largest.diagnosis] == ["GC110"]  # a maximum is not linear
     mean = gradcheck.check(layer(lambda x: x * 1, lambda dy: dy / 16), draw((N, 16)), world=N)
     assert said(mean) == "backward takes 1/16 times the gradient that flows through `x * 1`"
     of_w = of_arrays(lambda x, w: ((x, w), x * w), lambda dy, x, w: (dy, dy * x), "split", "partial")

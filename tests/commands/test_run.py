@@ -226,7 +226,7 @@ def test_an_attribute_that_is_misspelled_brings_up_the_one_that_is_there(spec, g
 
 
 def test_a_file_that_is_not_there_was_looked_for_somewhere(gradcheck, folder):
-    assert f"it was searched for in {folder.absolute()}" in gradcheck("run", "nope.grad.yaml").err
+    assert f"it was looked for in {folder.absolute()}" in gradcheck("run", "nope.grad.yaml").err
 
 
 def test_a_shard_without_cases_says_so(spec, gradcheck):

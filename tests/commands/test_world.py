@@ -69,9 +69,9 @@ def test_ranks_along_axes_and_a_word_for_each_output(gradcheck):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("b=5:replicated",), "'ranks' is of no use without a world; say how many ranks there are"),
-        (("b=5", "--outputs", "replicated"), "'outputs' is of no use without a world"),
-        (("b=5", "--random", "same"), "'random' is of no use without a world"),
+        (("b=5:replicated",), "'ranks' has no effect without a world; give the number of ranks"),
+        (("b=5", "--outputs", "replicated"), "'outputs' has no effect without a world"),
+        (("b=5", "--random", "same"), "'random' has no effect without a world"),
         (("b=5", "--world", "0"), "world must be at least 1, not 0"),
         (("b=5", "--world", "many"), "--world many: write a number of ranks, or ranks along axes, such as mp=2,dp=2"),
         (("b=5", "--world", "mp=2,mp=2"), "--world mp=2,mp=2: write a number of ranks"),
