@@ -77,7 +77,8 @@ class Project(NamedTuple):
     config: Config
     file: Path | None = None
     """The pyproject.toml, as an absolute path with links resolved; None if there are no
-    settings."""
+    settings.
+    """
     table: Mapping[str, Any] = {}
     """``[tool.gradcheck]`` as written in the file."""
 

@@ -263,5 +263,6 @@ def assert_gradients_fixture() -> Iterator[Callable[..., Any]]:
 @pytest.fixture(name="gradcheck")
 def gradcheck_fixture(assert_gradients: Callable[..., Any]) -> Callable[..., Any]:
     """The fixture `assert_gradients` under the package's name, for tests that do not import the
-    package."""
+    package.
+    """
     return assert_gradients

@@ -55,7 +55,8 @@ OTHERS = frozenset({"paddle.softmax", "paddle.tensor.softmax", "paddle.Tensor.so
 
 def shared_names(owner: str) -> list[str]:
     """The names of a module or class of Paddle 3.3.1 that refer to the engine's objects; modules
-    are left out."""
+    are left out.
+    """
     return [
         name
         for name in sorted(release_names().get(owner, ()))
@@ -108,7 +109,8 @@ REEXPORTING = (
     "tensor",
 )
 """The packages that re-export the names of their submodules: ``paddle.tensor.math.add`` is
-``paddle.tensor.add``."""
+``paddle.tensor.add``.
+"""
 OTHERS_INSIDE = tuple(
     f"paddle.{name}."
     for name in (
@@ -329,7 +331,8 @@ def install_paddle() -> None:
 
 def uninstall_paddle() -> None:
     """Undo `install_paddle`, if it was called: the next ``import paddle`` looks for an installed
-    one."""
+    one.
+    """
     facade_ids = {id(module) for module in _facade().values()}
     for name, module in list(sys.modules.items()):
         stands_in = name.startswith("paddle") and id(module) in facade_ids

@@ -436,7 +436,8 @@ ATEN_ROWS: dict[str, tuple[str, Play]] = {
 
 def counterpart_of(name: str, overload: str) -> Counterpart | None:
     """The engine's counterpart of an aten operation; for an in-place operation, that of its
-    out-of-place form."""
+    out-of-place form.
+    """
     plain = name[:-1] if name.endswith("_") and not name.endswith("__") else name
     row = ATEN_ROWS.get(f"{plain}.{overload}") or ATEN_ROWS.get(plain)
     return None if row is None else Counterpart(*row)

@@ -131,7 +131,8 @@ class PlayedLayer(Protocol):
 
     def forward(self, context: Any, *args: Any) -> Any:
         """Call forward on the engine's Tensors and return Tensors of the engine; `context` gets the
-        values that forward keeps for backward."""
+        values that forward keeps for backward.
+        """
 
     def engine_value(self, value: Any) -> Any:
         """The engine's Tensor for a tensor of the last forward; anything else unchanged."""
@@ -188,7 +189,8 @@ class Backend(Protocol):
 
     paddle: Any = None
     """The module that ``import paddle`` gives in a scenario's code, on backends with Paddle's API:
-    static programs and worlds of ranks need it, which no other framework has."""
+    static programs and worlds of ranks need it, which no other framework has.
+    """
 
     def names(self) -> dict[str, Any]:
         """Names that a scenario's code can use without importing them, next to ``np``."""
@@ -218,7 +220,8 @@ class Backend(Protocol):
 
     def map_leaves(self, name: str, value: Any, leaf: Callable[[str, Any], Any]) -> Any:
         """An argument with `leaf` of the name and the value of each leaf in its place: of lists,
-        tuples and dicts, and of whatever else the framework takes for a container of Tensors."""
+        tuples and dicts, and of whatever else the framework takes for a container of Tensors.
+        """
         return containers.map_leaves(name, value, leaf)
 
     def needs_gradient(self, tensor: Tensor) -> bool:
@@ -260,7 +263,8 @@ class Backend(Protocol):
 
     def backward(self, outputs: Tensors, cotangents: list[Tensor | None]) -> None:
         """Take gradients into the ``grad`` of leaves, like user code; a missing cotangent counts as
-        ones."""
+        ones.
+        """
 
     def starts(self, outputs: Tensors, cotangents: list[Tensor | None]) -> Tensors:
         """The cotangents of outputs, with ones for missing cotangents."""
@@ -283,7 +287,8 @@ class Backend(Protocol):
 
     def tensor(self, array: Array, /, dtype: str | None, *, stop_gradient: bool) -> Tensor:
         """A leaf Tensor of the named dtype, or the array's own, with a copy of the array, NumPy's
-        or the backend's."""
+        or the backend's.
+        """
 
     def grad(
         self,
@@ -327,7 +332,8 @@ class Backend(Protocol):
 
     def observing(self, observer: LayerObserver) -> AbstractContextManager[None]:
         """A block in which `observer` learns of the layers that are applied, and of those whose
-        backward runs."""
+        backward runs.
+        """
 
     def session(self) -> AbstractContextManager[None]:
         """A block around all evaluations of a check, for preparations that are better made once."""
@@ -344,7 +350,8 @@ class Backend(Protocol):
 
     def leaf(self, array: Array, stop_gradient: bool) -> Tensor:
         """A leaf Tensor in the memory of an array, where the backend can share it; otherwise with a
-        copy."""
+        copy.
+        """
         return self.tensor(array, None, stop_gradient=stop_gradient)
 
     def ranks(
@@ -437,7 +444,8 @@ FRAMEWORK_PACKAGES = frozenset(package for row in BACKENDS.values() for package 
 @functools.cache
 def installed_rows() -> dict[str, BackendRow]:
     """The backends that installed packages add, by name: the entry points of the group
-    ``gradcheck.backends``, each a `BackendRow`. They are imported."""
+    ``gradcheck.backends``, each a `BackendRow`. They are imported.
+    """
     return {entry.name: entry.load() for entry in entry_points_of("gradcheck.backends")}
 
 
@@ -504,7 +512,8 @@ def installed_version(*distributions: str) -> str:
 @functools.cache  # asked once for every case, and what is installed does not change during a run
 def missing(name: str) -> str:
     """Why the backend cannot be used by this interpreter, in one line; empty if it can. Imports
-    nothing."""
+    nothing.
+    """
     entry = backend_row(name)
     absent = [module for module in entry.needs if not is_installed(module)]
     return f"not installed: {', '.join(absent)}; pip install {entry.requirement}" if absent else ""
@@ -512,7 +521,8 @@ def missing(name: str) -> str:
 
 def is_installed(module: str) -> bool:
     """Whether a new process can import a module. One that this process has put in its place, as
-    the engine is for Paddle, does not count."""
+    the engine is for Paddle, does not count.
+    """
     return any(finder.find_spec(module, None) for finder in sys.meta_path)
 
 

@@ -72,7 +72,8 @@ class RanksInTurns(WorldRanks):
 
 class BundledBackend(PaddleApi):
     """The engine, with ``import paddle`` in this process resolved to its facade unless `install` is
-    False."""
+    False.
+    """
 
     records = True
     words = ENGINE_WORDS
@@ -121,7 +122,8 @@ class BundledBackend(PaddleApi):
         create_graph: bool,
     ) -> list[Tensor | None]:
         """Take gradients like ``backward``, which needs all gradients of every layer: including
-        those that a backward, such as that of `recompute`, adds to leaves itself."""
+        those that a backward, such as that of `recompute`, adds to leaves itself.
+        """
         before = [leaf.grad for leaf in existing_leaves]
         for leaf in existing_leaves:
             leaf.clear_grad(False)

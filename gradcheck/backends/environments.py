@@ -55,7 +55,8 @@ version 80; it accepts any version of both.
 
 FOLDER = "GRADCHECK_ENVIRONMENTS"
 """Environment variable that names the folder of the environments, in place of that in the user's
-cache."""
+cache.
+"""
 PYTHON = "{}.{}".format(*sys.version_info)
 """The version of this interpreter, as uv names one."""
 COMPLETE = "gradcheck-environment"
@@ -115,7 +116,8 @@ def place_of_backend(backend: str, configured: Mapping[str, str]) -> BackendPlac
 
 def inspect_interpreter(backend: str, interpreter: str) -> BackendPlace:
     """The place of a backend with an interpreter, which is run to list its packages; none is
-    imported."""
+    imported.
+    """
     kind, _, wanted = backend.partition("@")
     distributions = backend_row(kind).distributions
     question = json.dumps(

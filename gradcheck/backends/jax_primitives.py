@@ -149,7 +149,8 @@ def convolution(
     x: Tensor, w: Tensor, *, padding: Sequence[tuple[int, int]], **parameters: Any
 ) -> Any:
     """A convolution with equal padding on both sides; its gradients have the axes in another
-    order."""
+    order.
+    """
     dims = x.array.ndim
     require(dims in (3, 4, 5) and parameters["batch_group_count"] == 1)
     require(set(parameters["lhs_dilation"]) == {1})
@@ -190,7 +191,8 @@ def gather(
     x: Tensor, places: Tensor, *, dimension_numbers: Any, slice_sizes: Sequence[int], **_: Any
 ) -> Any:
     """Indexing by arrays of whole numbers along some axes, whole slices along the others; or, as
-    ``take_along_axis`` does, of single elements."""
+    ``take_along_axis`` does, of single elements.
+    """
     axes, shape = tuple(dimension_numbers.start_index_map), x.array.shape
     index = places.array
     arrays = dict(zip(axes, indices_within(index, [shape[axis] for axis in axes]), strict=True))

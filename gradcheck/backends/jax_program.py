@@ -145,7 +145,8 @@ class Equation:
 
     def in_one_dtype(self, operands: list[EngineValue]) -> list[EngineValue]:
         """Operands that should share a floating dtype, cast to the widest among them: a cast may
-        have been left out."""
+        have been left out.
+        """
         variables = self.eqn.invars
         if not all(isinstance(x, Tensor) for x in operands):
             return operands
@@ -380,7 +381,8 @@ class JaxProgram:
 
     def coarsest_dtype(self) -> Any:
         """The floating dtype with the fewest digits among the results of its equations; None if
-        there is none."""
+        there is none.
+        """
         results = (v.aval for p in self.programs() for e in p.equations for v in e.eqn.outvars)
         dtypes = {aval.dtype for aval in results if jax.numpy.issubdtype(aval.dtype, np.inexact)}
         return max(dtypes, key=lambda dtype: float(jax.numpy.finfo(dtype).eps), default=None)
@@ -431,7 +433,8 @@ def hand_written(jaxpr: Any, params: dict[str, Any]) -> HandWritten:
 
 def code_of(function: Any) -> CodeType | None:
     """The code of a function, or of the one that partials and JAX's own functions are made of; None
-    if it has none."""
+    if it has none.
+    """
     while (inner := inner_function(function)) is not None:
         function = inner
     return getattr(function, "__code__", None)
@@ -439,7 +442,8 @@ def code_of(function: Any) -> CodeType | None:
 
 def inner_function(function: Any) -> Any:
     """The function inside a partial, inside JAX's wrapper of a function, or inside the bwd of a
-    batch that `vmap` makes of a bwd; None if there is none."""
+    batch that `vmap` makes of a bwd; None if there is none.
+    """
     code = getattr(function, "__code__", None)
     if isinstance(code, CodeType) and code.co_filename.startswith(JAX_FOLDER):
         return inspect.getclosurevars(function).nonlocals.get("bwd")

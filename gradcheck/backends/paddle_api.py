@@ -15,7 +15,8 @@ REFUSED = re.compile(
     re.DOTALL,
 )
 """The start of the engine's and Paddle's message when they reject the result of a PyLayer's
-backward."""
+backward.
+"""
 APPLIED = r"applied at (?:[^):]*(?:arguments|of_arrays)\.py|[^):]*[/\\][\w.]+:[A-Za-z_][\w.]*):\d+"
 """A source position to remove from messages: in gradcheck itself, or in a scenario that ``gradcheck
 check`` generated.
@@ -66,7 +67,8 @@ class PaddleApi(Backend):
 
     def claims(self, output: Tensor) -> bool:
         """Outputs that a layer marks as non-differentiable make no claim. An output that is cut off
-        from the inputs is a leaf, and claims a gradient of zero."""
+        from the inputs is a leaf, and claims a gradient of zero.
+        """
         return bool(output.is_leaf or not output.stop_gradient)
 
     def version(self, tensor: Tensor) -> int:
@@ -77,7 +79,8 @@ class PaddleApi(Backend):
 
     def may_change(self, context: Any, returned: list[Tensor]) -> list[Tensor]:
         """A returned input counts as changed in place and takes its place in the graph, unless it
-        is marked otherwise."""
+        is marked otherwise.
+        """
         marked = set(map(id, getattr(context, "not_inplace_tensors", None) or ()))
         return [tensor for tensor in returned if id(tensor) not in marked]
 

@@ -86,7 +86,8 @@ class RankOfProcess(Rank):
 
     def next_request(self) -> tuple[str, tuple[Any, ...]]:
         """The next method to run, with its arguments; answers that were not waited for are read
-        first."""
+        first.
+        """
         while (message := self.line.recv())[0] == "answer":
             self.read_answer(message)
         return message[1], message[2]
@@ -417,7 +418,8 @@ LEGACY = {
     "c_softmax_with_cross_entropy": ("ignore_index", "ring_id", "rank", "nranks"),
 }
 """Functions of ``paddle._legacy_C_ops``: the attributes in the order in which those of
-``paddle._C_ops`` take them."""
+``paddle._C_ops`` take them.
+"""
 
 
 def legacy_kernels(paddle: ModuleType) -> Kernels:
@@ -462,7 +464,8 @@ def rows_to_experts(
 
 def joined_over_ranks(paddle: ModuleType) -> Any:
     """A layer that joins the parts of all ranks along the last axis; its gradient is the rank's own
-    part."""
+    part.
+    """
 
     class JoinedOverRanks(paddle.autograd.PyLayer):  # type: ignore[misc, name-defined]
         @staticmethod

@@ -61,7 +61,8 @@ VjpRule = tuple[Vjp, Sequence[Any], Sequence[int] | None]
 ROUNDINGS = 16.0
 """How far a replayed value may be from the recorded one, in units of rounding of the largest entry:
 the exponential functions of torch and NumPy differ by 1 to 2, and a dozen operations add up. A
-perturbation of float64 is 16,000 times as large."""
+perturbation of float64 is 16,000 times as large.
+"""
 
 
 @dataclass(eq=False)
@@ -533,7 +534,8 @@ def is_replayed(known: Array, again: Array) -> bool:
 def is_close(ours: Array, theirs: Array, roundings: float | None = None, dtype: Any = None) -> bool:
     """Whether two floating arrays agree to half of the digits of a dtype, their own unless given,
     or up to a number of roundings of the largest finite entry, with NaN and infinities in the same
-    places."""
+    places.
+    """
     limits: Any = ml_dtypes.finfo(dtype or theirs.dtype)  # type: ignore[no-untyped-call]
     tolerance = roundings * float(limits.eps) if roundings else 2.0 ** -(limits.nmant // 2)
     a, b = widen_values(ours), widen_values(theirs)

@@ -106,7 +106,8 @@ class TorchBackend(Backend):
 
     def claims(self, output: Tensor) -> bool:
         """An output that is cut off from the inputs claims a gradient of zero, unless a Function
-        marked it as non-differentiable."""
+        marked it as non-differentiable.
+        """
         return bool(output.requires_grad) or output not in non_differentiable
 
     def version(self, tensor: Tensor) -> int:
@@ -223,7 +224,8 @@ class TorchBackend(Backend):
 
 def is_of_once_differentiable(outputs: Tensors) -> bool:
     """Whether Tensors are gradients of a backward that is marked ``once_differentiable``: torch
-    raises only where gradients are taken into leaves."""
+    raises only where gradients are taken into leaves.
+    """
     waiting, visited = [output.grad_fn for output in outputs], set[Any]()
     while waiting:
         node = waiting.pop()

@@ -39,7 +39,8 @@ class TracedShadows(Shadows):
         super().__init__()
         self.known: dict[Any, tuple[Any, Shadow]] = {}
         """Shadows by a tensor's storage and view; the tensor is kept so that no other gets its
-        address."""
+        address.
+        """
 
     def get(self, tensor: Any) -> Shadow:
         """The shadow of a tensor; a tensor without one is taken as a constant."""
@@ -99,7 +100,8 @@ class PlayedFunction:
 
     def forward(self, context: Any, *args: Any) -> Any:
         """Call forward on the engine's Tensors and return Tensors of the engine; `context` gets the
-        values that forward keeps for backward."""
+        values that forward keeps for backward.
+        """
         arguments = fresh_tensors(args)
         self.book = TracedShadows() if recording.get() is not None else Shadows()
         for tensor, value in zip(arguments, args, strict=True):

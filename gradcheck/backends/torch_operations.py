@@ -434,7 +434,8 @@ class OperationMode(TorchDispatchMode):  # type: ignore[misc]
         self, operation: Operation, args: Sequence[Any], kwargs: dict[str, Any]
     ) -> PlayedOperation | None:
         """The operation, if a shadow represents an argument; None for one that has only
-        constants."""
+        constants.
+        """
         if self.shadows is None:
             return None
         values, shadows = operation.in_order(args, kwargs), dict[int, Shadow]()

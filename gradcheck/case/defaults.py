@@ -17,7 +17,8 @@ RTOL = {
     "complex128": 1e-12,
 }
 """Relative tolerance for an expected value of a dtype, where the scenario gives none: a few units
-in its last place."""
+in its last place.
+"""
 BACKENDS_RTOL = {
     "float64": 1e-12,
     "complex128": 1e-12,

@@ -41,7 +41,8 @@ def twin_of(
     keywords: Mapping[str, Any] = {},
 ) -> TensorFunction | None:
     """The engine's version of the call of `function` on `inputs`, from which `original` was made;
-    None if there is none."""
+    None if there is none.
+    """
 
     def make(engine: Backend) -> TensorFunction:
         translated = Translation(original.backend, engine).translate(
@@ -138,7 +139,8 @@ class Translation:
 
     def of(self, value: Any) -> Any:
         """The counterpart of a value; the value itself if it does not involve the library.
-        Functions are still empty, because they may refer to one another. Raises NoTwin."""
+        Functions are still empty, because they may refer to one another. Raises NoTwin.
+        """
         if id(value) not in self.known:
             self.known[id(value)] = self.translate_new(value)
             self.originals.append(value)
@@ -272,7 +274,8 @@ def is_paddles_own(value: Any) -> bool:
 @functools.cache
 def counterparts(original: ModuleType, other: ModuleType) -> dict[int, Any]:
     """The objects of `other`, by the id of the object that `original` has under the same dotted
-    name."""
+    name.
+    """
     by_id = {id(original): other}
     for name, theirs in vars(other).items():
         ours = getattr(original, name, None) if not name.startswith("_") else None

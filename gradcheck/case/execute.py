@@ -168,7 +168,8 @@ class Run:
 
     def findings(self) -> tuple[list[Finding], GradientSummary | None]:
         """Everything that is not as expected, and the summary of the gradient check if there was
-        one."""
+        one.
+        """
         gradient = None
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -326,7 +327,8 @@ class Run:
 
     def counted_calls(self) -> dict[str, tuple[int, int]]:
         """How often functions ran and how often they should have, for those that the scenario
-        counts."""
+        counts.
+        """
         counters = {"forward": self.calls.forwards, "backward": self.calls.backwards}
         return {
             name: (self.calls.count(counters[name]), expected)
@@ -372,7 +374,8 @@ class Run:
     # ----------------------------------------------------------------- the gradient
     def check(self, layer: ScenarioLayer) -> GradientSummary:
         """The gradient check; also of second order if the scenario has `order: 2` and the first
-        order is right."""
+        order is right.
+        """
         case, wanted = self.case, self.expect.gradient
         declared: Expectation = wanted if wanted in ("straight-through", "zero") else "matches"
         if declared != "matches":  # claims about the inputs alone

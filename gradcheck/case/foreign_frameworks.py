@@ -28,7 +28,8 @@ class Framework(NamedTuple):
     """Code that converts its array x to a NumPy array."""
     recipe: str
     """Code that checks one of its functions of one array by ``backward=``; {call} stands for the
-    call. Empty where a backend runs it."""
+    call. Empty where a backend runs it.
+    """
 
     @property
     def backend(self) -> str:
@@ -38,7 +39,8 @@ class Framework(NamedTuple):
 
 WRITTEN_APART = "gradcheck.check(forward, x, backward=gradient)"
 """The check of two functions of NumPy arrays that call any framework: ``forward(x)`` and
-``gradient(x, dy)``."""
+``gradient(x, dy)``.
+"""
 
 HIPS = "gradcheck.check({call}, x, backward=lambda x, g: autograd.make_vjp({call})(x)[0](g))"
 HIPS_MODULES = tuple(f"autograd.{n}." for n in ("tracer", "numpy", "scipy", "wrap_util", "extend"))
@@ -67,7 +69,8 @@ class ForeignFrameworkError(TypeError):
 
 def framework_of(value: Any) -> Framework | None:
     """The framework that a class, a function or an object belongs to; None if it is not in the
-    table."""
+    table.
+    """
     return next(filter(None, map(framework_of_module, modules_of(value))), None)
 
 

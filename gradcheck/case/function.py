@@ -444,7 +444,8 @@ class TensorFunction:
         self, number: int, arrays: Sequence[Array], cotangents: Cotangents
     ) -> Array | None:
         """The gradient of one input, where no other input needs one; None if it has none. Leaves
-        that the call reads besides its inputs keep their need."""
+        that the call reads besides its inputs keep their need.
+        """
         rows = enumerate(zip(self.arrays, arrays, strict=True))
         tensors = {name: self.tensor(name, array, None, k != number) for k, (name, array) in rows}
         outputs = self.calls.run(self.checked_outputs, tensors)

@@ -147,7 +147,8 @@ def name_wrong(
     prober: Prober, probe: Probe, listed: int, thorough: bool
 ) -> tuple[WrongEntries, dict[str, Any]]:
     """Wrong entries of a gradient that a probe shows to be wrong, and fields of its summary: the
-    reason, and the differences of the worst entry if they gave its value."""
+    reason, and the differences of the worst entry if they gave its value.
+    """
     point, named, details = prober.point, WrongEntries(), dict[str, Any]()
     spent = point.spent.runs
     backward: Backward = point.vjp
@@ -254,7 +255,8 @@ first here.
 """
 Expectation = Literal["matches", "differs", "straight-through", "zero"]
 """Kinds of a backward: the derivative; not the derivative; the cotangent unchanged, for a function
-in steps; zero."""
+in steps; zero.
+"""
 
 
 class Settings(NamedTuple):
@@ -421,7 +423,8 @@ def as_expected(
 @dataclass(eq=False)
 class EditSearch:
     """The search for the single edit of a backward that repairs a function; it runs at most
-    once."""
+    once.
+    """
 
     function: TensorFunction
     settings: Settings
@@ -465,7 +468,8 @@ DTYPES = {
 """The dtypes that floating inputs can be checked in, and those of complex inputs then."""
 SPREADS = (1.0, 2.0**-2, 2.0**-4, 2.0**-6)
 """Powers of two by which elements are multiplied at most; the smaller ones where the function is
-not defined there."""
+not defined there.
+"""
 
 
 def evaluation_points(
@@ -526,7 +530,8 @@ def in_float32_if_it_must(
     function: TensorFunction, check: Callable[[TensorFunction], GradientSummary]
 ) -> GradientSummary:
     """A check, in float32 and marked so where the framework lacks an operation for the inputs'
-    dtypes."""
+    dtypes.
+    """
     try:
         return check(function)
     except (RuntimeError, OSError) as error:

@@ -30,7 +30,8 @@ class OutcomeReader:
 
     def exception(self, error: Exception) -> dict[str, Any]:
         """The exception that ended the run: its type, its phase, and the part of its text that does
-        not vary."""
+        not vary.
+        """
         raises = {"type": type_name(error).rpartition(".")[2], "phase": phase_of(error)}
         text = text_of(error).rpartition(_SUMMARY)[2]
         parts = [segment.strip() for segment in _VARYING.split(text)]

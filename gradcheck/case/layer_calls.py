@@ -200,7 +200,8 @@ def label(layer: Any) -> str:
 
 def any_needs_gradient(backend: Backend, arguments: list[Any]) -> bool:
     """Whether a Tensor among arguments, or in lists, tuples and dicts among them, needs a
-    gradient."""
+    gradient.
+    """
     with suppress(Exception):  # a user's object may raise at any access
         tensors = flat_tensors(arguments, lambda value: isinstance(value, backend.tensor_type))
         return any(map(backend.needs_gradient, tensors))

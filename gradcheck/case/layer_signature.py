@@ -21,7 +21,8 @@ from gradcheck.support.suggest import hint
 
 CANNOT_CHECK = "cannot be checked: "
 """The start of the message about a layer that does not exist or cannot be called with its
-inputs."""
+inputs.
+"""
 POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 ANY_NAME = inspect.Parameter.VAR_KEYWORD
 ANY_NUMBER = inspect.Parameter.VAR_POSITIONAL

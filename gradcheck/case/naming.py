@@ -14,7 +14,8 @@ LAYER_REFERENCE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Z
 
 def is_file(spec: str) -> bool:
     """Whether a scenario comes from a file: one that ``gradcheck check`` makes is named after its
-    layer."""
+    layer.
+    """
     return LAYER_REFERENCE.fullmatch(Path(spec).name) is None
 
 

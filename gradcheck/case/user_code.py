@@ -69,7 +69,8 @@ def module_of_reference(reference: str, folder: Path | None = None) -> ModuleTyp
 
 def find_in_module(module: ModuleType, reference: str) -> Any:
     """The object that a reference names in its module. Raises NoLayerError: the module lacks the
-    name."""
+    name.
+    """
     name = reference.partition(":")[2]
     try:
         return attrgetter(name)(module)
@@ -171,7 +172,8 @@ called.
 @functools.lru_cache(maxsize=8)
 def compile_text(source: str, path: str, line: int, mode: str) -> CodeType:
     """The compiled code of a text that is in the file `path` from `line` on; all ranks of a world
-    run the same object."""
+    run the same object.
+    """
     return compile("\n" * (line - 1) + source, path, mode)
 
 
@@ -248,7 +250,8 @@ def is_users(file: str) -> bool:
 
 def frames_of(error: BaseException) -> list[Frame]:
     """The frames that an error passed through, the outermost first; last those in the process of a
-    rank, or the place of code that Python does not compile."""
+    rank, or the place of code that Python does not compile.
+    """
     frames = [
         (frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)
     ]

@@ -179,7 +179,8 @@ class WorldCall:
     @contextmanager
     def original_errors(self) -> Iterator[None]:
         """A block that raises the original error of a backward of the world; Paddle keeps only its
-        text."""
+        text.
+        """
         self.raised = None
         try:
             yield

@@ -51,7 +51,8 @@ OWN: Mapping[str, Pull] = {
     "broadcast_ranks": lambda flow: flow.cotangents[0],
 }
 """The gradient, by collective, if each rank keeps the part that belongs to its own output; for a
-reduce-scatter, with zeros elsewhere."""
+reduce-scatter, with zeros elsewhere.
+"""
 SENT_BACK = {"reduce_scatter": "gathered from", "all_to_all": "sent back to"}
 """The right treatment of a collective's cotangents, if it is not a sum over the ranks."""
 SUMMED = "the gradient is summed over the ranks, although each rank has its own"

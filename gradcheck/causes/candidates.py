@@ -33,7 +33,8 @@ class Values:
     """The right cotangents, where wider mistakes are tried; empty otherwise."""
     turns: Mapping[int, tuple[Sequence[int], int]]
     """For a value on a line that runs several times: its numbers in all runs, and its position
-    among them."""
+    among them.
+    """
 
     @classmethod
     def of(cls, tape: Tape, cotangents: Sequence[Array | None], is_wide: bool) -> Values:
@@ -99,7 +100,8 @@ class Edge:
     """A function that adds to the cotangent of the input, on the current walk."""
     of_call: tuple[int, ...] = ()
     """INCOMING: which output of the call. WHOLE: the numbers of the other value and of the
-    input."""
+    input.
+    """
 
     @property
     def place(self) -> tuple[Step, int, tuple[int, ...]]:
@@ -326,13 +328,15 @@ class Candidate(NamedTuple):
     """How far-fetched the mistake is."""
     says: str
     """The mistake in words. {op}, {own}, {other} are the operation, this input and the other one;
-    #7 is value 7."""
+    #7 is value 7.
+    """
     value: Callable[[Edge], Any]
     """A function that computes the value for this edge or a corresponding one."""
 
     def hand_on(self, edge: Edge) -> Array:
         """Return its value; the right gradient if the value cannot be computed or has another
-        shape."""
+        shape.
+        """
         try:
             value = self.value(edge)
         except (ValueError, LookupError, TypeError):  # the matrix does not have such a factor, say
@@ -519,7 +523,8 @@ def axes_subsets(ndim: int) -> Iterator[tuple[int, ...]]:
 
 def mistaken_sums(edge: Edge) -> Iterator[Candidate]:
     """The first slice, or a sum over other axes, in place of the sum over the axes along which the
-    input was broadcast."""
+    input was broadcast.
+    """
     if edge.g.size == edge.right.size:
         return
     says = "takes the mean in place of the sum over the axes along which {own} was broadcast"
@@ -603,7 +608,8 @@ def orders(
 
 def one_thing_otherwise(edge: Edge) -> Iterator[Candidate]:
     """The operation's vjp along another axis, or without the cotangent; with a value in another
-    order, left out, or replaced by another one; or with its result in another order."""
+    order, left out, or replaced by another one; or with its result in another order.
+    """
     step, arguments, axes = edge.step, edge.step.operands, range(edge.y.ndim)
     axis = arguments.get("axis")
     if step.name in ("softmax", "log_softmax", "cumsum") and isinstance(axis, int):
@@ -669,7 +675,8 @@ def at_axis(merge: Callable[[Array, int], Array], axis: int, values: Array) -> A
 
 def merges(values: Array) -> Iterator[tuple[str, Callable[[Array], Array]]]:
     """Permutations of values, in words; none for values with many equal ones, such as those of a
-    mask."""
+    mask.
+    """
     if 2 * np.unique(values).size < values.size:
         return
     for (words, merge), axis in itertools.product(MERGES, range(values.ndim)):
@@ -989,7 +996,8 @@ def constant(value: Array, edge: Edge) -> Array:
 
 def values_in_words(step: Step, arrays: Sequence[Array]) -> Iterator[tuple[float, str, Array]]:
     """Values that a backward may compute in place of an operation's, each with how far-fetched it
-    is."""
+    is.
+    """
     output = step.values[0]
     for number in step.edges:
         if number >= 0 and arrays[number].shape == output.shape:

@@ -107,7 +107,8 @@ def entries_by_tape(prober: Prober, probe: Probe, listed: int, backward: Backwar
 
 def worst_places(claimed: Array, true: Array, count: int) -> Array:
     """At most `count` indices at which two vectors differ most: in absolute terms, and relative to
-    `true`, which shows how wrong the worst entry is."""
+    `true`, which shows how wrong the worst entry is.
+    """
     errors = abs(claimed - true)
     errors[np.isnan(errors)] = np.inf
     least = np.partition(errors, -count)[-count] if count < errors.size else 0.0
@@ -335,7 +336,8 @@ def beyond_bound(
     prober: Prober, number: int, claimed: Array, value: Array, bar: Array
 ) -> list[Entry]:
     """The entries of a Jacobian, or of its diagonal, that differ from backward's by more than the
-    bounds."""
+    bounds.
+    """
     bound = bar + (ROUNDING + prober.rtol) * np.maximum(abs(value), abs(claimed))
     indices = np.nonzero(~(abs(claimed - value) <= bound) & (bound < np.inf))
     numbers = (values[indices].tolist() for values in (claimed, value, bound))

@@ -46,7 +46,8 @@ tried in full.
 """
 AFFINE_TO = 2.0**-4
 """The share of its largest entry by which a gradient may miss being affine in the cotangent: terms
-that are rounded to bfloat16 leave 2^-8 each."""
+that are rounded to bfloat16 leave 2^-8 each.
+"""
 COTANGENTS = 2
 """The random cotangents for which a formula must hold: with only one, any number can be
 explained.
@@ -367,7 +368,8 @@ def operands(s: Evidence) -> Iterator[Formula]:
 
 def functions(s: Evidence) -> Iterator[tuple[str, Callable[[Array], Array], Array]]:
     """Simple elementwise functions of input, output and other inputs, with their arguments, which
-    have the input's shape."""
+    have the input's shape.
+    """
     for name, v in ({s.name: s.x} | s.outputs | s.inputs).items():
         if v.shape == s.x.shape and "c" not in (v.dtype.kind, s.x.dtype.kind):
             for text, formula in FORMULAS.items():

@@ -85,11 +85,13 @@ EACH_TIME = ", each time"
 """The text for a mistake that is made in every run of a line."""
 PLAIN = 2.0
 """How far-fetched a plain mistake may be. Others are tried only where no edit repairs backward, and
-neither in all runs of a line, in a pair nor with a factor."""
+neither in all runs of a line, in a pair nor with a factor.
+"""
 BANDS = 1.5, PLAIN, math.inf
 """How far-fetched mistakes are that are tried together. Of the mistakes that explain all wrong
 inputs of 200 mutants, 65 % cost 1.5 or less, as a ninth of the candidates does, and 76 % are plain,
-as two fifths of the candidates are (tests/bench/derive.py)."""
+as two fifths of the candidates are (tests/bench/derive.py).
+"""
 
 TriedCandidate = tuple[Edge, Candidate]
 """A candidate, and the edge at which it is tried."""
@@ -112,7 +114,8 @@ class Mistake:
     """All edges at which the mistake is made, see `Edge.place`."""
     when: str = ""
     """The runs of its line in which the mistake is made, if the line runs more than once, as in a
-    loop."""
+    loop.
+    """
 
     @classmethod
     def at_edge(cls, edge: Edge, candidate: Candidate, projection: Array, right: Array) -> Mistake:
@@ -402,7 +405,8 @@ class CauseSearch:
         self, start: Sequence[Array], direction: Sequence[Array | None]
     ) -> list[Array] | None:
         """The change of each value along a direction of the inputs, flat; None if operations take
-        another branch next to the point."""
+        another branch next to the point.
+        """
         count, step = len(self.tape.recording.arrays), self.tape.coarsest ** (1 / 3)
         sides = []
         for h in (step, -step):

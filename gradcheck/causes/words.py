@@ -74,7 +74,8 @@ class Words:
         self.tape, self.names, self.steps = tape, names, tape.recording.steps
         self.composite: set[Step] = set()
         """Operations that come in groups from one call in the user's code, such as those of a
-        GELU."""
+        GELU.
+        """
         for spot, group in itertools.groupby(self.steps, key=attrgetter("spot")):
             members = list(group)
             if spot is not None and len({step.name for step in members}) > 1:
@@ -300,7 +301,8 @@ class SourcePlace(NamedTuple):
     @property
     def called(self) -> str:
         """The name of the function or method that the expression calls; empty if it is not a
-        call."""
+        call.
+        """
         with contextlib.suppress(SyntaxError):  # of an expression over several lines
             node = ast.parse(self.text.strip() or "0", mode="eval").body
             if isinstance(node, ast.Call):

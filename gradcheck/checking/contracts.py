@@ -47,7 +47,8 @@ Gradients = list[Array | None]
 
 FACTOR = -64.0
 """A factor for cotangents, large and negative, so that a cotangent that is clipped, squared or
-masked is noticed."""
+masked is noticed.
+"""
 
 OTHER_ORDER = "a cotangent whose axes are in another order in memory, as after a transpose"
 REPEATED = {
@@ -74,7 +75,8 @@ class Contracts:
     random: np.random.Generator
     in_place: tuple[str, ...] = ()
     """Inputs that forward changed by in-place operations: allowed, but the cause if the gradient is
-    wrong."""
+    wrong.
+    """
     claims: list[tuple[Array, list[Array]]] = field(default_factory=list)
     """Random cotangents, with backward's gradients of the moved inputs."""
 
@@ -310,7 +312,8 @@ def diagnosis_if(
 
 def same(a: Array | None, b: Array | None, nondet: float = 0.0) -> bool:
     """Whether two arrays, or missing ones, are equal up to the order of sums, which varies on a
-    GPU, and up to `nondet` of the largest element."""
+    GPU, and up to `nondet` of the largest element.
+    """
     if a is None or b is None:
         return a is None and b is None
     if a.shape != b.shape:

@@ -24,10 +24,12 @@ Function = Callable[[Sequence[Array]], Array]
 
 RATIO = 4.0
 """The ratio of one step to the next: a power of two, so that steps are exact, and coarse enough for
-16 decades in 28 steps."""
+16 decades in 28 steps.
+"""
 USUAL = range(-17, 0)
 """Steps are RATIO ** k, relative to the scale of the inputs. x + h·d is exact in float64 down to
--17; up to 1/4 the function is sampled at the scale of its inputs."""
+-17; up to 1/4 the function is sampled at the scale of its inputs.
+"""
 BRIEF = range(-9, -4)
 """The first steps, at which rounding and truncation are both about 1e-12 for a function that varies
 on the scale of its inputs.
@@ -69,7 +71,8 @@ def scale_of(x: Array) -> Array:
 
 def random_direction(x: Array, scale: Array, random: np.random.Generator) -> Array:
     """A direction with random signs, and magnitudes of 1 to 2 times the scale; complex where `x`
-    is."""
+    is.
+    """
     half = 2**DIRECTION_BITS
 
     def draw() -> Any:
@@ -218,7 +221,8 @@ def derivative_of(line: Line, noise: Array) -> Derivative:
 
 GROWTH = np.array([[RATIO * RATIO], [RATIO]])
 """From each step to the next, the growth of the bias of a central difference, and of a distance of
-slopes."""
+slopes.
+"""
 
 
 def extrapolate(values: Array, ratio: Array, bars: Array) -> tuple[Array, Array]:
@@ -310,7 +314,8 @@ ORDERS = range(6, 9)
 def weights_of(order: int) -> Array:
     """Weights of divided differences of an order, of unit length, one row per window of nodes: 0
     for polynomials of a lower degree, the standard deviation of independent errors (ECNoise, Moré
-    and Wild 2011)."""
+    and Wild 2011).
+    """
     rows = np.zeros((NODES.size - order, NODES.size))
     for first, row in enumerate(rows):
         window = NODES[first : first + order + 1]

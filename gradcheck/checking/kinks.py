@@ -101,7 +101,8 @@ WIDE_STEP = -8
 WIDER = RATIO**WIDE_STEP
 """The distance of wider points, where rounding leaves no digit of the slopes at `NEAR`: terms that
 cancel there like 1 / δ² (the derivative of (exp(x) − 1) / x at 0) leave an error of 2^-20 at
-δ = 2^-16."""
+δ = 2^-16.
+"""
 AT_ZERO = (2.0**-300, 2.0**-120, 2.0**-60)
 """Distances for elements that are exactly 0, which have no scale: the first one that changes the
 outputs and breaks ties is used, otherwise `NEAR`.
@@ -271,7 +272,8 @@ class Slopes:
 
     rows: NumpyArray
     """A slope per point and number of the inputs; NaN where unknown. Points 2k and 2k + 1 lie ahead
-    and behind along move k."""
+    and behind along move k.
+    """
     moves: NumpyArray
     groups: NumpyArray
     """The group of each number; −1 for numbers that do not move."""
@@ -447,7 +449,8 @@ class Nearby:
 
     def measured_slopes(self) -> tuple[NumpyArray, NumpyArray]:
         """The sizes of the slopes of numbers that move, at the points so far, and the most by which
-        rounding may put them off."""
+        rounding may put them off.
+        """
         sizes, bounds = 0.0 * self.scales, 0.0 * self.scales
         for tape in self.tapes:
             if tape is not None:
@@ -481,7 +484,8 @@ class Nearby:
 
     def count_kinked(self, at_zero: float) -> int:
         """The number of elements that feed an operation at its kink once those that are 0 have
-        moved."""
+        moved.
+        """
         x = points_beside(self.point, self.as_arrays(self.directions[0]), at_zero, 0.0)[0]
         tape = self.point.record(self.point.all_inputs(x))
         kinked = np.zeros(self.free.shape, bool)

@@ -159,7 +159,8 @@ class Spent:
 @dataclass
 class Entry:
     """One entry of the Jacobian: an element of an input, one of the flat outputs, both derivatives,
-    and the bound."""
+    and the bound.
+    """
 
     input: int
     index: int
@@ -302,7 +303,8 @@ class Point:
         """Masks of all elements of the moved inputs."""
         self.infinite: Sequence[Array] = [~mask for mask in self.everywhere]
         """Masks of the elements at which the gradient is infinite, one per moved input: these stay
-        as they are."""
+        as they are.
+        """
         self.epsilon = coarsest([*self.x, *(self.outputs.arrays[k] for k in self.outputs.active)])
         """The epsilon of the coarsest dtype among inputs and outputs in the evaluations."""
 
@@ -508,7 +510,8 @@ class Point:
     @property
     def witnessed(self) -> bool:
         """Whether the tape is independent evidence: complete, and not the source of backward's
-        gradient."""
+        gradient.
+        """
         return self.tape is not None and self.tape.independent
 
     def by_tape(self, cotangent: Array) -> list[Array]:

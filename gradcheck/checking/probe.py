@@ -95,12 +95,14 @@ sum of absolute terms, if the inputs were given in float32 or less.
 """
 STANDS_OUT = 1e6
 """An output counts in a projection as if its derivative were at least this many of its error
-bounds: all outputs lost in noise together widen the bound by one millionth of their number."""
+bounds: all outputs lost in noise together widen the bound by one millionth of their number.
+"""
 NEAREST = RATIO ** USUAL[0]
 """The step at which both sides of a kink are sampled if the differences do not resolve it."""
 SAME_PIECE = 1e-5
 """The largest difference between the slopes of one smooth piece over this step, relative to the
-larger."""
+larger.
+"""
 SMALLEST_SIZE = math.sqrt(SMALLEST["float64"])
 """The smallest size of an output in a projection: cotangents must leave room for the
 derivatives.
@@ -134,7 +136,8 @@ class DifferenceEstimate:
     """
     allowed: float = 0.0
     """The further error that backward may have: its own rounding, and the user's tolerance. It does
-    not lower the resolution."""
+    not lower the resolution.
+    """
 
     def holds(self, derivative: float, bar: float = 0.0) -> bool:
         """Whether a derivative lies within the bound, widened by the derivative's own bound."""
@@ -261,7 +264,8 @@ class Comparison:
 
     def tape_estimate(self, direction: Masks) -> TapeEstimate | None:
         """The tape's estimate of the projection on a direction; None if its gradient is mostly
-        rounding."""
+        rounding.
+        """
         if self.bounds and self.wrong is None and self.mostly_rounding:
             return None
         value = directional_derivative(self.taped, direction)
@@ -525,7 +529,8 @@ class Prober:
 
     def noise(self, line: Line, all_steps: bool) -> Array:
         """The rounding error of every row; that of every output is measured along only one
-        direction."""
+        direction.
+        """
         point, rows = self.point, self.noises.get(all_steps) if line.weights is None else None
         if rows is not None:
             return rows

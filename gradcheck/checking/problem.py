@@ -96,7 +96,8 @@ class Problem:
     unchanged.
 
     `differentiable` says which inputs a gradient is claimed for; `output_names` and `names` are
-    used in reports."""
+    used in reports.
+    """
 
     names: Sequence[str]
     inputs: Sequence[Array]
@@ -108,7 +109,8 @@ class Problem:
     """Runs forward and backward once, with these cotangents, and reports side effects."""
     vjp_alone: Callable[[int, Sequence[Array], Sequence[Array | None]], Array | None] | None = None
     """The gradient of one input, by its number, where no other input needs one; None where layers
-    do not learn which inputs need gradients."""
+    do not learn which inputs need gradients.
+    """
     outputs: Sequence[Array] | None = None
     """Forward's outputs for `inputs`, if they are known."""
     reruns: Recomputation | None = None
@@ -129,7 +131,8 @@ class Problem:
     """The name and index by which reports name an element of an input or output."""
     nondet: float = 0.0
     """How far results of two equal runs may be apart, as a share of the largest entry of each
-    array. It widens the error bounds by as much."""
+    array. It widens the error bounds by as much.
+    """
     ranked: frozenset[str] = frozenset()
     """The inputs and outputs whose first axis is that of the ranks of a world."""
 

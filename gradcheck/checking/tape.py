@@ -1,5 +1,6 @@
 """A recorded call as a graph of numbered values, and the walk that pulls cotangents back through
-it."""
+it.
+"""
 
 from __future__ import annotations
 
@@ -72,7 +73,8 @@ class Tape:
         # A value taken inside may be why it raises.
         self.incomplete = recording.leaks[0] if recording.leaks else error
         """The reason why the derivative does not cover the whole computation, such as ``.numpy() in
-        line 7``; empty if it does."""
+        line 7``; empty if it does.
+        """
         self.walks = 0.0
         """The number of walks over the tape, or of equally costly computations."""
 

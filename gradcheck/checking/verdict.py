@@ -1,5 +1,6 @@
 """The verdict on a gradient: PASS, FAIL, KINK or INCONCLUSIVE, from contracts, the tape and
-differences."""
+differences.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +48,8 @@ class Check:
     precision: Precision
     may_round: bool = False
     """Whether unrecorded code may round to float32, to find out whether rounding is the only
-    mistake."""
+    mistake.
+    """
     worst: float = 0.0
     certified: bool = False
     point: Point = field(init=False)
@@ -167,7 +169,8 @@ class Check:
     # -------------------------------- what one projection cannot show
     def check_with_tape(self, probe: Probe, masks: Masks | None) -> CheckOutcome:
         """Check the entries that the tape leaves uncertain by differences, and another
-        cotangent."""
+        cotangent.
+        """
         comparison = probe.comparison
         assert comparison is not None
         # An operation's own rule underflows where the gradient does not.
@@ -304,7 +307,8 @@ class Check:
     # -------------------------------------- the layer's own precision
     def check_own_precision(self, outcome: CheckOutcome) -> CheckOutcome:
         """Turn an outcome into FAIL if backward, in its own dtypes, loses digits that the tape
-        keeps."""
+        keeps.
+        """
         wrong, name = wrong_in_own_precision(self.point, self.prober.random, self.rtol)
         if not wrong:
             return outcome

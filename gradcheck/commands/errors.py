@@ -102,7 +102,8 @@ REFUSALS = NO_ROOM | {
 """Errors that the operating system causes: permissions, disk space, limits."""
 LONGEST_FILE_NAME = 200
 """Characters of a file's name that a message shows; the name may be refused because it is too
-long."""
+long.
+"""
 
 
 class Refused(click.ClickException):

@@ -67,7 +67,8 @@ WHEEL = "./gradcheck-*.whl"
 """A wheel that the project holds."""
 PIP_FIRST = {"torch": "torch --index-url https://download.pytorch.org/whl/cpu && pip install "}
 """PyTorch's index has builds for a CPU; the builds on PyPI, pip's default, need gigabytes of
-CUDA."""
+CUDA.
+"""
 
 
 def with_extra(source: str, extra: str) -> str:
@@ -106,7 +107,8 @@ def write(path: Path, text: str) -> None:
 
 def settings(path: Path) -> str | None:
     """Return the text of a pyproject.toml with ``[tool.gradcheck]`` added; None if it has that
-    table."""
+    table.
+    """
     table = read_packaged("project/settings.toml")
     if not os.path.lexists(path):
         return table

@@ -86,7 +86,8 @@ def require_permission(cases: Sequence[Case], permission: Permission) -> None:
 
 def code_in(scenario: Scenario) -> Iterator[tuple[int, str]]:
     """Yield the line of each piece of code that running `scenario` executes, and a description of
-    it."""
+    it.
+    """
     for key, code in (("layer", scenario.layer), ("script", scenario.script)):
         if isinstance(code, str):
             lines = count(len(code.splitlines()), "line")

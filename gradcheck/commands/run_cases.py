@@ -313,7 +313,8 @@ def matrix_part(cases: Sequence[Case], results: Sequence[Result]) -> PagePart | 
 
 def write_for_github(report: Report) -> None:
     """Write annotations into the log, bypassing the stream that escapes workflow commands, and a
-    summary."""
+    summary.
+    """
     print(render_report("github", report), end="", file=sys.__stdout__, flush=True)
     if page := os.environ.get("GITHUB_STEP_SUMMARY"):
         with suppress(OSError), open(page, "ab") as file:

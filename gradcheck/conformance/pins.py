@@ -65,7 +65,8 @@ def _expected_failure(documented: Result, reason: str) -> Result:
 
 def _neither(documented: Result, last: Result, reason: str, expected: str) -> Result:
     """Return the failure of a backend whose behaviour is neither the documented nor the recorded
-    one."""
+    one.
+    """
     neither = f"behaves neither as documented nor as recorded ({reason})"
     update = {
         "status": last.status if last.status in (Status.CRASH, Status.TIMEOUT) else Status.FAIL,

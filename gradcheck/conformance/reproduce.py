@@ -75,7 +75,8 @@ def known_deviations(scenario: Scenario) -> list[tuple[BackendExpectation, str]]
 
 def is_visible(documented: Expect, entry: BackendExpectation) -> bool:
     """Whether the observed behaviour differs from the documented one in more than a message's
-    words."""
+    words.
+    """
     if classify_deviation(documented, entry) is not Behaviour.OTHER_ERROR:
         return True
     assert entry.observed is not None

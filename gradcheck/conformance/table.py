@@ -285,7 +285,8 @@ class MatrixBuilder:
 
     def find_lifetime(self, deviating: Sequence[str], scenarios: Iterable[str]) -> tuple[str, str]:
         """Return the first release that deviates and the one that fixed it; empty if there is
-        none."""
+        none.
+        """
         deviating_releases = [release for release in self.releases if release in deviating]
         if not deviating_releases:
             return "", ""

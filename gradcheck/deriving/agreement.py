@@ -133,7 +133,8 @@ class KnownPoint:
 
     def wrong(self, gradients: Sequence[Any] | None) -> Sequence[Array]:
         """Whether the entries of each gradient are wrong, see `wrong_entries`; all if there are no
-        gradients."""
+        gradients.
+        """
         if gradients is None:
             return [np.array(True)] * len(self.gradients)
         return [*map(wrong_entries, gradients, self.gradients)]

@@ -319,7 +319,8 @@ def resize_argument(value: Any, shape: tuple[int, ...], random: np.random.Genera
 
 def changes_of_shapes(shapes: Sequence[tuple[int, ...]]) -> Iterator[list[tuple[int, ...]]]:
     """Other shapes: all sizes one larger, or doubled; then equal sizes together; then a single axis
-    of a single shape, which separates sizes that are equal by chance."""
+    of a single shape, which separates sizes that are equal by chance.
+    """
     sizes = sorted({size for shape in shapes for size in shape if size > 1})
     larger = [{n: n + 1 for n in sizes}, {n: 2 * n for n in sizes}]
     larger += [{n: m} for n in sizes[: len(sizes) * (len(sizes) > 1)] for m in (n + 1, 2 * n)]

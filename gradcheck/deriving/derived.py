@@ -107,7 +107,8 @@ def derive_checked(
 
 def with_change(derived: Derived, call: LayerCall, check: GradientCheck) -> Derived:
     """A result with the change to the user's backward: none if it is right, a single edit if one
-    repairs it."""
+    repairs it.
+    """
     subject = call.subject if call.played is None else call.played.layer
     if is_passed(subject, call, CHECKED_DTYPES[0], check):
         return replace(derived, diff="", changed="")

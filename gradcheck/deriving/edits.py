@@ -177,7 +177,8 @@ def holes_of_method(call: ast.Call, texts: Texts) -> dict[str, Sequence[str]]:
 
 def places_in(function: FunctionNode) -> list[ast.expr]:
     """The expressions of a backward that may be changed: values, not targets, functions, modules,
-    or expressions that read saved Tensors."""
+    or expressions that read saved Tensors.
+    """
     places: list[ast.expr] = []
     waiting = [(statement, "body") for statement in function.body]
     while waiting:

@@ -159,7 +159,8 @@ def swaps_last(axes: Sequence[int]) -> bool:
 
 def span_of(shape: Sequence[int], index: Any) -> Any:
     """The axis along which an index takes one part, and its begin and end; None if it is another
-    index."""
+    index.
+    """
     parts = list(index) if type(index) is tuple else [index]
     if not all(isinstance(item, slice) or item is Ellipsis for item in parts):
         return None
@@ -176,7 +177,8 @@ def span_of(shape: Sequence[int], index: Any) -> Any:
 
 def fills_whole(first: Sequence[Any], second: Sequence[Any]) -> bool:
     """Whether two parts that are written into zeros lie next to each other along one axis and fill
-    it."""
+    it.
+    """
     spans = [span_of(list(map(int, shape)), index) for _, shape, index in (first, second)]
     if None in spans:
         return False

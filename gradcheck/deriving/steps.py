@@ -33,7 +33,8 @@ READ_LATER = {ast.Lambda, ast.GeneratorExp}
 """Expressions that read variables after their statement has run."""
 EDITS_AS_A_RUN = 3
 """The number of edits of a single-step backward that count as one run: torch's Functions in
-tests/backends/torch/fresh_functions.py need about 200 edits, and up to 600."""
+tests/backends/torch/fresh_functions.py need about 200 edits, and up to 600.
+"""
 
 TURNS = "__turns__"
 """The variable of a backward that counts the turns of its `while` loops."""
@@ -169,7 +170,8 @@ class Steps:
 
 def compiled_backward(tree: ast.Module) -> CodeType:
     """The code of a backward that may be edited: `while` loops raise StopIteration after
-    `MOST_TURNS` turns."""
+    `MOST_TURNS` turns.
+    """
     if any(isinstance(node, ast.While) for node in ast.walk(tree)):
         tree = copy.deepcopy(tree)
         for node in ast.walk(tree):

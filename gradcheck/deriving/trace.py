@@ -229,7 +229,8 @@ def traced_outputs(tracer: Tracer, returned: Any) -> list[Any]:
 
 def cotangent_names(call: LayerCall, outputs: Sequence[Any], local: Mapping[str, Any]) -> list[str]:
     """The names of the cotangents: those in the user's backward, otherwise ``d`` and the output's
-    name."""
+    name.
+    """
     backward = vars(call.subject).get("backward") if call.is_layer else None
     if backward is not None:
         parameters = inspect.signature(call.subject.backward).parameters.values()

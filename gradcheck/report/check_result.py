@@ -31,7 +31,8 @@ class CheckResult:
     """PASS, FAIL, KINK or INCONCLUSIVE."""
     wrong: tuple[WrongEntry, ...]
     """Wrong entries of the Jacobian: 20 of each input at most, or all with ``effort="full"``.
-    `wrong_counts` counts all in any case."""
+    `wrong_counts` counts all in any case.
+    """
     diagnosis: tuple[Diagnosis, ...]
     """Broken contracts first, then the likely causes of wrong numbers."""
     fix: Fix | None

@@ -198,7 +198,8 @@ def failure_block(
 
 def further_lines(result: Result, lines_above: Sequence[str]) -> list[str]:
     """Further lines about a failure: why it is undecided, its output, whether it is a bug in
-    gradcheck."""
+    gradcheck.
+    """
     lines = [] if result.checked.why in ("", *lines_above) else [result.checked.why]
     printed = result.output.strip("\n")
     if printed.strip():
@@ -262,7 +263,8 @@ class MarkedPlace(NamedTuple):
 
 def places_of(result: Result) -> list[MarkedPlace]:
     """The places of a failure: the lines of its causes, otherwise where it raised or crashed; the
-    scenario is the last."""
+    scenario is the last.
+    """
     places = []
     for cause in result.checked.diagnosis:
         if line := file_and_line(cause.line):

@@ -204,7 +204,8 @@ def _pattern_mistake(pattern: str) -> PythonCode | Violation:
 
 def _find_ambiguous_layer(code: PythonCode) -> Iterator[Violation]:
     """Yield a violation if the source of a layer does not determine which class to apply without
-    ``call``."""
+    ``call``.
+    """
     layers = layer_classes(code.module)
     if static_forward(code.module) is not None or len(layers) == 1:
         return

@@ -55,7 +55,8 @@ def roots(folder: Path | None = None) -> list[Path]:
 
 def around_package(folder: Path) -> Path:
     """Return the folder that contains the outermost package around `folder`; `folder` itself if it
-    is not in a package."""
+    is not in a package.
+    """
     outside = (each for each in (folder, *folder.parents) if not (each / "__init__.py").is_file())
     return next(outside, folder)
 

@@ -1,5 +1,6 @@
 """Paddle's own layers for model and sequence parallelism, along the model axis of `fleet` or in a
-group."""
+group.
+"""
 
 from __future__ import annotations
 

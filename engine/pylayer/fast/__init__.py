@@ -48,7 +48,8 @@ watchers_here = watchers.get
 
 FLOAT64, FLOAT32 = np.dtype("float64"), np.dtype("float32")
 """The usual dtypes. Comparing with these objects takes a third of the time that reading the kind of
-a dtype takes."""
+a dtype takes.
+"""
 
 
 def fast_unary(op: OpDef, general: Callable[..., Tensor]) -> Callable[..., Tensor]:

@@ -150,7 +150,8 @@ class Like:
     @property
     def is_needed(self) -> bool:
         """Whether a gradient is needed: the graph continues from here, and the dtype is not integer
-        or boolean."""
+        or boolean.
+        """
         return self.target is not None and BY_NUMPY[self.dtype].is_differentiable
 
 
@@ -209,7 +210,8 @@ class PyLayerContext:
 
     def mark_not_inplace(self, *args: Any) -> None:
         """Return an input that forward returns unchanged as a new Tensor
-        (PyLayerContext.mark_not_inplace)."""
+        (PyLayerContext.mark_not_inplace).
+        """
         self._allow("mark_not_inplace", once=True)
         self.not_inplace_tensors = args
 
@@ -225,7 +227,8 @@ class PyLayerContext:
 
     def set_grad_in_dtype_consistent(self, value: bool) -> None:
         """Whether cotangents are cast to the dtype of forward's outputs (the default) before
-        backward sees them."""
+        backward sees them.
+        """
         self._allow("set_grad_in_dtype_consistent")
         self._grad_in_dtype_consistent = _bool("set_grad_in_dtype_consistent", value)
 
@@ -525,7 +528,8 @@ class PyLayerNode(Node):
 
     def error(self, k: int, text: str, like: Like | None = None) -> ValueError:
         """The error for one slot, or a Tensor in it: layer, slot, input, and where the layer was
-        applied."""
+        applied.
+        """
         name = self.argument(self.inputs[k].name)
         if like is not None and self.inputs[k].is_list:
             name = f"{name}[{like.place}]"
@@ -536,7 +540,8 @@ class PyLayerNode(Node):
 
     def argument(self, name: int | str) -> str:
         """The name of an argument: for a positional one, forward's own name, as slots only have its
-        number."""
+        number.
+        """
         if isinstance(name, str):
             return name
         try:

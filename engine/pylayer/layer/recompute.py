@@ -88,7 +88,8 @@ def _call_recorded(
 @contextmanager
 def _random_from(state: Any) -> Iterator[None]:
     """A block with a separate random state, which starts from a given state or from the current
-    one."""
+    one.
+    """
     token = current.set((state or generator()).get_state())
     try:
         yield

@@ -110,7 +110,8 @@ class Embedding(Layer):
 
 class LayerNorm(Layer):
     """`nn.functional.layer_norm` with an initial weight of ones and bias of zeros, each in one
-    row."""
+    row.
+    """
 
     @also(eps="epsilon")
     def __init__(

@@ -116,7 +116,8 @@ class Members:
         device: Any = None,
     ) -> Any:
         """Return a new parameter, for the caller to set as an attribute; None if `attr` is
-        False."""
+        False.
+        """
         check_place(device)
         if attr is False:
             return None

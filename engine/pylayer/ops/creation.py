@@ -65,7 +65,8 @@ def to_tensor(
 
 def _values_of(data: Any, by_default: bool) -> Any:
     """The data of `to_tensor` as an array; lists get the dtype that Paddle gives them
-    `by_default`."""
+    `by_default`.
+    """
     if isinstance(data, Tensor):
         return data.array
     if type(data) in XP:

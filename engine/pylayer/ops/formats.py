@@ -9,7 +9,8 @@ from pylayer.tensor.tensor import Tensor
 
 FORMATS = {1: ("NCL", "NLC"), 2: ("NCHW", "NHWC"), 3: ("NCDHW", "NDHWC")}
 """The usual format, with channels second, and the one with channels last, by number of spatial
-axes."""
+axes.
+"""
 
 SPATIAL_FORMATS = ("NCL", "NCHW", "NCDHW", "NLC", "NHWC", "NDHWC")
 """Formats of any number of spatial axes."""

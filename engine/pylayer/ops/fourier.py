@@ -137,7 +137,8 @@ def _over(
 
 def _named_axes(x: Tensor, axes: Any) -> list[int]:
     """The given axes, counted from the front, in their order and possibly repeated; by default all
-    axes."""
+    axes.
+    """
     numbers = range(x.ndim) if axes is None else as_ints(axes)
     return [normal_axis(k, x.ndim) for k in numbers]
 

@@ -65,7 +65,8 @@ def _matmul_y(g: Any, F: Any, x: Any, y: Any) -> Any:
 
 def _product(xp: ModuleType, x: Array, y: Array) -> Array:
     """x @ y in the dtype of both; without this the product of two bfloat16 arrays would be
-    float32."""
+    float32.
+    """
     product = xp.matmul(x, y)
     return product.astype(x.dtype) if x.dtype == y.dtype != product.dtype else product
 

@@ -37,7 +37,8 @@ def norm(x: Tensor, p: Any = None, axis: Any = None, keepdim: bool = False) -> T
 
 def _extreme(p: float) -> Callable[..., Tensor]:
     """The reduction for an order: the largest value for a positive order, otherwise the
-    smallest."""
+    smallest.
+    """
     return reduction.max if p > 0 else reduction.min
 
 

@@ -61,7 +61,8 @@ process_generator = Generator()
 process_generator.seed()
 current: ContextVar[Generator] = ContextVar("generator", default=process_generator)
 """The generator of a process, with a first seed from the operating system, or of a rank of a
-world."""
+world.
+"""
 generator = current.get
 
 

@@ -254,7 +254,8 @@ def densely(array: Array) -> Array:
 
 def is_contiguous(x: Tensor) -> bool:
     """Whether the strides are those of a newly made Tensor; as in Paddle, axes of size 1 count
-    too."""
+    too.
+    """
     steps = strides(x)
     return 0 in x.shape or steps == _dense_strides(x.shape)
 

@@ -32,7 +32,8 @@ def flag_where_found(xp: ModuleType, x: Array, result: Array) -> Array:
 
 def mark_as_dependent(x: Tensor, result: Tensor) -> Tensor:
     """Mark `result` as needing a gradient if `x` does, as in Paddle, although that gradient
-    is 0."""
+    is 0.
+    """
     return result if x._stop_gradient else flag_where_found(x, result)
 
 
@@ -73,7 +74,8 @@ argmax, argmin = _position("argmax"), _position("argmin")
 @op()
 def argsort_(xp: ModuleType, x: Array, axis: int, descending: bool) -> Array:
     """The positions that sort `x` along `axis`; equal elements keep their order in both
-    directions."""
+    directions.
+    """
     if not x.ndim:
         normal_axis(axis, 1)
         return xp.zeros((), "int64")

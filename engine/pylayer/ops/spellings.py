@@ -165,7 +165,8 @@ def accept_spellings(name: str, function: Callable[..., Any]) -> Callable[..., A
 
 def attach() -> None:
     """Give the methods of Tensor and their arguments their alternative names; operators have
-    none."""
+    none.
+    """
     for name, method in list(vars(Tensor).items()):
         if isinstance(method, FunctionType) and not name.startswith("__"):
             setattr(Tensor, name, accept_spellings(name, method))

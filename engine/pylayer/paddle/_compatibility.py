@@ -40,7 +40,8 @@ class _AnyVariable(type):
 
 class Variable(static.Variable, metaclass=_AnyVariable):
     """The class of the current mode's values: instances are Tensors in dynamic mode, and Variables
-    in static mode."""
+    in static mode.
+    """
 
 
 # The engine has one intermediate representation.

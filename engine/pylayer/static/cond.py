@@ -58,7 +58,8 @@ class Conditional(Operator):
         self, cotangents: Sequence[Tensor | None], wanted: Sequence[int]
     ) -> Sequence[Tensor]:
         """Record a conditional on the same condition whose blocks are the gradients of this one's
-        blocks."""
+        blocks.
+        """
         enclosing = default_main_program().current
         sources: list[Any] = [self.inputs[k] for k in wanted]
         seeds = [

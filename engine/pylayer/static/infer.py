@@ -46,7 +46,8 @@ REFUSALS = (ValueError, IndexError, TypeError)
 
 MOST_KNOWN, LARGEST_KNOWN = 64, 10_000
 """The number of known sizes that are tried in place of an unknown one that must equal one of them,
-and the largest of them."""
+and the largest of them.
+"""
 
 
 VALUES: tuple[Callable[[Array], Array], ...] = (
@@ -253,7 +254,8 @@ def common_shape(
 
 def trials(unknown: Sequence[int], known: set[int]) -> Iterator[Trial]:
     """Numbers to try for the unknown sizes of these keys: distinct numbers, then equal ones, then
-    some equal to known sizes."""
+    some equal to known sizes.
+    """
     if not unknown:
         yield Trial({})
         return

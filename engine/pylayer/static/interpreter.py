@@ -1,5 +1,6 @@
 """Interpretation of a program: its operators run one by one, and a value is dropped after its last
-use."""
+use.
+"""
 
 from __future__ import annotations
 
@@ -71,5 +72,6 @@ class Interpreter:
 
     def tensors_in(self, value: Any) -> Any:
         """`value` with Tensors of dynamic mode in place of Variables, and numbers in place of
-        sizes."""
+        sizes.
+        """
         return substitute(value, self.as_tensor, self.size)

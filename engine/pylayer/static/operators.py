@@ -54,7 +54,8 @@ class Call(Operator):
 
     def on_tensors(self, inputs: Sequence[Tensor], run: Any, create_graph: bool) -> list[Tensor]:
         """The outputs for `inputs`, recorded as in dynamic mode, so that their gradients can be
-        taken."""
+        taken.
+        """
         arguments, remaining = run.tensors_in(self.arguments), iter(inputs)
         numbers = zip(self.op.inputs_in(arguments), self.inputs, strict=True)
         placed = [number if tensor is None else next(remaining) for number, tensor in numbers]
@@ -148,7 +149,8 @@ class Gradient(Operator):
 
 class FunctionCall(Operator):
     """A call of a function that makes a Tensor from sizes, numbers or random draws: no gradient
-    flows through it."""
+    flows through it.
+    """
 
     def __init__(
         self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]

@@ -1,5 +1,6 @@
 """`static_pylayer`: an operator of two blocks, one for the forward and one for the backward that
-the user gives."""
+the user gives.
+"""
 
 from __future__ import annotations
 
@@ -80,7 +81,8 @@ class PyLayerCall(Operator):
 
     def check_gradients(self, returned: Any, wanted: Sequence[int]) -> list[Any]:
         """Return `backward_fn`'s gradients, one per input; key phrases: observed rules 61, 62 and
-        64."""
+        64.
+        """
         gradients = leaves(returned)
         names = ", ".join(t.name for t in self.inputs if t is not None)
         place = f"static_pylayer at {self.where}"
@@ -117,7 +119,8 @@ class PyLayerCall(Operator):
 
 class PyLayerGradient(Operator):
     """The backward block of a `static_pylayer`: a list of operators, which are differentiated one
-    by one."""
+    by one.
+    """
 
     type = "pylayer_grad"
 

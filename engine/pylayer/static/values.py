@@ -27,7 +27,8 @@ def tensors_in(value: Any) -> list[Tensor]:
 
 def substitute(value: Any, tensor: Callable[[Tensor], Any], size: Callable[..., int]) -> Any:
     """`value` with every Tensor and every unknown size in it replaced by the results of the
-    functions."""
+    functions.
+    """
 
     def resolve(leaf: Any) -> Any:
         if isinstance(leaf, Tensor):

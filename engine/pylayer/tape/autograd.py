@@ -257,7 +257,8 @@ def own_gradient(
     gradient: Cotangent, tensor: Tensor, ends: Sequence[Tensor], earlier: Sequence[Tensor | None]
 ) -> Tensor:
     """The cotangent that arrived at `tensor`, as a new Tensor even if it is a given cotangent or
-    another gradient."""
+    another gradient.
+    """
     if not isinstance(gradient, Tensor):
         return Tensor(duplicate(gradient))
     if gradient.is_leaf and any(tensor is end for end in ends):  # the same leaf, as in Paddle

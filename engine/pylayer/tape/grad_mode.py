@@ -14,7 +14,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 grad_mode: ContextVar[bool] = ContextVar("grad_mode", default=True)
 """Whether operations are recorded. A context variable, so that threads and tasks have separate
-modes."""
+modes.
+"""
 
 
 class grad_mode_set:  # noqa: N801 - a function in use

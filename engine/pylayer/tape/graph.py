@@ -37,7 +37,8 @@ class Node:
 
     outputs = 1
     """The number of outputs of the call. With several, each output Tensor has its own `Output`
-    node, and `pullback` gets a list of cotangents, None where an output took no part."""
+    node, and `pullback` gets a list of cotangents, None where an output took no part.
+    """
 
     def __init__(self, parents: Sequence[Target | None], saved: Any) -> None:
         self.age = next(clock)

@@ -102,7 +102,8 @@ def packed(tensor: Any) -> Packed:
 
 class PackedSaved(list[tuple[Any, ...]]):
     """Pack the values that an operation's vjps read with the current pack hook: each array once, in
-    the order of the arguments, with its stop_gradient. They are unpacked in the same order."""
+    the order of the arguments, with its stop_gradient. They are unpacked in the same order.
+    """
 
     def __init__(self, op: OpDef, parents: Parents, saved: Saved) -> None:
         read = {
@@ -269,7 +270,8 @@ def apply_rule(vjp: Vjp, cotangent: Cotangent, F: Any, values: Sequence[Any]) ->
 
 def with_array_in_order(gradient: Tensor) -> Tensor:
     """A recorded gradient with its elements `in_order`: the same Tensor if they already are,
-    otherwise a new one at the same place in the graph."""
+    otherwise a new one at the same place in the graph.
+    """
     array = in_order(gradient.array)
     return (
         gradient

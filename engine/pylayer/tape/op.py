@@ -141,7 +141,8 @@ class Op(OpDef):
 
     def checked(self, arguments: Sequence[Any]) -> tuple[list[Any], Sequence[Any], Any]:
         """The inputs to which a gradient may flow, in a common dtype; all arguments with these
-        inputs; and the type of the arrays."""
+        inputs; and the type of the arrays.
+        """
         given = inputs = self.inputs_in(arguments)
         arrays = []
         for value in inputs:
@@ -200,7 +201,8 @@ def unary(
     **flags: Any,
 ) -> Operation:
     """An elementwise operation of one Tensor; the forward is the array module's function of that
-    name unless given."""
+    name unless given.
+    """
     row = Op(
         name, forward or (lambda xp: getattr(xp, name)), ("x",), {"x": vjp} if vjp else {}, **flags
     )
@@ -250,7 +252,8 @@ def op(
     **vjps: Rule,
 ) -> Callable[[Function], Operation]:
     """Make an operation of a forward ``name(xp, x, …, axis=None)``; the keywords are the vjps by
-    input name."""
+    input name.
+    """
 
     def make(forward: Function) -> Operation:
         signature = inspect.signature(forward)
@@ -306,7 +309,8 @@ def composed(name: str, function: Function, gives: str = "Tensor") -> Operation:
 
 def as_function(call: Function, row: Op) -> Operation:
     """Give a public function its operation's name and make it the one that `F` offers on
-    Tensors."""
+    Tensors.
+    """
     call.__name__ = call.__qualname__ = row.name
     call.op = row  # type: ignore[attr-defined]
     row.function = call

@@ -38,7 +38,8 @@ class Recorder(Protocol):
 
     def operation(self, op: OpDef, arguments: Sequence[Any]) -> Any:
         """Record an operation, its arguments checked and of one dtype; returns the Variables of its
-        outputs."""
+        outputs.
+        """
 
     def call(
         self,

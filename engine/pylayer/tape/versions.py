@@ -23,7 +23,8 @@ has the smallest stamp.
 
 STAMPS = 64
 """The number of changes of one memory whose times are kept for messages: a parameter changes at
-every step."""
+every step.
+"""
 
 
 class _Changes(NamedTuple):
@@ -80,7 +81,8 @@ def changed_since(values: Iterable[Any], age: int, uncounted: bool = False) -> A
 
 def check_unchanged(values: Iterable[Any], age: int, label: str, uncounted: bool = False) -> None:
     """Raise RuntimeError if `changed_since` finds a changed value. The key phrases are Paddle's
-    (observed rules 18 and 47)."""
+    (observed rules 18 and 47).
+    """
     value = changed_since(values, age, uncounted)
     if value is not None:
         change = changes[id(owner(value))]

@@ -19,7 +19,8 @@ OPS: dict[str, OpDef] = {}
 
 class _Ops:
     """`F`: operations by name, as `find` returns them. Raises AttributeError if no operation has
-    that name."""
+    that name.
+    """
 
     def __init__(self, find: Callable[[OpDef], Function]) -> None:
         self._find = find

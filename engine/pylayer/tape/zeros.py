@@ -50,7 +50,8 @@ def zero_targets(roots: Iterable[Target], no_grad_targets: Collection[Any] = ())
 
 def is_product(node: Node) -> bool:
     """Whether a node is that of a product of two Tensors: with a number Paddle records a
-    `scale`."""
+    `scale`.
+    """
     if not isinstance(node, OpNode) or node.op.name not in PRODUCTS:
         return False
     return not any(type(value) in (int, float) for value in leaves_in(node.saved))

@@ -19,7 +19,8 @@ Array = Any
 
 XP: dict[type, ModuleType] = {np.ndarray: np}
 """Array type to array module. A lookup by exact type costs nothing; `array_namespace` would cost 45
-% of an op."""
+% of an op.
+"""
 
 
 class ByArrayType(dict[type, Any]):
@@ -265,7 +266,8 @@ def check_place(place: Any) -> None:
 # with
 def always_false(*args: Any, **kwargs: Any) -> bool:
     """False, whatever the arguments are: the engine is not compiled for the devices and compilers
-    that Paddle may be compiled for."""
+    that Paddle may be compiled for.
+    """
     return False
 
 

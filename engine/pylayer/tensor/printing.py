@@ -21,7 +21,8 @@ LINE = 80
 
 def text_of(values: np.ndarray[Any, Any], indent: int) -> str:
     """The nested lists of `values`; lines after the first are indented by `indent` and by the depth
-    of the list."""
+    of the list.
+    """
     elements = np.concatenate([np.ravel(at_the_edges(values)), np.zeros(0, values.dtype)])
     width = max((len(item_text(item)) for item in elements), default=0)
     return nested_text(values, indent, width, bool((elements < 0).any()), values.size > LONG)

@@ -8,7 +8,8 @@ from typing import Any
 
 class Size(list[int]):
     """A shape, as ``Tensor.shape`` gives it: a list of ints that compares with tuples too (observed
-    rule 72)."""
+    rule 72).
+    """
 
     __hash__ = None
 
@@ -44,7 +45,8 @@ class Size(list[int]):
 
 class TensorSize(int):
     """The number of elements, as ``Tensor.size`` gives it; when called, it returns the shape or one
-    size."""
+    size.
+    """
 
     shape: Size
 

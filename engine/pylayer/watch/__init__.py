@@ -27,7 +27,8 @@ class LayerObserver(Protocol):
 
     def applied(self, layer: Any, context: Any) -> None:
         """The forward of a layer is about to run, with this context, so that its backward may run
-        later."""
+        later.
+        """
 
     def pulled_back(self, layer: Any) -> None:
         """The backward of a layer is about to run."""
@@ -35,7 +36,8 @@ class LayerObserver(Protocol):
 
 class Observer:
     """An observer of operations, and of the layers whose forward is recorded. It may change the
-    values of an `out` in place before anything else reads them."""
+    values of an `out` in place before anything else reads them.
+    """
 
     records: bool = False
     """Whether everything is recorded (see above); otherwise calls run as if unobserved."""
@@ -46,11 +48,13 @@ class Observer:
 
     def made(self, node: Node, arguments: Sequence[Any], out: Any) -> None:
         """An operation was recorded: its node, the arguments of its kernel, arrays and others, and
-        its output, or outputs as a list."""
+        its output, or outputs as a list.
+        """
 
     def computed(self, op: OpDef, inputs: Sequence[Any], out: Any) -> None:
         """An operation on these arguments, Tensors and others, was not recorded: nothing to
-        differentiate, or no need. If an argument is a list, the Tensors are in it."""
+        differentiate, or no need. If an argument is a list, the Tensors are in it.
+        """
 
     def left(self, tensor: Tensor, how: str) -> None:
         """Values of `tensor` were passed to code outside the graph, by the method or function
@@ -78,7 +82,8 @@ SavedValue = tuple[Tensor, Array, Any, bool]
 
 class Watchers(NamedTuple):
     """The observers of a thread; operations use the shortcuts of `pylayer.fast` if it is
-    `NOBODY`."""
+    `NOBODY`.
+    """
 
     observer: Observer = Observer()
     """The innermost observer; one that does nothing if there is none."""

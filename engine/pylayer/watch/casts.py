@@ -12,7 +12,8 @@ import numpy as np
 
 class Casts(local):
     """The handling of casts in this thread. A ContextVar would not work, because kernels run in
-    another context."""
+    another context.
+    """
 
     left_out: set[str] | None = None
     """Collects the names of dtypes whose casts were left out; None if all casts are made."""

@@ -117,7 +117,8 @@ def plain(value: Any) -> Any:
 
 def stack_recorded(value: Any) -> Any:
     """A list of arrays and numbers as an array, if recorded ones are among them; anything else
-    unchanged."""
+    unchanged.
+    """
     is_list = isinstance(value, (list, tuple)) and holds_recorded(value)
     return np.stack([stack_recorded(v) for v in value]) if is_list else value
 
@@ -180,7 +181,8 @@ def fresh(tensor: Tensor, like: Any, session: Session) -> Any:
 
 def constant(memory: Any, session: Session) -> Any:
     """A plain NumPy array as a recorded one, into which recorded values can be written; a number
-    unchanged."""
+    unchanged.
+    """
     if not isinstance(memory, np.ndarray):
         return memory
     if not (memory.flags.c_contiguous or memory.flags.f_contiguous):
@@ -348,7 +350,8 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
 
     def _write(self, value: Tensor, positions: Plain) -> None:
         """Set the elements at these positions of the buffer to `value`, of the same shape and
-        dtype."""
+        dtype.
+        """
         buffer, component = self._buffer, self._component()
         base = buffer.values()
         if component is not None:
@@ -607,7 +610,8 @@ def in_place(operate: Callable[[Any, Any], Any], into: Callable[[Any, Any], Any]
 
 def leaving(function: Callable[..., Any]) -> Any:
     """Wrap a conversion that takes values out of the recording: ``float()``, ``str()`` and
-    others."""
+    others.
+    """
 
     def call(self: RecordedArray, *args: Any) -> Any:
         return function(self._copy_out(f"{function.__name__}()"), *args)

@@ -44,7 +44,8 @@ Rule = Callable[..., Any]
 
 FUNCTIONS: dict[Any, Rule] = {}
 """Rules by NumPy function: each computes the function's result from the same arguments by recorded
-operations. The rule under None applies to any other function, and gets the function too."""
+operations. The rule under None applies to any other function, and gets the function too.
+"""
 NAMED: dict[str, dict[str, Rule]] = {}
 """Rules for SciPy, which may not be installed: by module and name, ufuncs included."""
 UFUNCS: dict[Any, Rule] = {}
@@ -176,7 +177,8 @@ def wrap_constants(
 ) -> Any:
     """Plain results as recorded arrays of constants, which may take recorded values later. A result
     in the memory of one of `arrays` becomes a view of it, and one in the memory of a plain array in
-    `arguments` stays plain."""
+    `arguments` stays plain.
+    """
     if session is None:
         return value
 
@@ -363,7 +365,8 @@ def run_and_restore(
     run: Callable[[], Any], written: Any
 ) -> tuple[Any, list[tuple[RecordedArray, Any]]]:
     """A call's result, and the arrays among `written` that it wrote to, with their new contents.
-    Their old contents are restored: the recorded operations write."""
+    Their old contents are restored: the recorded operations write.
+    """
     before = [
         (a, a._memory.copy()) for a in recorded_in(written) if isinstance(a._memory, np.ndarray)
     ]
@@ -379,7 +382,8 @@ def run_and_restore(
 
 def deliver(target: Any, result: Any, done: bool, session: Session) -> Any:
     """A result, written into the array given as `out`, if any; `done` means that a rule computed it
-    and the array does not hold it yet."""
+    and the array does not hold it yet.
+    """
     if target is None:
         return result
     if type(target) is not RecordedArray:

@@ -64,7 +64,8 @@ standing: set[int] = set()
 
 def stand_in(value: Any) -> Any:
     """The stand-in that recorded code gets for an object of NumPy or SciPy, or for a tuple of
-    these; anything else is returned unchanged."""
+    these; anything else is returned unchanged.
+    """
     if type(value) is tuple:
         items = tuple(map(stand_in, value))
         return value if all(a is b for a, b in zip(items, value, strict=True)) else items
@@ -176,7 +177,8 @@ class Converter:
 
 def replay(function: Any, *args: Any, **kwargs: Any) -> Any:
     """Run NumPy's own Python code of a function on recorded arrays. Raises Unruled if it is not
-    Python."""
+    Python.
+    """
     code = getattr(function, "_implementation", function)
     if not isinstance(code, FunctionType) or not is_of_libraries(code):
         raise Unruled

@@ -166,7 +166,8 @@ class Code:
 
     def reaches(self, cls: type) -> bool:
         """Whether a class is the user's, or a class of the harness or engine whose objects hold the
-        user's objects."""
+        user's objects.
+        """
         path = file_of(cls)
         return bool(cls.__flags__ & WRITTEN_IN_PYTHON) and (
             path.startswith(self.libraries) or self.is_users(cls)
@@ -230,7 +231,8 @@ def names_in(code: CodeType) -> frozenset[str]:
 lock = threading.Lock()
 recordings: list[Session] = []
 """Active recordings of all threads: names are replaced for all of them at once, until the last
-ends."""
+ends.
+"""
 standing_in: dict[tuple[int, Any], tuple[Any, Any, Any, Any]] = {}
 """Holder, key, the value outside of recordings and the current value, by the id of the holder and
 the key.

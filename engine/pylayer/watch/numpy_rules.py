@@ -64,7 +64,8 @@ def as_tensor(value: Any, dtype: Any) -> Any:
 
 def number(value: Any, dtype: Any) -> Any:
     """A plain operand without axes as a number that follows the dtype of the other; any other as a
-    Tensor."""
+    Tensor.
+    """
     if (
         isinstance(value, (int, float, np.generic))
         and not is_recorded(value)
