@@ -173,7 +173,7 @@ def test_a_backward_must_take_undefined_gradients() -> None:
 
 
 NEVER_RAN: dict[str, tuple[Callable[[], Any], str]] = {
-    "its own apply": (lambda: layers.OwnApply, "apply is overridden, and does not call Function's apply"),
+    "its own apply": (lambda: layers.OwnApply, "apply is overridden and does not call Function's apply"),
     "forward called directly": (lambda: lambda a: layers.StraightThrough.forward(None, a) * a, "called directly"),
     "under no_grad": (
         lambda: lambda a: no_grad(layers.Relu.apply, a) + a - a.detach(),
