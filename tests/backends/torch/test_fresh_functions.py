@@ -1,5 +1,5 @@
-"""Thirty Functions: right ones pass in both dtypes, and a mistake of each fails with the line of the forward, or with the edit of backward
-that repairs it.
+"""Thirty Functions: right ones pass in both dtypes, and a mistake of each fails with the line of the forward, or with
+the edit of backward that repairs it.
 
 The bench `fresh.py` runs all mistakes, beside torch's own checker.
 """
