@@ -305,38 +305,6 @@ class ContiguousSine(FlatSine):
         return FlatSine.backward(ctx, g.contiguous())
 
 
-class FrozenProduct(Function):
-    """As in a fine-tuned layer, most of whose weights are frozen."""
-
-    @staticmethod
-    def forward(ctx, x, w):
-        ctx.save_for_backward(x, w)
-        return x @ w
-
-    @staticmethod
-    def backward(ctx, g):
-        x, w = ctx.saved_tensors
-        gx = g @ w.t() if ctx.needs_input_grad[0] else None
-        gw = x.t() @ g if ctx.needs_input_grad[1] else None
-        return gx, gw
-
-
-class FrozenProductBad(FrozenProduct):
-    @staticmethod
-    def backward(ctx, g):
-        x, w = ctx.saved_tensors
-        gx = g @ w.t() if ctx.needs_input_grad[0] else None
-        gw = x.t() @ g if ctx.needs_input_grad[0] else None
-        return gx, gw
-
-
-class FrozenProductUnsaved(FrozenProduct):
-    @staticmethod
-    def forward(ctx, x, w):
-        ctx.save_for_backward(x if ctx.needs_input_grad[0] else None, w)
-        return x @ w
-
-
 class StraightThrough(Function):
     @staticmethod
     def forward(ctx, x):
@@ -540,6 +508,24 @@ class NeedsInputGradBad(NeedsInputGrad):
         gx = g @ w.T if ctx.needs_input_grad[1] else None
         gw = x.T @ g if not ctx.needs_input_grad[0] else None
         return gx, gw
+
+
+class NeedOfAnotherInput(NeedsInputGrad):
+    """Right while both inputs need a gradient, as in a model none of whose weights is frozen."""
+
+    @staticmethod
+    def backward(ctx, g):
+        x, w = ctx.saved_tensors
+        gx = g @ w.T if ctx.needs_input_grad[0] else None
+        gw = x.T @ g if ctx.needs_input_grad[0] else None
+        return gx, gw
+
+
+class SavedByNeed(NeedsInputGrad):
+    @staticmethod
+    def forward(ctx, x, w):
+        ctx.save_for_backward(x if ctx.needs_input_grad[0] else None, w)
+        return x @ w
 
 
 class InPlace(Function):
