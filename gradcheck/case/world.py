@@ -176,9 +176,8 @@ class OnRank:
 
 
 def take_unwaited() -> list[str]:
-    """Run on a rank: its calls that were never waited for, or too late, in words.
-
-    They are forgotten.
+    """Describe this rank's calls that were never waited for, or whose input was changed before the
+    wait, and clear their record.
     """
     this_rank = current()
     until = {True: "its result may be anything", False: "its input must not be changed"}

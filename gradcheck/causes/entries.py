@@ -48,7 +48,8 @@ MOST_JACOBIAN_ENTRIES = 2**25
 FAR_OFF = 2.0**-20
 """An entry that is off by this share of the largest entry of its row is listed without a
 measurement, as its element is known to be wrong: rounding reaches that size only if 32 bits of the
-row cancel. An entry that is a smaller share of the element's error is measured.
+row cancel. An entry that is off by less than this share of the element's error is measured, as that
+may be rounding.
 """
 TAPED = 2.0**-48
 """The relative rounding error of an entry of the tape that is a product of few numbers."""

@@ -66,8 +66,8 @@ def plan(
 
 
 def with_usual_backends(backends: Iterable[str], specs: Iterable[SpecFile]) -> list[str]:
-    """Return backends, plus the usual backends of those frameworks in `specs` that they do not
-    run.
+    """Return backends, plus the usual backend of each framework in `specs` that none of them
+    runs.
     """
     chosen = [*backends]
     for framework in dict.fromkeys(spec.framework for spec in specs):
