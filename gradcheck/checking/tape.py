@@ -15,7 +15,16 @@ import numpy as np
 
 from gradcheck.backends.base import Array
 from gradcheck.backends.bundled import Recording, Step
-from gradcheck.checking.precision import EPSILON, MANY, MOVES, VJP, Change, dtype_name, wide
+from gradcheck.checking.precision import (
+    EPSILON,
+    MANY,
+    MOVES,
+    VJP,
+    Change,
+    dtype_name,
+    rounded_input,
+    wide,
+)
 from gradcheck.support.foreign import describe_error
 
 SUMMING = {
@@ -274,7 +283,9 @@ def perturbed_gradient(
 
     def perturb_products(kind: str) -> list[Array]:
         """`kind` precedes the names of operations whose vjp rounds."""
-        pending = tape.starts(cotangents)
+        starts = tape.starts(cotangents).items()
+        # A sum of cotangents rounds even where every operation before it moves values: an index.
+        pending = {number: rounded_input(cotangent, change) for number, cotangent in starts}
         for step, _, pulled in tape.walk(pending):
             for k, (position, number, cotangent) in enumerate(pulled):
                 fresh = cotangent.copy()  # an addition hands the same array to both of its inputs

@@ -379,3 +379,38 @@ def test_an_output_coarser_than_its_input_is_judged_by_its_own_rounding() -> Non
     x = normal((20,))(0)[0]
     assert verdict_of(Narrow, x) in NOT_FAIL
     assert verdict_of(Wrong, x) in FAIL
+
+
+def expanded(x: Any) -> Any:
+    return x.expand([4, *x.shape]).clone()
+
+
+SUMS_OF_COTANGENTS: dict[str, tuple[Any, Any]] = {
+    "copies": (expanded, lambda g: g.sum(0)),
+    "tiles": (lambda x: x.tile([4, 1]), lambda g: g.reshape([4, 2, 3]).sum(0)),
+    "repeated rows": (lambda x: x[[0, 0, 0, 0, 1]], lambda g: paddle.stack([g[:4].sum(0), g[4]])),
+}
+
+
+@pytest.mark.parametrize("name", SUMS_OF_COTANGENTS)
+def test_a_sum_of_cotangents_rounds_even_if_forward_only_moves_values(name: str) -> None:
+    forward, backward = SUMS_OF_COTANGENTS[name]
+
+    class Moves(paddle.autograd.PyLayer):  # type: ignore[misc,name-defined]
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return forward(x)
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            return backward(g)
+
+    class Off(Moves):
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            return backward(g) * (1 + 1e-4)
+
+    for seed in range(40):
+        x = np.ones((2, 3), "float32")
+        assert verdict_of(Moves, x, seed=seed) in GREEN
+        assert verdict_of(Off, x, seed=seed) in FAIL
