@@ -33,11 +33,11 @@ from gradcheck.case.gradient_check import (
 from gradcheck.case.of_arrays import adapt_primitive, function_of_arrays, without_backward
 from gradcheck.case.static_layer import mode as in_mode
 from gradcheck.case.user_code import engine, import_anew, import_reference
-from gradcheck.case.world import WorldDeclaration, without_marks
+from gradcheck.case.world import WorldArgument, WorldDeclaration, without_marks
 from gradcheck.case.world import partial as partial
 from gradcheck.case.world import replicated as replicated
 from gradcheck.checking.verdict import Precision
-from gradcheck.deriving.call import on_engine
+from gradcheck.deriving.call import CallWorld, on_engine
 from gradcheck.deriving.derived import Derived, derive_checked
 from gradcheck.exploring.example_search import Search, SearchSettings, nothing_checked, search
 from gradcheck.exploring.examples import Example
@@ -346,7 +346,13 @@ def check(
 
 
 def derive(
-    layer_or_function: Any, *inputs: Any, name: str = "", order: int = 1, **options: Any
+    layer_or_function: Any,
+    *inputs: Any,
+    name: str = "",
+    order: int = 1,
+    world: int | None = None,
+    outputs: str | Sequence[str] = "split",
+    **options: Any,
 ) -> Derived:
     """Derive the backward of a layer's forward, or of a function, as source, and check it.
 
@@ -361,6 +367,10 @@ def derive(
         name: of the class for a function, or of the backward for one of arrays; made of the
             function's name unless given.
         order: 2 for a backward that saves inputs alone, so that its own derivative is right too.
+        world: for a layer that communicates with other ranks: how many ranks it is traced and
+            checked on, and again on another number. As in `check`, arrays hold the values of all
+            ranks unless they are marked, and `outputs` says how the outputs are distributed.
+        outputs: see `world`.
         options: further arguments of forward, by name.
 
     Returns:
@@ -368,17 +378,25 @@ def derive(
         code; otherwise `refused` has the reason.
 
     Raises:
-        ValueError: `order` is neither 1 nor 2.
+        ValueError: `order` is neither 1 nor 2, or an option of the world has a wrong value.
+        TypeError: an option is of the wrong type, or needs a world that is not given.
         ImportError: there is nothing of that name to import.
     """
     require_integer("order", order, "1 or 2", 1, 2)
+    declared_world(world, outputs, "by-rank", order, [*inputs, *options.values()])
+    ranks = None if world is None else CallWorld(world, outputs, placement_of, WorldArgument)
     if isinstance(layer_or_function, str):
         layer_or_function = import_with_engine(layer_or_function, import_reference)
     with np.errstate(all="ignore"), as_releases():
         backend = backend_of(layer_or_function, inputs)
         played = on_engine(backend, layer_or_function, inputs)
         layer, arguments = played or (layer_or_function, inputs)
-        return derive_checked(layer, arguments, options, check, name, order)
+        return derive_checked((layer, arguments, options), check, name, order, ranks)
+
+
+def placement_of(value: Any) -> tuple[Any, Placement]:
+    """An argument of a world without its mark, and its placement."""
+    return (value.value, value.placement) if isinstance(value, WorldArgument) else (value, "split")
 
 
 def import_with_engine(reference: str, load: Callable[[str], Any]) -> Any:

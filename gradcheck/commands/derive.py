@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import linecache
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -14,6 +15,7 @@ import numpy as np
 from gradcheck.api import derive as derive_backward
 from gradcheck.case.input_arrays import make_input
 from gradcheck.case.user_code import engine, import_reference, run_source
+from gradcheck.case.world import WorldArgument
 from gradcheck.commands.backends import chosen_backends
 from gradcheck.commands.permission import permission_of, require_permission
 from gradcheck.commands.run_cases import make_executor
@@ -25,7 +27,7 @@ from gradcheck.deriving.source import SourceText, source_of_file
 from gradcheck.run.plan import plan
 from gradcheck.run.select import select_ids
 from gradcheck.spec.input_words import FORM, inputs_of_words
-from gradcheck.spec.model import Scenario, is_static
+from gradcheck.spec.model import Input, Scenario, is_static
 from gradcheck.support.display_paths import shown_path
 from gradcheck.support.escape import safe
 from gradcheck.support.pyproject import root_of
@@ -54,6 +56,18 @@ LAMBDA_FILE = "<lambda>"
     help="2: save only inputs, so that the double backward is right too.",
 )
 @click.option(
+    "--world",
+    type=click.IntRange(min=2),
+    metavar="RANKS",
+    help="For a layer that communicates with other ranks: how many there are.",
+)
+@click.option(
+    "--outputs",
+    default="split",
+    metavar="WORD[,WORD]",
+    help="In a world: split (default) or replicated, for all outputs or one for each.",
+)
+@click.option(
     "--diff", is_flag=True, help="Print the change to your file; a single edit if possible."
 )
 @click.option(
@@ -70,7 +84,8 @@ def derive(reference: str, diff: bool, write: bool, allow_code: bool, **argument
     sizes and two others, in float64 and float32. The module is imported and run, as by `gradcheck
     check`. In place of a layer, a function of a module gives a class, and so does a text such as
     "lambda x, w: paddle.tanh(x @ w)"; a function of NumPy arrays gives a function of its gradients,
-    which --backward of `gradcheck check` takes. FILE::ID is a scenario of a file, whose layer
+    which --backward of `gradcheck check` takes. With --world, the backward of a layer that
+    communicates with other ranks has its collectives. FILE::ID is a scenario of a file, whose layer
     --diff and --write repair.
 
     Exit code 0: it was derived; with --diff or --write: backward is right. 1: it was not, and the
@@ -89,22 +104,41 @@ def derive(reference: str, diff: bool, write: bool, allow_code: bool, **argument
 
 
 def derived_from(
-    reference: str, inputs: Sequence[str], call: str = "", order: int = 1, seed: int = 0
+    reference: str, inputs: Sequence[str], call: str = "", seed: int = 0, **options: Any
 ) -> Derived:
     """The derived backward of the layer or function that a word names, at the inputs of the command
     line.
 
+    Args:
+        options: of `gradcheck.derive`: order, world and outputs.
+
     Raises UserError: there is no such layer, or it cannot be called this way.
     """
-    random = np.random.default_rng(seed)
-    arrays = {
-        name: make_input(spec, spec.dtype, random).astype(str(spec.dtype))
-        for name, spec in inputs_of_words(inputs).items()
-    }
+    random, world = np.random.default_rng(seed), options.get("world")
+    specs = inputs_of_words(inputs)
+    words = options.get("outputs", "split").split(",")
+    if world is None and (words != ["split"] or any(s.ranks != "split" for s in specs.values())):
+        raise UserError(
+            "--outputs, replicated and partial are for a world of ranks: add --world 4, for example"
+        )
+    options["outputs"] = words if len(words) > 1 else words[0]
+    arrays = {name: make_argument(spec, random, world) for name, spec in specs.items()}
     with engine(always=True):
         subject, name = subject_of(reference)
         args, kwargs = called_with(subject, call, arrays)
-        return derive_backward(subject, *args, name=name, order=order, **kwargs)
+        try:
+            return derive_backward(subject, *args, name=name, **options, **kwargs)
+        except (TypeError, ValueError) as error:
+            raise UserError(str(error)) from None
+
+
+def make_argument(spec: Input, random: np.random.Generator, world: int | None) -> Any:
+    """The array of an input; in a world, with the values of all ranks, or marked."""
+    make = functools.partial(make_input, spec, spec.dtype, random)
+    if world is None or spec.ranks != "split":
+        array = make().astype(str(spec.dtype))
+        return array if spec.ranks == "split" else WorldArgument(array, spec.ranks)
+    return np.stack([make() for _ in range(world)]).astype(str(spec.dtype))
 
 
 def repaired_scenario(word: str, allow_code: bool) -> Derived:

@@ -7,13 +7,16 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
 import numpy as np
 
 from gradcheck.backends.base import Array, Backend, PlayedLayer
 from gradcheck.deriving.graph import NotDerived
+from gradcheck.spec.literals import Placement
+from pylayer.distributed.rank import current_rank
+from pylayer.distributed.world import World
 from pylayer.layer.py_layer import PyLayer, PyLayerContext
 from pylayer.ops.creation import to_tensor
 from pylayer.tape.grad_mode import grad_mode
@@ -31,6 +34,29 @@ domains.
 
 
 @dataclass(frozen=True)
+class CallWorld:
+    """The world of ranks in which a layer is called, with functions of the caller, which has a type
+    for an argument with its placement.
+    """
+
+    size: int
+    outputs: Any
+    """The placement of all outputs, or of each."""
+    unmarked: Callable[[Any], tuple[Any, Placement]]
+    """An argument, and its placement."""
+    marked: Callable[[Any, Placement], Any]
+    """The reverse."""
+    placements: Mapping[str, Placement] = field(default_factory=dict)
+    """Of the inputs, by name."""
+
+    def is_same_output(self, number: int, count: int) -> bool:
+        """Whether an output, of `count`, is declared to be the same on all ranks."""
+        words = [self.outputs] * count if isinstance(self.outputs, str) else [*self.outputs]
+        words = words * count if len(words) == 1 else words
+        return words[number : number + 1] == ["replicated"]
+
+
+@dataclass(frozen=True)
 class LayerCall:
     """A layer or function, and how it is called."""
 
@@ -40,6 +66,8 @@ class LayerCall:
     """Arguments that can only be given by name."""
     takes_arrays: bool = False
     """Whether it is a function of NumPy arrays."""
+    world: CallWorld | None = None
+    """The world in which it is called; the arguments are then those of one rank."""
 
     @classmethod
     def of(
@@ -90,6 +118,16 @@ class LayerCall:
         """A new context, which a layer's forward takes first."""
         return [PyLayerContext(self.subject.__name__)] if self.is_layer else []
 
+    def on_rank(self, world: CallWorld) -> LayerCall:
+        """The call of one rank of a world, whose arguments are marked with their placements."""
+        pairs = {name: world.unmarked(value) for name, value in self.named.items()}
+        placements = {name: placement for name, (_, placement) in pairs.items()}
+        args = [
+            value[-1] if is_array(value) and placement == "split" else value
+            for value, placement in (world.unmarked(value) for value in self.args)
+        ]
+        return replace(self.at(args), world=replace(world, placements=placements))
+
     def at(self, args: Sequence[Any]) -> LayerCall:
         """Return the call with other arguments."""
         return replace(self, args=tuple(args))
@@ -107,21 +145,48 @@ class LayerCall:
     def runs(self) -> bool:
         """Whether forward runs and is finite."""
         try:
-            returned = self.run(*self.context())
+            returned = self.run_on_ranks()
         except Exception:
             return False
         floats = filter(has_floats, values_in(returned))
         return all(bool(np.isfinite(raw_array(value)).all()) for value in floats)
 
+    def run_on_ranks(self) -> Any:
+        """Call forward, on the ranks of the world if there is one, all with the same arguments;
+        return the last one's result.
+        """
+        if self.world is None:
+            return self.run(*self.context())
+        return World(self.world.size).run(lambda rank: self.run(*self.context()))[-1]
+
     def shapes(self) -> str:
-        """The shapes of the arguments: ``x=3x4, w=4``."""
+        """The shapes of the arguments: ``x=3x4, w=4``, and how many ranks there are."""
         named = zip(self.names, self.args, strict=False)
         shapes = {name: raw_array(value).shape for name, value in named if is_array(value)}
-        return ", ".join(f"{name}={'x'.join(map(str, s))}" for name, s in shapes.items())
+        text = ", ".join(f"{name}={'x'.join(map(str, s))}" for name, s in shapes.items())
+        return text if self.world is None else f"{text} on {self.world.size} ranks"
 
     def in_dtype(self, dtype: str) -> tuple[Any, ...]:
         """The arguments for a check, with floating ones cast to a dtype."""
         return tuple(value_in_dtype(value, dtype) for value in self.args)
+
+    def for_ranks(self, args: Sequence[Any]) -> tuple[Any, ...]:
+        """Arguments of one rank, for the check of all: with other values for each rank, or marked
+        as the same for all.
+        """
+        if self.world is None:
+            return tuple(args)
+        random = np.random.default_rng(0)
+        checked = []
+        for name, value in zip(self.names, args, strict=False):
+            placement = self.world.placements[name]
+            if placement != "split":
+                value = self.world.marked(value, placement)
+            elif is_array(value):
+                shape = (self.world.size, *raw_array(value).shape)
+                value = resize_argument(value, shape, random)
+            checked.append(value)
+        return tuple(checked)
 
     # ----------------------------------------------------------------- other frameworks
     @property
@@ -156,6 +221,20 @@ class LayerCall:
             for k, shape in zip(places, changed, strict=True):
                 point[k] = resize_argument(self.args[k], shape, random)
             yield self.at(point)
+
+    def in_other_world(self) -> list[LayerCall]:
+        """The call in a world of another size, in which forward runs; none outside of a world.
+
+        Raises:
+            NotDerived: there is no such size.
+        """
+        if self.world is None:
+            return []
+        for size in (self.world.size + 1, 2 * self.world.size, self.world.size - 1):
+            other = replace(self, world=replace(self.world, size=size))
+            if size > 1 and other.runs():
+                return [other]
+        raise NotDerived("forward does not run on another number of ranks")
 
     def with_other_values(self, count: int, seed: int) -> Iterator[LayerCall]:
         """The call at other values of the floats."""
@@ -242,14 +321,12 @@ class NoRank:
     """The rank for a forward that is being derived: it can neither count nor call other ranks."""
 
     def __getattr__(self, name: str) -> NoReturn:
-        raise NotDerived("forward is one of several ranks: nothing is derived across ranks")
+        raise NotDerived("forward is one of several ranks: say how many, as world=4")
 
 
 @contextmanager
 def without_ranks() -> Iterator[None]:
     """A block in which code that uses other ranks is refused."""
-    from pylayer.distributed.rank import current_rank  # most programs do not need it
-
     token = current_rank.set(NoRank())
     try:
         yield

@@ -14,6 +14,7 @@ import numpy as np
 
 from gradcheck.deriving.call import (
     CHECKED_DTYPES,
+    CallWorld,
     LayerCall,
     is_array,
     is_layer_class,
@@ -35,6 +36,7 @@ from gradcheck.deriving.writing import (
 from gradcheck.result import Status
 from gradcheck.support.foreign import describe_error
 
+SubjectCall = tuple[Any, Sequence[Any], Mapping[str, Any]]
 GradientCheck = Callable[..., Any]
 """The type of `gradcheck.check`, which this package cannot import."""
 
@@ -75,24 +77,28 @@ class Derived:
 
 
 def derive_checked(
-    subject: Any,
-    args: Sequence[Any],
-    kwargs: Mapping[str, Any],
+    applied: SubjectCall,
     check: GradientCheck,
     name: str = "",
     order: int = 1,
+    world: CallWorld | None = None,
 ) -> Derived:
     """Derive the backward of a layer's forward, or of a function, and check it.
 
     Args:
+        applied: the layer or function, its arguments, and those by name.
         check: `gradcheck.check`.
         name: of the class for a function, or of the backward for one of arrays; made of the
             function's name if it is empty.
         order: 2 to save only inputs, and to check the double backward.
+        world: the ranks that call the layer together, each with its own arguments.
     """
+    subject, args, kwargs = applied
     checked = functools.partial(check, order=order, effort="least")
     try:
         call = LayerCall.of(subject, args, kwargs)
+        if world is not None:
+            call = call.on_rank(world)
     except NotDerived as refusal:
         return Derived(name or class_name(subject), refused=str(refusal))
     try:
@@ -112,6 +118,8 @@ def with_change(derived: Derived, call: LayerCall, check: GradientCheck) -> Deri
     subject = call.subject if call.played is None else call.played.layer
     if is_passed(subject, call, CHECKED_DTYPES[0], check):
         return replace(derived, diff="", changed="")
+    if call.world is not None:  # a single edit is searched for on one rank
+        return derived
 
     def passes(backward: Any) -> bool:
         layer = type(subject.__name__, (subject,), {"backward": staticmethod(backward)})
@@ -157,6 +165,7 @@ def derived_of(traced: Trace, check: GradientCheck, name: str, inputs_only: bool
     backward = print_backward(traced, inputs_only)
     written = write_class(call, traced, name, backward)
     points = [call, *islice(filter(LayerCall.runs, call.others()), CHECKED_SIZES)]
+    points += call.in_other_world()
     if len(points) == 1:
         raise NotDerived("forward does not run at other sizes, so the code cannot be checked")
     candidate = execute_code(written, call, name)
@@ -221,7 +230,10 @@ def execute_code(written: Written, call: LayerCall, name: str) -> Any:
 
 def require_pass(candidate: Any, call: LayerCall, dtype: str, check: GradientCheck) -> None:
     """Raise NotDerived: gradcheck does not pass a layer at some arguments."""
-    args = call.in_dtype(dtype)
+    args = call.for_ranks(call.in_dtype(dtype))
+    in_world = (
+        {} if call.world is None else {"world": call.world.size, "outputs": call.world.outputs}
+    )
     if call.played is not None:
         args = tuple(raw_array(value) if is_array(value) else value for value in args)
     try:
@@ -232,7 +244,7 @@ def require_pass(candidate: Any, call: LayerCall, dtype: str, check: GradientChe
             result = check(next(pair), *args, backward=next(pair))
         else:
             applied = functools.partial(candidate.apply, **call.kwargs)
-            result = check(applied if call.played is None else candidate, *args)
+            result = check(applied if call.played is None else candidate, *args, **in_world)
     except Exception as error:
         problem = describe_error(error)
     else:

@@ -96,6 +96,17 @@ PADDLE_CALLS = """
     zeros(shape) -> paddle.zeros_like(whole(shape))  if whole(shape)
     zeros(shape) -> paddle.zeros(shape, dtype=own_dtype)
 """  # noqa: E501 - a rule is a line
+RANK_CALLS = """
+    rank_sum(x, n) -> out = x; paddle.distributed.all_reduce(out)  if is_new(x) and not is_name(x)
+    rank_sum(x, n) -> out = x.clone(); paddle.distributed.all_reduce(out)
+    rank_kept(x, root, k) -> x if paddle.distributed.get_rank() == root else paddle.zeros_like(x)
+    reshape(rank_gather(x, n, k), s) -> out = []; paddle.distributed.all_gather(out, x); out = paddle.concat(out)  if is_joined([n, *x.shape], s)
+    rank_gather(x, n, k) -> out = []; paddle.distributed.all_gather(out, x); out = paddle.stack(out)
+    rank_scatter(reshape(x, s), n, k) -> out = zeros(s[1:]); paddle.distributed.reduce_scatter(out, x)  if is_joined(s, x.shape)
+    rank_scatter(x, n, k) -> out = paddle.zeros_like(x[0]); paddle.distributed.reduce_scatter(out, [*x])
+    reshape(rank_exchange(reshape(x, s), k), t) -> out = paddle.zeros_like(x); paddle.distributed.alltoall_single(out_tensor=out, in_tensor=x)  if list(t) == list(x.shape)
+    rank_exchange(x, k) -> out = paddle.zeros_like(x); paddle.distributed.alltoall_single(out_tensor=out, in_tensor=x)
+"""  # noqa: E501 - a rule is a line
 NUMPY_CALLS = """
     matrix_transpose(x) -> x.T              if x.ndim == 2
     matrix_transpose(x) -> np.swapaxes(x, -1, -2)
@@ -157,7 +168,7 @@ class Dialect:
 
 PADDLE = Dialect(
     "Paddle",
-    rules_of(PADDLE_CALLS, USUAL_FORMS),
+    rules_of(RANK_CALLS, PADDLE_CALLS, USUAL_FORMS),
     {
         "paddle": paddle,
         "paddle.nn.functional": paddle.nn.functional,
@@ -287,6 +298,17 @@ def along_rows(index: Any) -> int | None:
     return parts.index(arrays[0]) if len(arrays) == 1 else None
 
 
+def is_new(x: Traced) -> bool:
+    """Whether an operation computes new values, which code may write over."""
+    return x.traced.operation in ("add", "subtract", "multiply", "divide", "matmul", "sum", "mean")
+
+
+def is_joined(stacked: Sequence[int], joined: Sequence[int]) -> bool:
+    """Whether a shape is another one with its first two axes joined."""
+    count, rows, *rest = stacked
+    return list(joined) == [count * rows, *rest]
+
+
 HELPERS: dict[str, Any] = {
     f.__name__: f
     for f in (
@@ -302,4 +324,4 @@ HELPERS: dict[str, Any] = {
         first_row,
     )
 }
-HELPERS |= {"is_once": is_once, "along_rows": along_rows, "len": len}
+HELPERS |= {f.__name__: f for f in (is_once, along_rows, is_new, is_joined, len)}

@@ -43,6 +43,8 @@ class Node:
     depends_on_input: bool = False
     flows: bool = False
     """Whether the value is computed from a cotangent."""
+    varies: bool | None = None
+    """Whether the value may differ between the ranks of a world, once `ranks.varies` was called."""
     sizes: tuple[Any, ...] | None = None
     """The sizes as numbers with a source, once `sourced_sizes` was called; () for a number."""
 
@@ -179,6 +181,10 @@ def kept_sizes(node: Node) -> list[Any]:
         return [inner[0][axis] for axis in arguments[1]]
     if name == "matmul":
         return [*inner[0][:-1], inner[1][-1]]
+    if name == "rank_gather":
+        return [arguments[1], *inner[0]]
+    if name == "rank_scatter":
+        return inner[0][1:]
     if name in REDUCTIONS:
         axes = listed_axes(arguments[1], len(inner[0]))
         if len(inner[0]) == len(node.shape):

@@ -36,7 +36,14 @@ class Arithmetic:
     operands: tuple[Any, ...]
 
 
-NumberSource = Argument | SizeOf | Arithmetic
+@dataclass(frozen=True)
+class Called:
+    """The result of a function that backward can call too, by the text of the call."""
+
+    text: str
+
+
+NumberSource = Argument | SizeOf | Arithmetic | Called
 
 
 class SourcedInt(int):
@@ -74,6 +81,18 @@ def plain_number(value: Any) -> Any:
 def source_of(value: Any) -> NumberSource | None:
     """The source of a number; None if it has none."""
     return value.source if isinstance(value, (SourcedInt, SourcedFloat)) else None
+
+
+def has_source(value: Any, wanted: NumberSource) -> bool:
+    """Whether a number is computed from a source; in a sequence or a slice, whether any is."""
+    if isinstance(value, slice):
+        value = (value.start, value.stop, value.step)
+    if isinstance(value, (list, tuple)):
+        return any(has_source(item, wanted) for item in value)
+    source = source_of(value)
+    if isinstance(source, Arithmetic):
+        return has_source(source.operands, wanted)
+    return source == wanted
 
 
 def with_source(value: Any, source: NumberSource) -> Any:

@@ -24,6 +24,7 @@ from gradcheck.deriving.graph import Node, NotDerived, Traced, nodes_in, sourced
 from gradcheck.deriving.numbers import (
     Argument,
     Arithmetic,
+    Called,
     SizeOf,
     factors_of,
     is_number,
@@ -337,6 +338,8 @@ class Printer:
             return ast.Subscript(self.shape_of(source.node), ast.Constant(source.axis))
         if isinstance(source, Argument):
             return self.on_context(source.name)
+        if isinstance(source, Called):
+            return parse_expression(source.text)
         for name, variable in self.trace.locals.items():
             if isinstance(variable, float) and number_key(variable) == number_key(value):
                 with suppress(NotDerived):

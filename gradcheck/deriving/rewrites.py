@@ -17,11 +17,13 @@ from gradcheck.deriving.graph import (
     Node,
     Traced,
     listed_axes,
+    nodes_in,
     operation_name,
     sourced_sizes,
     traced_shape,
 )
 from gradcheck.deriving.numbers import factors_of, is_number, number_key, source_of
+from gradcheck.deriving.ranks import THIS_RANK, rank_gather, rank_scatter, rank_sum, varies
 from gradcheck.deriving.rules import rules_of
 from pylayer.ops.creation import zeros_like
 from pylayer.ops.joining import concat
@@ -36,8 +38,28 @@ COPIES = """
     conj(x) -> x                            if x.array.dtype.kind != "c"
     clone(x) -> x
 """
+PARTS_OF_RANKS = """
+    concat(parts, 0, bounds) -> joined(parts)  if are_all_ranks(parts)
+    stack(parts, 0) -> parts[0].traced.arguments[0]  if are_all_ranks(parts)
+"""
+RANKS = """
+    # sums over ranks: of a value that all have, and of several
+    rank_sum(x, n) -> n * x                 if not varies(x.traced)
+    rank_sum(-x, n) -> -rank_sum(x, n)
+    rank_sum(k * x, n) -> k * rank_sum(x, n)
+    rank_sum(x, n) + rank_sum(y, n) -> rank_sum(x + y, n)
+    (z + rank_sum(x, n)) + rank_sum(y, n) -> z + rank_sum(x + y, n)
+
+    rank_sum(scatter_sum(x, s, k), n) -> rank_gather(x, n, k)  if is_this_rank(k)
+
+    # a part of a sum
+    getitem(rank_sum(x, n), k) -> rank_scatter(x, n, k)  if is_this_rank(k)
+    getitem(reshape(rank_sum(x, n), s), k) -> rank_scatter(reshape(x, s), n, k)  if is_this_rank(k)
+"""
 REWRITES = (
     COPIES,
+    PARTS_OF_RANKS,
+    RANKS,
     """
     cast(x, dtype) -> x                     if as_dtype(dtype).numpy == x.array.dtype
 
@@ -98,7 +120,7 @@ REWRITES = (
     """,
     *(f"{name}(-x, *rest) -> -{name}(x, *rest)" for name in LINEAR),
 )
-SIMPLER_FORMS = {False: rules_of(COPIES), True: rules_of(*REWRITES)}
+SIMPLER_FORMS = {False: rules_of(COPIES, PARTS_OF_RANKS), True: rules_of(*REWRITES)}
 """The rules, by whether they are for backward."""
 
 
@@ -120,6 +142,26 @@ def simplify(
 
 
 # --------------------------------------------------------------------------- what rules ask
+def are_all_ranks(parts: Sequence[Any]) -> bool:
+    """Whether Tensors are those that collectives give for all ranks, in order."""
+    nodes = nodes_in(list(parts))
+    if len(nodes) < len(parts) or nodes[0].operation != "unbind" or nodes != nodes[0].siblings:
+        return False
+    return operation_name(nodes[0].arguments[0]) in ("rank_gather", "rank_exchange")
+
+
+def joined(parts: Sequence[Any]) -> Any:
+    """The Tensors of all ranks, one after another."""
+    whole = parts[0].traced.arguments[0]
+    count, rows, *rest = whole.shape
+    return OPS["reshape"].apply(whole, [count * rows, *rest])
+
+
+def is_this_rank(number: Any) -> bool:
+    """Whether an index is the number of the rank."""
+    return source_of(number) == THIS_RANK
+
+
 def is_count(count: Any, x: Traced, axis: Any) -> bool:
     """Whether a number is the number of elements along some axes of a value."""
     sizes = sourced_sizes(x.traced)
@@ -239,6 +281,8 @@ SCOPE: dict[str, Any] = {
         f.__name__: f
         for f in (is_count, holds_sum, is_kept, is_led_by_ones, swaps_last, fills_whole)
     },
+    **{f.__name__: f for f in (are_all_ranks, joined, is_this_rank)},
+    **{f.__name__: f for f in (rank_gather, rank_sum, rank_scatter, varies)},
     **{
         f.__name__: f
         for f in (fills_whole, join_pieces, traced_shape, source_of, zeros_like, as_dtype)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from gradcheck.deriving.call import (
+    CallWorld,
     LayerCall,
     as_input,
     grad_mode_as,
@@ -31,6 +32,7 @@ from gradcheck.deriving.graph import (
     traced_shape,
 )
 from gradcheck.deriving.numbers import Argument, SourcedInt, is_number, with_source
+from gradcheck.deriving.ranks import as_rank_of, summed_over_ranks, varies
 from gradcheck.deriving.tracer import Tracer, traced_by
 from pylayer.layer.py_layer import PyLayerContext
 from pylayer.ops.creation import zeros_like
@@ -120,12 +122,14 @@ def trace(call: LayerCall, seed: int = 0) -> Trace:
         raise NotDerived("forward is not a plain function")
     tracer, context, frame = Tracer(call.is_layer), call.context(), Return()
     arguments = {name: traced_argument(tracer, name, value) for name, value in call.named.items()}
-    with traced_by(tracer):
+    if call.world is not None:
+        for name, node in traced_inputs(arguments).items():
+            node.varies = call.world.placements[name] != "replicated"
+    with traced_by(tracer), without_ranks() if call.world is None else as_rank_of(call.world.size):
         with (
             grad_mode_as(not call.is_layer),
             frame.of(call.written_forward.__code__),
             recording_numpy(Code(call.numpy_sources)),
-            without_ranks(),
         ):
             values = mapped(arguments, recorded_array) if call.takes_arrays else arguments
             args, count = list(values.values()), len(call.args)
@@ -143,7 +147,7 @@ def trace(call: LayerCall, seed: int = 0) -> Trace:
         names = cotangent_names(call, outputs, local)
         tracer.in_backward = True
         tracer.named = set(nodes_in(list(local.values())))
-        gradients = TracedGradients(tracer, outputs, names, seed)
+        gradients = TracedGradients(tracer, outputs, names, seed, call.world)
     return Trace(
         call,
         arguments,
@@ -264,26 +268,37 @@ class TracedGradients:
         outputs: Sequence[Any],
         names: Sequence[str],
         seed: int,
+        world: CallWorld | None,
     ) -> None:
-        self.tracer = tracer
+        self.tracer, self.world = tracer, world
         self.of: dict[Node, Any] = {}
         self.sizes: dict[Node, float] = {}
         """The largest term of each gradient, which shows whether the terms cancel."""
         forward = list(tracer.nodes)
-        drawn = zip(outputs, names, drawn_cotangents(outputs, seed), strict=True)
-        self.cotangents = [self.start(output, name, values) for output, name, values in drawn]
+        drawn = drawn_cotangents(outputs, seed)
+        self.cotangents = [
+            self.start(output, name, values, world is None or world.is_same_output(k, len(drawn)))
+            for k, (output, name, values) in enumerate(zip(outputs, names, drawn, strict=True))
+        ]
         for node in reversed(forward):
             self.walk(node)
 
-    def start(self, output: Any, name: str, values: Any) -> Node | None:
-        """The cotangent of an output; None if it is not floating."""
+    def start(self, output: Any, name: str, values: Any, is_same: bool) -> Node | None:
+        """The cotangent of an output; None if it is not floating.
+
+        Args:
+            is_same: whether it is the same on all ranks.
+        """
         if values is None:
             return None
         node = Node("cotangent", (), values, name=name, in_backward=True, flows=True)
-        node.sizes = sourced_sizes(output.traced)
+        node.sizes, node.varies = sourced_sizes(output.traced), not is_same
         self.tracer.add_node(node)
+        if self.world is not None and is_same and varies(output.traced):
+            raise NotDerived("an output is declared replicated, but each rank computes its own")
         if output.traced.needs_gradient:
-            self.arrive(output.traced, node.tensor, float(abs(values).max(initial=0)))
+            size = float(abs(values).max(initial=0))
+            self.arrive(output.traced, self.of_all_ranks(node.tensor, output, node), size)
         return node
 
     def node_of(self, node: Node) -> Node | None:
@@ -326,7 +341,16 @@ class TracedGradients:
                 if not isinstance(gradient, Traced):
                     raise NotDerived(f"the gradient of {row.name} is not traced")
                 size = float(abs(gradient.array).sum()) / max(1, x.array.size)
-                self.arrive(x.traced, summed_to(x, gradient), size)
+                whole = self.of_all_ranks(summed_to(x, gradient), x, node)
+                self.arrive(x.traced, whole, size)
+
+    def of_all_ranks(self, gradient: Any, x: Traced, result: Node) -> Any:
+        """A gradient of a value that is the same on all ranks, if the result that it comes from
+        varies: the sum over the ranks. Any other gradient unchanged.
+        """
+        if self.world is None or varies(x.traced) or not varies(result):
+            return gradient
+        return summed_over_ranks(gradient)
 
 
 def summed_to(x: Traced, gradient: Traced) -> Any:

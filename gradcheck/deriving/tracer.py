@@ -12,6 +12,7 @@ from typing import Any
 
 from gradcheck.deriving.graph import Node, NotDerived, Traced, nodes_in
 from gradcheck.deriving.numbers import is_number, number_key, plain_number
+from gradcheck.deriving.ranks import Parts
 from gradcheck.deriving.rewrites import simplify
 from pylayer.tape.grad_mode import grad_mode
 from pylayer.tape.op import compute, unwrap
@@ -75,7 +76,7 @@ class Tracer:
         nodes, container = self.known[key]
         if container is None:
             return nodes[0].tensor if self.in_backward else Traced(nodes[0])
-        return container(Traced(node) for node in nodes)
+        return (Parts if container is list else container)(Traced(node) for node in nodes)
 
     def compute_nodes(
         self, op: Any, values: Sequence[Any], kind: type

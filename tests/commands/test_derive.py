@@ -287,3 +287,39 @@ def test_new_writes_a_scenario_with_the_derived_class(gradcheck, module, folder)
     assert done.code == 0, done.err
     assert "      class Mix(PyLayer):\n" in (folder / "mix.grad.yaml").read_text()
     assert gradcheck("run", "mix.grad.yaml", "--allow-code").out.startswith("PASS mix@numpy")
+
+
+ROW_LINEAR = """\
+import paddle
+import paddle.distributed as dist
+from paddle.autograd import PyLayer
+
+
+class RowLinear(PyLayer):
+    @staticmethod
+    def forward(ctx, x, w, b):
+        y = paddle.matmul(x, w)
+        dist.all_reduce(y)
+        return y + b
+"""
+RANKS = ["-i", "x=3x2", "-i", "w=2x5", "-i", "b=5:replicated"]
+
+
+def test_a_layer_of_a_world_gets_its_backward(gradcheck, module):
+    _, name = module(ROW_LINEAR)
+    done = gradcheck("derive", f"{name}:RowLinear", *RANKS, "--world", "4", "--outputs", "replicated")
+    assert done.code == 0, done.err
+    assert done.err.startswith("# PASS at x=3x2, w=2x5, b=5 on 4 ranks; ")
+    assert "x=3x2, w=2x5, b=5 on 5 ranks, in float64 and float32" in done.err
+    counted = gradcheck("derive", f"{name}:RowLinear", *RANKS, "--world", "4")
+    assert "        paddle.distributed.all_reduce(" in counted.out
+
+
+def test_placements_are_for_a_world(gradcheck, module):
+    _, name = module(ROW_LINEAR)
+    refused = gradcheck("derive", f"{name}:RowLinear", *RANKS)
+    assert refused.code == 2
+    assert "add --world 4, for example" in refused.err
+    wrong = gradcheck("derive", f"{name}:RowLinear", *RANKS, "--world", "4", "--outputs", "same")
+    assert wrong.code == 2
+    assert "outputs must be 'split' or 'replicated', not 'same'" in wrong.err

@@ -125,12 +125,14 @@ def get_group(id: int = 0) -> Group | None:
 
 def get_rank(group: Group | None = None) -> int:
     """This rank's number in the world or in a group; -1 if it is not a member."""
-    return group.rank if group is not None else int(current().number)
+    rank: int = current().number if group is None else group.rank
+    return rank
 
 
 def get_world_size(group: Group | None = None) -> int:
     """The number of ranks in the world or in a group; -1 if this rank is not a member."""
-    return group.world_size if group is not None else int(current().size)
+    size: int = current().size if group is None else group.world_size
+    return size
 
 
 def is_initialized() -> bool:
