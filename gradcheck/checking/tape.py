@@ -33,12 +33,17 @@ SUMMING = {
 }  # fmt: skip
 """Operations whose vjp sums cotangents, so that these may cancel in it."""
 
+SELECTING = {"relu", "clip", "hardtanh", "maximum", "minimum", "fmax", "fmin"}
+"""Elementwise operations that give one of their operands, or a bound."""
+
 MOST_COMPOSED = 16
 """The most operations of a function of one value: for more, nobody writes the derivative as a
 single expression.
 """
 
-Passed = tuple[Step, list[Array | None], list[tuple[int, int, Array]]]
+Pulled = tuple[int, int, Array]
+"""The position and the number of an operation's input, and its cotangent."""
+Passed = tuple[Step, list[Array | None], list[Pulled]]
 """An operation on the walk, the cotangents of its outputs, and the result of `Step.pull` for
 them.
 """
@@ -210,6 +215,8 @@ class Tape:
                 if step.first in self.dead or all(map(is_, incoming, repeat(None))):
                     continue
                 pulled = list(step.pull(incoming))
+                if step.name in SELECTING:
+                    pulled = [without_unselected(step, each) for each in pulled]
                 yield step, incoming, pulled
                 for _, number, cotangent in pulled:
                     pending[number] = (
@@ -237,6 +244,19 @@ class Tape:
         `cotangents` are one per output, of its shape; None for an output that takes no part.
         """
         return self.pull_back(self.starts(cotangents))
+
+
+def without_unselected(step: Step, pulled: Pulled) -> Pulled:
+    """An operand's cotangent, 0 where the operation does not give that operand: nearby neither, so
+    that a cotangent of infinity (of √ at 0, after a clip) changes nothing there.
+    """
+    position, number, cotangent = pulled
+    output = step.values[0]
+    if cotangent.shape != output.shape or bool(np.isfinite(cotangent).all()):
+        return pulled
+    slopes = {k: slope for k, _, slope in step.pull([np.ones(output.shape)])}
+    is_unselected = (slopes[position] == 0) & ~np.isfinite(cotangent)
+    return position, number, np.where(is_unselected, 0.0, cotangent)
 
 
 def linear(step: Step) -> bool:

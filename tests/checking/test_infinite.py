@@ -86,3 +86,38 @@ def test_mode_full_holds_them_too() -> None:
 
 def test_a_gradient_that_overflows_for_a_large_cotangent_alone_is_no_finding() -> None:
     assert gradcheck.check(paddle.exp, np.array([709.5, 1.0])).verdict in GREEN
+
+
+# --------------------------------------------------------------------------- a root behind a selection
+SELECTIONS: dict[str, Any] = {
+    "clip": lambda x: paddle.clip(x, min=0),
+    "relu": lambda x: paddle.nn.functional.relu(x),
+    "maximum": lambda x: paddle.maximum(x, paddle.zeros_like(x)),
+}
+
+
+@pytest.mark.parametrize("name", SELECTIONS)
+def test_what_a_selection_leaves_out_has_no_slope_though_that_of_the_root_is_infinite(name: str) -> None:
+    selection = SELECTIONS[name]
+
+    class Root(paddle.autograd.PyLayer):  # type: ignore[misc,name-defined]
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            ctx.save_for_backward(x)
+            return paddle.sqrt(selection(x))
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            (x,) = ctx.saved_tensor()
+            root = paddle.sqrt(paddle.where(x > 0, x, paddle.ones_like(x)))
+            return paddle.where(x > 0, g / (2 * root), paddle.zeros_like(g))
+
+    class Everywhere(Root):
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            (x,) = ctx.saved_tensor()
+            return g / (2 * paddle.sqrt(paddle.where(x > 0, x, paddle.ones_like(x))))
+
+    x = np.array([-1.3, -0.2, 0.4, 1.7])
+    assert gradcheck.check(Root, x).verdict is Status.PASS
+    assert gradcheck.check(Everywhere, x).verdict is Status.FAIL
