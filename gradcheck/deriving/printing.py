@@ -125,10 +125,15 @@ class Printer:
         self.known: dict[Node, ast.expr] = {}
         self.uses = Counter[Node]()
         self.cotangents = [node for node in self.trace.cotangents if node is not None]
-        self.taken = {*self.trace.locals, *dir(builtins), "paddle", "torch", "ctx", "F", "np"}
+        local_names = {node: name for name, node in traced_inputs(trace.locals).items()}
+        self.local_names = local_names if is_fixed else {}
+        """The names in forward of the values that backward computes anew."""
+        self.taken = {*dir(builtins), "paddle", "torch", "ctx", "F", "np"}
+        self.taken |= set() if is_fixed else trace.locals.keys()
         self.taken |= {node.name for node in self.cotangents} | {*names.values()}
-        named = self.trace.gradient_of.items()
-        self.gradient_names = {g: names[n] for n, g in named if n in names}
+        known = {**self.local_names, **names}
+        gradients = self.trace.gradient_of.items()
+        self.gradient_names = {gradient: known[n] for n, gradient in gradients if n in known}
         self.helpers = HELPERS | {"is_name": self.is_name, "whole": self.whole}
 
     # ----------------------------------------------------------------- the whole
@@ -178,6 +183,8 @@ class Printer:
         """The first letters of a value's name."""
         if node in self.gradient_names:
             return "d" + self.gradient_names[node].removeprefix("ctx.")
+        if node in self.local_names:
+            return self.local_names[node]
         return "g" if node.flows else STEMS.get(node.operation, "t")
 
     def unused_name(self, stem: str) -> str:
