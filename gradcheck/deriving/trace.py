@@ -91,8 +91,10 @@ class Trace:
     @property
     def gradient_slots(self) -> Sequence[str]:
         """The arguments for which backward returns a gradient, in order: only the Tensors, or all
-        arguments in a framework whose layers are replayed.
+        arguments in a framework whose layers are replayed, or the inputs of a static layer.
         """
+        if self.call.static is not None:
+            return self.call.static.inputs
         return [*(self.gradients if self.call.played is None else self.arguments)]
 
 
@@ -118,11 +120,12 @@ def trace(call: LayerCall, seed: int = 0) -> Trace:
     """
     if not hasattr(call.function, "__code__") or inspect.ismethod(call.function):
         raise NotDerived("forward is not a plain function")
-    tracer, context, frame = Tracer(call.is_layer), call.context(), Return()
+    is_layer = call.is_layer or call.static is not None
+    tracer, context, frame = Tracer(is_layer), call.context(), Return()
     arguments = {name: traced_argument(tracer, name, value) for name, value in call.named.items()}
     with traced_by(tracer):
         with (
-            grad_mode_as(not call.is_layer),
+            grad_mode_as(not is_layer),
             frame.of(call.written_forward.__code__),
             recording_numpy(Code(call.numpy_sources)),
             without_ranks(),
@@ -231,10 +234,9 @@ def cotangent_names(call: LayerCall, outputs: Sequence[Any], local: Mapping[str,
     """The names of the cotangents: those in the user's backward, otherwise ``d`` and the output's
     name.
     """
-    backward = vars(call.subject).get("backward") if call.is_layer else None
-    if backward is not None:
-        parameters = inspect.signature(call.subject.backward).parameters.values()
-        names = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD][1:]
+    if call.written_backward is not None:
+        parameters = inspect.signature(call.written_backward).parameters.values()
+        names = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD][call.is_layer :]
         if len(names) == len(outputs):
             return names
     known = {value.traced: name for name, value in reversed([*local.items()]) if is_in_trace(value)}
