@@ -64,10 +64,7 @@ def matching_twin(
     # Paddle's code may run on the engine's ranks, in turns.
     with original.backend.paddle.set_grad_enabled(True):
         try:
-            bundled = original.backend.records
-            twin = make(
-                original.backend if bundled else BundledBackend("numpy", "cpu", install=False)
-            )
+            twin = make(recording_engine(original.backend))
             twin.knows_leaves |= original.knows_leaves
             ours = twin.problem()
             if not original.knows_leaves:  # the leaves that the reference run reads are known
@@ -90,6 +87,11 @@ def matching_twin(
         return None
     rows = zip(twin.first_call.outputs, theirs.outputs, theirs.claimed, strict=True)
     return twin if all(outputs_agree(a, b, coarsest) for a, b, claims in rows if claims) else None
+
+
+def recording_engine(backend: Backend) -> Backend:
+    """The engine that records in place of a backend: the backend itself if it records."""
+    return backend if backend.records else BundledBackend("numpy", "cpu", install=False)
 
 
 def outputs_agree(a: Array, b: Array, epsilon: float) -> bool:

@@ -197,10 +197,12 @@ class Run:
         An imported layer is replaced by the result of `counterpart`; if `eager`, the functions of a
         static layer are called on Tensors.
         """
-        kind = WorldLayer if self.in_world else ScenarioLayer
+        arguments = self.case, backend, namespace, counterpart
+        if is_static(self.scenario.layer) and not eager:
+            return StaticLayer(*arguments, make_eager=self.make_twin)
         if is_static(self.scenario.layer):
-            kind = EagerStaticLayer if eager else StaticLayer
-        return kind(self.case, backend, namespace, counterpart)
+            return EagerStaticLayer(*arguments)
+        return (WorldLayer if self.in_world else ScenarioLayer)(*arguments)
 
     # ----------------------------------------------------------------- the documented run
     def run_script(self, script: str) -> list[Finding]:
@@ -376,14 +378,23 @@ class Run:
         """The gradient check; also of second order if the scenario has `order: 2` and the first
         order is right.
         """
-        case, wanted = self.case, self.expect.gradient
+        wanted = self.expect.gradient
         declared: Expectation = wanted if wanted in ("straight-through", "zero") else "matches"
         if declared != "matches":  # claims about the inputs alone
             layer.close_over({})
         if self.backend.translates or isinstance(layer, StaticLayer):
             layer.twin = matching_twin(layer, self.make_twin)
+        try:
+            with self.backend.session():
+                return as_expected(layer, self.check_settings(), declared)
+        finally:
+            layer.restore()
+
+    def check_settings(self) -> Settings:
+        """How the gradient is checked."""
+        case, wanted = self.case, self.expect.gradient
         is_asked = wanted == "matches" and not self.in_world
-        settings = Settings(
+        return Settings(
             seed=case.seed,
             rtol=self.scenario.rtol,
             mode=case.mode,
@@ -394,11 +405,6 @@ class Run:
             nondet=self.scenario.nondet,
             seconds=TIME_TO_NAME * case.timeout - (perf_counter() - self.started),
         )
-        try:
-            with self.backend.session():
-                return as_expected(layer, settings, declared)
-        finally:
-            layer.restore()
 
     def make_twin(self, engine: Backend) -> ScenarioLayer:
         """The scenario's layer on the engine, in place of Paddle."""

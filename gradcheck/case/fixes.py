@@ -14,7 +14,9 @@ from typing import Any
 from gradcheck.backends.base import package_of
 from gradcheck.case.function import TensorFunction
 from gradcheck.case.layer_calls import LayerCalls, wrapped_methods
-from gradcheck.deriving.call import LayerCall, on_engine
+from gradcheck.case.static_calls import applied_functions, replaced_backward_fn
+from gradcheck.case.static_layer import StaticLayer
+from gradcheck.deriving.call import LayerCall, on_engine, static_call
 from gradcheck.deriving.repair import Repair
 from gradcheck.result import Fix
 from pylayer.tensor.nested import mapped
@@ -35,6 +37,10 @@ def fix_of(function: TensorFunction, passes: FunctionPasses) -> Fix | None:
     """
     if function.layers_by_name:  # ranks run in a world alone
         return None
+    if isinstance(function, StaticLayer):
+        with suppress(Exception):
+            return fix_of_static(function, passes)
+        return None
     for original, call in calls_on_engine(function):
 
         def passes_with(backward: Any, layer: Any = original) -> bool:
@@ -43,6 +49,27 @@ def fix_of(function: TensorFunction, passes: FunctionPasses) -> Fix | None:
 
         with suppress(Exception):
             fix = Repair(*call_and_backward(*call), passes_with).fix()
+            if fix is not None:
+                return fix
+    return None
+
+
+def fix_of_static(layer: StaticLayer, passes: FunctionPasses) -> Fix | None:
+    """The edit of a `backward_fn` that corrects the gradient of a static layer; None if none is
+    found.
+
+    Raises:
+        NotDerived: its functions only run in programs.
+    """
+    for arguments in applied_functions(layer):
+        *_, backward_fn, _ = arguments
+
+        def passes_with(backward: Any, replaced: Any = backward_fn) -> bool:
+            with replaced_backward_fn(layer, replaced, backward) as changed:
+                return passes(changed)
+
+        with suppress(Exception):
+            fix = Repair(static_call(*arguments), backward_fn, passes_with).fix()
             if fix is not None:
                 return fix
     return None

@@ -23,6 +23,7 @@ from gradcheck.backends.base import (
     is_differentiable,
 )
 from gradcheck.backends.bundled import Recomputation
+from gradcheck.case.engine_twin import recording_engine
 from gradcheck.case.function import (
     Call,
     FirstCall,
@@ -60,6 +61,16 @@ class StaticLayer(ScenarioLayer):
 
     knows_leaves = True
     default_call = "paddle.static.nn.static_pylayer(forward_fn, [{inputs}], backward_fn)"
+
+    def __init__(self, *arguments: Any, make_eager: Callable[[Backend], ScenarioLayer]) -> None:
+        super().__init__(*arguments)
+        self.make_eager = make_eager
+        """Makes the `eager` layer of an engine."""
+
+    @cached_property
+    def eager(self) -> ScenarioLayer:
+        """The layer's functions, called on the Tensors of an engine that records them."""
+        return self.make_eager(recording_engine(self.backend))
 
     def load_call(self, case: Case) -> tuple[Call, list[NamespaceCall]]:
         call_and_sources = super().load_call(case)

@@ -13,7 +13,9 @@ import click
 import numpy as np
 
 from gradcheck.api import derive as derive_backward
+from gradcheck.case.case import Case
 from gradcheck.case.input_arrays import make_input
+from gradcheck.case.program_check import ProgramCheck
 from gradcheck.case.user_code import engine, import_reference, run_source
 from gradcheck.case.world import WorldArgument
 from gradcheck.commands.backends import chosen_backends
@@ -22,16 +24,20 @@ from gradcheck.commands.run_cases import make_executor
 from gradcheck.commands.shared_options import SEED, allow_code_option
 from gradcheck.commands.specs import parse_target, read_specs
 from gradcheck.config import load_project
-from gradcheck.deriving.derived import Derived
+from gradcheck.deriving.derived import Derived, derive_checked
+from gradcheck.deriving.graph import NotDerived
 from gradcheck.deriving.source import SourceText, source_of_file
+from gradcheck.report.check_result import CheckResult
 from gradcheck.run.plan import plan
 from gradcheck.run.select import select_ids
 from gradcheck.spec.input_words import FORM, inputs_of_words
 from gradcheck.spec.model import Input, Scenario, is_static
 from gradcheck.support.display_paths import shown_path
 from gradcheck.support.escape import safe
+from gradcheck.support.foreign import describe_error
 from gradcheck.support.pyproject import root_of
 from gradcheck.support.user_error import UserError
+from pylayer.layer.py_layer import as_releases
 
 LAMBDA_FILE = "<lambda>"
 
@@ -86,15 +92,17 @@ def derive(reference: str, diff: bool, write: bool, allow_code: bool, **argument
     "lambda x, w: paddle.tanh(x @ w)"; a function of NumPy arrays gives a function of its gradients,
     which --backward of `gradcheck check` takes. With --world, the backward of a layer that
     communicates with other ranks has its collectives. FILE::ID is a scenario of a file, whose layer
-    --diff and --write repair.
+    --diff and --write repair; the `backward_fn` of a static layer is printed.
 
     Exit code 0: it was derived; with --diff or --write: backward is right. 1: it was not, and the
     reason is on stderr; with --diff or --write: there is a change.
     """
     if parse_target(reference).is_place:
-        derived = repaired_scenario(reference, allow_code)
-        raise SystemExit(show_change(derived, write))
-    derived = derived_from(reference, **arguments)
+        case = permitted_case(reference, allow_code)
+        diff |= not is_static(case.scenario.layer)
+        derived = repaired_scenario(case) if diff or write else derived_static(case)
+    else:
+        derived = derived_from(reference, **arguments)
     if diff or write:
         raise SystemExit(show_change(derived, write))
     if not derived:
@@ -141,8 +149,8 @@ def make_argument(spec: Input, random: np.random.Generator, world: int | None) -
     return np.stack([make() for _ in range(world)]).astype(str(spec.dtype))
 
 
-def repaired_scenario(word: str, allow_code: bool) -> Derived:
-    """The change of a scenario's layer that repairs it.
+def permitted_case(word: str, allow_code: bool) -> Case:
+    """The case of a scenario, whose code may run.
 
     Raises UserError: there is no such scenario, or its code may not run.
     """
@@ -151,13 +159,39 @@ def repaired_scenario(word: str, allow_code: bool) -> Derived:
     places = chosen_backends((), specs=specs)
     case = select_ids(plan(specs, list(places), places), ids)[0]
     require_permission([case], permission)
+    return case
+
+
+def derived_static(case: Case) -> Derived:
+    """The derived `backward_fn` of a scenario's static layer, and the change of its file."""
+    with engine(always=True), np.errstate(all="ignore"), as_releases():
+        try:
+            check = ProgramCheck(case)
+        except Exception as error:  # whatever the scenario's code raises
+            reason = str(error) if isinstance(error, NotDerived) else describe_error(error)
+            return Derived(case.scenario.id, refused=reason)
+
+        def check_backward(backward: Any, *args: Any, **options: Any) -> CheckResult:
+            return CheckResult.of(check(backward, *args))
+
+        call, name = check.call, check.backward_fn.__name__
+        derived = derive_checked((call.subject, call.args, {}), check_backward, name)
+        return replace(derived, name=case.scenario.id)
+
+
+def repaired_scenario(case: Case) -> Derived:
+    """The change of a scenario's layer that repairs it: an edit, or a whole `backward_fn`."""
     with make_executor() as runner:
         result = runner.submit(case).result()
     derived = Derived(case.scenario.id)
     fix = result.gradient.fix if result.gradient is not None else None
+    if fix is None and result.status.green:
+        return derived
+    if fix is None and is_static(case.scenario.layer):
+        return derived_static(case)
     if fix is None:
         text = f"{no_edit(case.scenario)}: {result.status} {result.message}".strip()
-        return derived if result.status.green else replace(derived, refused=text)
+        return replace(derived, refused=text)
     source = source_of_file(fix.path)
     changed = source.with_fix(fix)
     return replace(derived, diff=source.diff(changed), source=source, changed=changed)
@@ -165,9 +199,7 @@ def repaired_scenario(word: str, allow_code: bool) -> Derived:
 
 def no_edit(scenario: Scenario) -> str:
     """Print that no edit of a scenario's layer was found, or why none was searched for."""
-    if scenario.world_sizes:
-        return "no edit is searched for in a world of ranks"
-    return "no edit is searched for in a backward_fn" if is_static(scenario.layer) else "no edit"
+    return "no edit is searched for in a world of ranks" if scenario.world_sizes else "no edit"
 
 
 def subject_of(reference: str) -> tuple[Any, str]:

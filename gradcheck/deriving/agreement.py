@@ -115,6 +115,8 @@ class KnownPoint:
         if self.call.played is not None:
             args = self.call.fresh_args(as_tensor)
             return self.call.played.pull_back(backward, args, self.cotangents)
+        if self.call.static is not None:
+            return self.call.static.pull_back(backward, self.call.args, self.arguments())
         return backward(*self.arguments(), **self.keywords())
 
     def arguments_by_name(self, backward: Callable[..., Any]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ import numpy as np
 
 from gradcheck.backends.base import Array, Backend, PlayedLayer
 from gradcheck.deriving.graph import NotDerived
+from gradcheck.deriving.static import StaticFunctions
 from gradcheck.spec.literals import Placement
 from pylayer.distributed.rank import current_rank
 from pylayer.distributed.world import World
@@ -188,6 +189,21 @@ class LayerCall:
             checked.append(value)
         return tuple(checked)
 
+    # ----------------------------------------------------------------- static layers
+    @property
+    def static(self) -> StaticFunctions | None:
+        """The functions of a static layer, if the subject is its forward."""
+        return getattr(self.subject, "static", None)
+
+    @property
+    def readable_arguments(self) -> Sequence[str] | None:
+        """The arguments that a backward reads by name because it gets no context; None if it gets
+        one.
+        """
+        if self.static is not None:
+            return self.static.readable
+        return self.names if self.takes_arrays else None
+
     # ----------------------------------------------------------------- other frameworks
     @property
     def played(self) -> PlayedLayer | None:
@@ -197,12 +213,27 @@ class LayerCall:
     @property
     def written_forward(self) -> Any:
         """The function of forward as the user wrote it."""
+        if self.static is not None:
+            return self.static.forward_fn
         return self.function if self.played is None else self.played.written_forward
+
+    @property
+    def written_backward(self) -> Any:
+        """The backward that the user wrote; None if there is none, or if it is given apart."""
+        if self.static is not None:
+            return self.static.backward_fn
+        has_backward = self.is_layer and "backward" in vars(self.subject)
+        return self.subject.backward if has_backward else None
+
+    @property
+    def runs_in_steps(self) -> bool:
+        """Whether the statements of a backward can run one by one, without a new forward."""
+        return self.played is None and self.static is None
 
     @property
     def numpy_sources(self) -> Sequence[Any]:
         """The functions whose NumPy code is recorded."""
-        return (self.function,) if self.played is None else ()
+        return (self.function,) if self.runs_in_steps else ()
 
     def engine_value(self, value: Any) -> Any:
         """The engine's counterpart of a value from the user's forward, after it has run."""
@@ -259,6 +290,25 @@ class LayerCall:
         if position < len(self.args):
             return self.at([*self.args[:position], value, *self.args[position + 1 :]])
         return replace(self, kwargs={**self.kwargs, name: value})
+
+
+def static_call(
+    forward_fn: Any, inputs: Sequence[Any], backward_fn: Any, variables: Mapping[str, Tensor]
+) -> LayerCall:
+    """The call of a static layer's forward, in float64; see `StaticFunctions.of`."""
+    functions = StaticFunctions.of(forward_fn, inputs, backward_fn, variables)
+
+    def forward(*values: Any) -> list[Any]:
+        return functions.forward(*values)
+
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    parameters = [inspect.Parameter(name, kind) for name in functions.parameters]
+    forward.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    forward.static = functions  # type: ignore[attr-defined]
+    # no gradient flows to Variables that are not inputs
+    constants = [Tensor(variables[name].array) for name in functions.others]
+    call = LayerCall.of(forward, [*inputs, *constants], {})
+    return call.at(call.in_dtype("float64"))
 
 
 def layer_on_engine(played: PlayedLayer) -> Any:

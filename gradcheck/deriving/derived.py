@@ -32,6 +32,7 @@ from gradcheck.deriving.writing import (
     write_function,
     write_layer,
     write_pair,
+    write_static,
 )
 from gradcheck.result import Status
 from gradcheck.support.foreign import describe_error
@@ -106,27 +107,25 @@ def derive_checked(
         derived = derived_of(traced, checked, name, inputs_only=order == 2)
     except NotDerived as refusal:
         derived = Derived(name or class_name(subject), refused=str(refusal))
-    if not is_layer_class(subject) or "backward" not in vars(subject):
-        return derived
-    return with_change(derived, call, checked)
+    return derived if call.written_backward is None else with_change(derived, call, checked)
 
 
 def with_change(derived: Derived, call: LayerCall, check: GradientCheck) -> Derived:
     """A result with the change to the user's backward: none if it is right, a single edit if one
     repairs it.
     """
-    subject = call.subject if call.played is None else call.played.layer
-    if is_passed(subject, call, CHECKED_DTYPES[0], check):
+    written = candidate_with(call, call.written_backward)
+    if is_passed(written, call, CHECKED_DTYPES[0], check):
         return replace(derived, diff="", changed="")
     if call.world is not None:  # a single edit is searched for on one rank
         return derived
 
     def passes(backward: Any) -> bool:
-        layer = type(subject.__name__, (subject,), {"backward": staticmethod(backward)})
-        return all(is_passed(layer, call, dtype, check) for dtype in CHECKED_DTYPES)
+        candidate = candidate_with(call, backward)
+        return all(is_passed(candidate, call, dtype, check) for dtype in CHECKED_DTYPES)
 
     try:
-        fix = Repair(call, call.subject.backward, passes).fix(MOST_RUNS_ALONE)
+        fix = Repair(call, call.written_backward, passes).fix(MOST_RUNS_ALONE)
         if fix is None:
             return derived
         source = source_of_file(fix.path)
@@ -134,6 +133,14 @@ def with_change(derived: Derived, call: LayerCall, check: GradientCheck) -> Deri
         return derived
     changed = source.with_fix(fix)
     return replace(derived, diff=source.diff(changed), source=source, changed=changed)
+
+
+def candidate_with(call: LayerCall, backward: Any) -> Any:
+    """The candidate for a check: a layer with another backward, or only that of a static layer."""
+    if call.static is not None:
+        return backward
+    layer = call.subject if call.played is None else call.played.layer
+    return type(layer.__name__, (layer,), {"backward": staticmethod(backward)})
 
 
 def is_passed(layer: Any, call: LayerCall, dtype: str, check: GradientCheck) -> bool:
@@ -180,7 +187,9 @@ def derived_of(traced: Trace, check: GradientCheck, name: str, inputs_only: bool
         require_pass(execute_code(written, call, name), call, CHECKED_DTYPES[0], check)
     code = f"{imports_for(written.code, call.written_forward)}\n\n{written.code}"
     derived = Derived(name, code, "\n".join(backward.lines), checked_at=tuple(places))
-    if not call.is_layer:
+    if call.static is not None:
+        derived = replace(derived, code=written.code)
+    elif not call.is_layer:
         return derived
     source, changed = written.source, written.changed
     return replace(derived, diff=source.diff(changed), source=source, changed=changed)
@@ -209,6 +218,8 @@ def write_class(call: LayerCall, traced: Trace, name: str, backward: WrittenBack
     """The class of a derived backward."""
     if call.is_layer:
         return write_layer(traced, call.subject, backward)
+    if call.static is not None:
+        return write_static(traced, backward)
     if call.takes_arrays:
         return write_pair(traced, name, backward)
     return write_function(traced, name, backward)
@@ -237,7 +248,9 @@ def require_pass(candidate: Any, call: LayerCall, dtype: str, check: GradientChe
     if call.played is not None:
         args = tuple(raw_array(value) if is_array(value) else value for value in args)
     try:
-        if call.takes_arrays:
+        if call.static is not None:
+            result = check(candidate, *args)
+        elif call.takes_arrays:
             pair = (
                 functools.partial(function, **call.kwargs) for function in (call.subject, candidate)
             )

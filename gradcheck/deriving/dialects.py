@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from types import ModuleType
 from typing import Any
@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import pylayer.paddle as paddle
-from gradcheck.backends.base import PlayedLayer
+from gradcheck.deriving.call import LayerCall
 from gradcheck.deriving.graph import NotDerived, Traced, traced_shape
 from gradcheck.deriving.numbers import plain_number, source_of
 from gradcheck.deriving.rules import TextRule, rules_of
@@ -107,6 +107,12 @@ RANK_CALLS = """
     reshape(rank_exchange(reshape(x, s), k), t) -> out = paddle.zeros_like(x); paddle.distributed.alltoall_single(out_tensor=out, in_tensor=x)  if list(t) == list(x.shape)
     rank_exchange(x, k) -> out = paddle.zeros_like(x); paddle.distributed.alltoall_single(out_tensor=out, in_tensor=x)
 """  # noqa: E501 - a rule is a line
+STATIC_CALLS = """
+    broadcast_to(x, shape) -> x.expand_as(whole(shape))  if whole(shape)
+"""
+"""Rules for a program, which may not know a size until it runs. In Paddle, ``x.shape`` has -1 for
+such a size: `reshape` takes that, `expand` does not, and arithmetic with it is wrong.
+"""
 NUMPY_CALLS = """
     matrix_transpose(x) -> x.T              if x.ndim == 2
     matrix_transpose(x) -> np.swapaxes(x, -1, -2)
@@ -136,6 +142,10 @@ NUMPY_CALLS = """
 """  # noqa: E501 - a rule is a line
 
 
+SIZE = "{}.shape[{}]"
+"""The expression for the size of a Tensor along an axis, in a shape."""
+
+
 @dataclass(frozen=True)
 class Dialect:
     """The library's names with which a backward is written."""
@@ -146,6 +156,8 @@ class Dialect:
     """The modules in which functions are looked up, by the name that code uses for them."""
     count: str = "{}.size"
     """The expression for the number of elements of a Tensor."""
+    size: str = SIZE
+    """The expression for the size of a Tensor along an axis, in arithmetic."""
     saved: str = "ctx.saved_tensor()"
     """The expression by which backward reads the Tensors that forward saved."""
 
@@ -175,14 +187,19 @@ PADDLE = Dialect(
         "paddle.linalg": paddle.linalg,
     },
 )
+STATIC = replace(
+    PADDLE, rules=rules_of(STATIC_CALLS + PADDLE_CALLS, USUAL_FORMS), size="paddle.shape({})[{}]"
+)
 NUMPY = Dialect("NumPy", rules_of(NUMPY_CALLS, USUAL_FORMS), {"np": np, "np.linalg": np.linalg})
 
 
-def dialect_of(layer: PlayedLayer) -> Dialect:
-    """The names of the library of a replayed layer."""
-    names = layer.names
+def dialect_of(call: LayerCall) -> Dialect:
+    """The names with which a backward on Tensors is written."""
+    if call.played is None:
+        return PADDLE if call.static is None else STATIC
+    names = call.played.names
     rules = library_rules(names.calls)
-    return Dialect(names.library, rules, names.modules, names.element_count, names.saved)
+    return Dialect(names.library, rules, names.modules, names.element_count, saved=names.saved)
 
 
 @functools.cache

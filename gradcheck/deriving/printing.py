@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcheck.deriving.dialects import HELPERS, NUMPY, Dialect
+from gradcheck.deriving.dialects import HELPERS, NUMPY, SIZE, Dialect
 from gradcheck.deriving.graph import Node, NotDerived, Traced, nodes_in, sourced_sizes
 from gradcheck.deriving.numbers import (
     Argument,
@@ -126,10 +126,15 @@ class Printer:
         self.known: dict[Node, ast.expr] = {}
         self.uses = Counter[Node]()
         self.cotangents = [node for node in self.trace.cotangents if node is not None]
-        self.taken = {*self.trace.locals, *dir(builtins), "paddle", "torch", "ctx", "F", "np"}
+        local_names = {node: name for name, node in traced_inputs(trace.locals).items()}
+        self.local_names = local_names if is_fixed else {}
+        """The names in forward of the values that backward computes anew."""
+        self.taken = {*dir(builtins), "paddle", "torch", "ctx", "F", "np"}
+        self.taken |= set() if is_fixed else trace.locals.keys()
         self.taken |= {node.name for node in self.cotangents} | {*names.values()}
-        named = self.trace.gradient_of.items()
-        self.gradient_names = {g: names[n] for n, g in named if n in names}
+        known = {**self.local_names, **names}
+        gradients = self.trace.gradient_of.items()
+        self.gradient_names = {gradient: known[n] for n, gradient in gradients if n in known}
         self.helpers = HELPERS | {"is_name": self.is_name, "whole": self.whole}
 
     # ----------------------------------------------------------------- the whole
@@ -179,6 +184,8 @@ class Printer:
         """The first letters of a value's name."""
         if node in self.gradient_names:
             return "d" + self.gradient_names[node].removeprefix("ctx.")
+        if node in self.local_names:
+            return self.local_names[node]
         return "g" if node.flows else STEMS.get(node.operation, "t")
 
     def unused_name(self, stem: str) -> str:
@@ -205,15 +212,19 @@ class Printer:
         flowing = {node: node.name for node in self.cotangents}
         return flowing | self.first.saved | self.variables
 
-    def known_numbers(self) -> dict[Any, str]:
+    def known_numbers(self, size: str = SIZE) -> dict[Any, str]:
         """The numbers, shapes and counts of elements that backward can read, by their keys: from
         the first available value that has them, otherwise from attributes of ctx.
+
+        Args:
+            size: the text of a size of a Tensor along an axis.
         """
         attributes = self.trace.attributes.items()
         known = {keys_in(value): f"ctx.{name}" for name, value in attributes}
         for node, name in reversed(self.readable().items()):
             keys = keys_in(list(sourced_sizes(node)))
-            known |= {key: f"{name}.shape[{axis}]" for axis, key in reversed([*enumerate(keys)])}
+            sizes = reversed([*enumerate(keys)])
+            known |= {key: size.format(name, axis) for axis, key in sizes}
             known |= {keys: f"{name}.shape", product_key(keys): self.dialect.count.format(name)}
         return known
 
@@ -247,7 +258,7 @@ class Printer:
                 if value is node.call:
                     return str(name)
             raise NotDerived("forward uses a Tensor that has no name in its module")
-        raise NotDerived(f"{node.name} is not saved")
+        raise NotDerived(f"backward cannot read {node.name}")
 
     def operation(self, name: str, arguments: Sequence[Any], node: Node) -> ast.expr:
         """The expression of an operation, by the first rule for it, or as a call."""
@@ -303,17 +314,23 @@ class Printer:
         if is_number(value):
             return self.number(value)
         if isinstance(value, Size) or type(value) is list:
-            return self.shape(list(value)) or ast.List(list(map(self.value, value)))
+            return self.shape(list(value)) or ast.List(list(map(self.value_in_list, value)))
         if type(value) is tuple:
             return ast.Tuple(list(map(self.value, value)))
         if isinstance(value, slice):
             ends = value.start or None, value.stop, value.step
+            if self.dialect.size != SIZE and any(map(source_of, ends)):
+                raise NotDerived("backward takes a slice at a size that a program may not know")
             return ast.Slice(*(None if end is None else self.value(end) for end in ends))
         if isinstance(value, (DType, np.dtype)):
             return self.dtype(value)
         if isinstance(value, np.ndarray):
             raise NotDerived("forward uses an array that has no name")
         return ast.Constant(value)
+
+    def value_in_list(self, value: Any) -> ast.expr:
+        """The expression of an item of a list: a number is a size of a shape."""
+        return self.number(value, SIZE) if is_number(value) else self.value(value)
 
     def dtype(self, dtype: Any) -> ast.expr:
         """The expression of a dtype: the dtype of a cotangent, or its name."""
@@ -322,20 +339,25 @@ class Printer:
         name = next(alike, "")
         return parse_expression(f"{name}.dtype") if name else ast.Constant(str(wanted))
 
-    def number(self, value: Any) -> ast.expr:
-        """The expression of a number: by its source, if it has one."""
+    def number(self, value: Any, size: str = "") -> ast.expr:
+        """The expression of a number: by its source, if it has one.
+
+        Args:
+            size: as for `known_numbers`; the dialect's if it is empty.
+        """
+        size = size or self.dialect.size
         source = source_of(value)
         if source is None:
             return plain(value)
         if isinstance(source, Argument) and self.trace.call.takes_arrays:
             return ast.Name(source.name)  # its backward takes what forward takes
-        known = self.known_numbers()
+        known = self.known_numbers(size)
         factors = product_key(tuple(map(number_key, factors_of(value))))
         text = known.get(number_key(value)) or known.get(factors)
         if text:
             return parse_expression(text)
         if isinstance(source, SizeOf):
-            return ast.Subscript(self.shape_of(source.node), ast.Constant(source.axis))
+            return self.size_of(source, size)
         if isinstance(source, Argument):
             return self.on_context(source.name)
         if isinstance(source, Called):
@@ -344,7 +366,14 @@ class Printer:
             if isinstance(variable, float) and number_key(variable) == number_key(value):
                 with suppress(NotDerived):
                     return self.on_context(name)
-        return self.arithmetic(source)
+        return self.arithmetic(source, size)
+
+    def size_of(self, source: SizeOf, size: str) -> ast.expr:
+        """The size of a value along an axis, where no available value has it."""
+        if not self.is_fixed:
+            return ast.Subscript(self.shape_of(source.node), ast.Constant(source.axis))
+        value = ast.unparse(self.expression(source.node))
+        return parse_expression(size.format(f"({value})", source.axis))
 
     def on_context(self, name: str) -> ast.expr:
         """The attribute of ctx for a number, which forward must set."""
@@ -353,9 +382,9 @@ class Printer:
         self.attributes.setdefault(name, name)
         return parse_expression(f"ctx.{name}")
 
-    def arithmetic(self, source: Arithmetic) -> ast.expr:
-        """The expression of a computed number."""
-        left, *right = map(self.number, source.operands)
+    def arithmetic(self, source: Arithmetic, size: str) -> ast.expr:
+        """The expression of a computed number; `size` is as for `known_numbers`."""
+        left, *right = [self.number(operand, size) for operand in source.operands]
         if not right:
             return ast.UnaryOp(ast.USub(), left)
         if source.operator == "*" and number_key(source.operands[0]) == number_key(1):

@@ -20,7 +20,7 @@ import numpy as np
 from gradcheck.backends.base import Array
 from gradcheck.deriving.agreement import KnownPoint, known_points, wrong_entries
 from gradcheck.deriving.call import LayerCall, grad_mode_as, is_array, raw_array
-from gradcheck.deriving.dialects import NUMPY, PADDLE, Dialect, dialect_of
+from gradcheck.deriving.dialects import NUMPY, Dialect, dialect_of
 from gradcheck.deriving.edits import Edit, Texts, edits, places_in
 from gradcheck.deriving.graph import Node, NotDerived
 from gradcheck.deriving.printing import Printer, names_on_context, parse_expression
@@ -167,7 +167,9 @@ class Repair:
         local_names = (*code.co_varnames[code.co_argcount :], *code.co_cellvars)
         parameters = code.co_varnames[len(context) : code.co_argcount]
         attributes = chain.from_iterable(map(attributes_of, context))
-        return list(dict.fromkeys([*local_names, *parameters, *map("ctx.{}".format, attributes)]))
+        outside = [] if self.call.static is None else self.call.static.readable
+        attribute_names = map("ctx.{}".format, attributes)
+        return list(dict.fromkeys([*local_names, *parameters, *outside, *attribute_names]))
 
     @cached_property
     def trace(self) -> Trace:
@@ -182,12 +184,15 @@ class Repair:
             self.point.results(self.backward)
         if (played := self.call.played) is not None:
             variables = {n: a for n, v in frame.locals.items() if (a := played.array(v)) is not v}
-            return [self.printer(dialect_of(played), variables)]
-        tensors = {name: v.array for name, v in frame.locals.items() if isinstance(v, Tensor)}
+            return [self.printer(dialect_of(self.call), variables)]
+        values = dict(frame.locals)
+        if self.call.static is not None:
+            values = self.call.static.variables(self.call.args) | values
+        tensors = {name: v.array for name, v in values.items() if isinstance(v, Tensor)}
         arrays = {name: v for name, v in frame.locals.items() if isinstance(v, np.ndarray)}
         return [
             self.printer(dialect, variables)
-            for variables, dialect in ((tensors, PADDLE), (arrays, NUMPY))
+            for variables, dialect in ((tensors, dialect_of(self.call)), (arrays, NUMPY))
             if variables
         ]
 

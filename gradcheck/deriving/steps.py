@@ -107,7 +107,7 @@ class Steps:
         """The number of statements that edits have run, plus one for each edit."""
         returned = gradients_in(function)
         self.steps = steps_in(function, returned)
-        if self.steps and len(returned) == len(point.gradients) and point.call.played is None:
+        if self.steps and len(returned) == len(point.gradients) and point.call.runs_in_steps:
             self.record(backward)
         else:
             self.steps = [whole_step(function)]

@@ -93,8 +93,10 @@ class Trace:
     @property
     def gradient_slots(self) -> Sequence[str]:
         """The arguments for which backward returns a gradient, in order: only the Tensors, or all
-        arguments in a framework whose layers are replayed.
+        arguments in a framework whose layers are replayed, or the inputs of a static layer.
         """
+        if self.call.static is not None:
+            return self.call.static.inputs
         return [*(self.gradients if self.call.played is None else self.arguments)]
 
 
@@ -120,14 +122,15 @@ def trace(call: LayerCall, seed: int = 0) -> Trace:
     """
     if not hasattr(call.function, "__code__") or inspect.ismethod(call.function):
         raise NotDerived("forward is not a plain function")
-    tracer, context, frame = Tracer(call.is_layer), call.context(), Return()
+    is_layer = call.is_layer or call.static is not None
+    tracer, context, frame = Tracer(is_layer), call.context(), Return()
     arguments = {name: traced_argument(tracer, name, value) for name, value in call.named.items()}
     if call.world is not None:
         for name, node in traced_inputs(arguments).items():
             node.varies = call.world.placements[name] != "replicated"
     with traced_by(tracer), without_ranks() if call.world is None else as_rank_of(call.world.size):
         with (
-            grad_mode_as(not call.is_layer),
+            grad_mode_as(not is_layer),
             frame.of(call.written_forward.__code__),
             recording_numpy(Code(call.numpy_sources)),
         ):
@@ -235,10 +238,9 @@ def cotangent_names(call: LayerCall, outputs: Sequence[Any], local: Mapping[str,
     """The names of the cotangents: those in the user's backward, otherwise ``d`` and the output's
     name.
     """
-    backward = vars(call.subject).get("backward") if call.is_layer else None
-    if backward is not None:
-        parameters = inspect.signature(call.subject.backward).parameters.values()
-        names = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD][1:]
+    if call.written_backward is not None:
+        parameters = inspect.signature(call.written_backward).parameters.values()
+        names = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD][call.is_layer :]
         if len(names) == len(outputs):
             return names
     known = {value.traced: name for name, value in reversed([*local.items()]) if is_in_trace(value)}

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from types import ModuleType, NoneType
 from typing import Any
 
-from gradcheck.deriving.dialects import NUMPY, PADDLE, Dialect, dialect_of
+from gradcheck.deriving.dialects import NUMPY, Dialect, dialect_of
 from gradcheck.deriving.graph import Node, NotDerived, nodes_in
 from gradcheck.deriving.printing import Printer, names_in_forward
 from gradcheck.deriving.source import (
@@ -23,7 +23,9 @@ from gradcheck.deriving.source import (
     class_around,
     function_in,
     is_call_of,
+    part_of_file,
     returns_of,
+    source_of_file,
     source_of_function,
     variable_names,
 )
@@ -62,16 +64,16 @@ def print_backward(trace: Trace, inputs_only: bool = False) -> WrittenBackward:
     if trace.in_numpy:
         with suppress(NotDerived):
             return write_with(trace, NUMPY, inputs_only)
-    dialect = PADDLE if trace.call.played is None else dialect_of(trace.call.played)
-    return write_with(trace, dialect, inputs_only)
+    return write_with(trace, dialect_of(trace.call), inputs_only)
 
 
 def write_with(trace: Trace, dialect: Dialect, inputs_only: bool) -> WrittenBackward:
     """Write the backward with the names of a library."""
     cotangents = [f"_d{k}" if n is None else n.name for k, n in enumerate(trace.cotangents)]
     flowing = {node: node.name for node in trace.cotangents if node is not None}
-    if trace.call.takes_arrays:  # backward takes what forward takes
-        names = {node: name for name, node in trace.inputs.items()} | flowing
+    if (readable := trace.call.readable_arguments) is not None:
+        arguments = trace.inputs.items()
+        names = {node: name for name, node in arguments if name in readable} | flowing
         printer = written_twice(trace, dialect, names, is_fixed=True)
         lines = [*printer.lines, f"return {', '.join(printer.results)}"]
         return WrittenBackward(lines, cotangents, [], {}, "")
@@ -235,18 +237,29 @@ def without_statement(source: SourceText, statement: Any) -> TextChange:
     return TextChange(line_start if is_alone else start, end + len(rest[0]), "")
 
 
-def body_change(source: SourceText, old: ast.FunctionDef, backward: WrittenBackward) -> TextChange:
-    """The change that replaces the body of an existing backward."""
+def body_change(
+    source: SourceText,
+    old: ast.FunctionDef,
+    backward: WrittenBackward,
+    context: Sequence[str] = ("ctx",),
+) -> TextChange:
+    """The change that replaces the body of an existing backward.
+
+    Args:
+        context: the parameters before the cotangents.
+    """
     names = [argument.arg for argument in old.args.args]
     body = body_of(old)
-    if names[1:] != backward.cotangents or old.args.vararg or not body:
+    if names[len(context) :] != backward.cotangents or old.args.vararg or not body:
         start, end = source.span(old)
         indent = source.indent(old)
-        lines = in_function(backward, "ctx", indent)
+        lines = in_function(backward, indent, old.name, context)
         return TextChange(start, end, "\n".join(lines).lstrip())
     start, end = source.span(body[0])[0], source.span(body[-1])[1]
     is_own_line = body[0].lineno > old.lineno
     indent = source.indent(body[0]) if is_own_line else source.indent(old) + INDENT
+    if not is_own_line:
+        start = len(source.text[:start].rstrip())
     lines = [line.replace("ctx.", f"{names[0]}.") for line in backward.lines]
     text = f"\n{indent}".join(lines)
     return TextChange(start, end, text if is_own_line else f"\n{indent}{text}")
@@ -258,14 +271,19 @@ def new_method(
     """The change that adds a backward to a class."""
     position = source.span(owner)[1]
     indent = source.indent(forward)
-    lines = [f"{indent}@staticmethod", *in_function(backward, "ctx", indent)]
+    lines = [f"{indent}@staticmethod", *in_function(backward, indent)]
     return TextChange(position, position, "\n\n" + "\n".join(lines))
 
 
-def in_function(backward: WrittenBackward, context: str, indent: str) -> list[str]:
-    """The lines of a whole backward."""
+def in_function(
+    backward: WrittenBackward,
+    indent: str,
+    name: str = "backward",
+    context: Sequence[str] = ("ctx",),
+) -> list[str]:
+    """The lines of a whole backward; see `body_change`."""
     step = "\t" if indent.startswith("\t") else INDENT
-    head = f"{indent}def backward({', '.join([context, *backward.cotangents])}):"
+    head = f"{indent}def {name}({', '.join([*context, *backward.cotangents])}):"
     return [head, *(f"{indent}{step}{line}" for line in backward.lines)]
 
 
@@ -309,6 +327,25 @@ def write_pair(trace: Trace, written_name: str, backward: WrittenBackward) -> Wr
     text = textwrap.dedent(source.text[start : source.span(function)[1]].replace("\r\n", "\n"))
     code = "\n".join([text.rstrip(), "", "", *body]) + "\n"
     return Written(source, f"{source.text.rstrip()}\n\n\n{code}", code)
+
+
+def write_static(trace: Trace, backward: WrittenBackward) -> Written:
+    """Write a derived backward in place of the body of a `backward_fn`.
+
+    Raises:
+        NotDerived: its source is not known, or is of a form that cannot be changed.
+    """
+    written = trace.call.written_backward
+    file = source_of_file(written.__code__.co_filename)
+    source, tree = part_of_file(file, written.__code__.co_firstlineno)
+    old = function_in(tree, written)
+    if not isinstance(old, ast.FunctionDef):
+        raise NotDerived("backward_fn is a lambda")
+    changed = source.apply_changes([body_change(source, old, backward, context=[])])
+    before = file.offset(source.first_line, 0)
+    after = file.text[before + len(source.text) :]
+    code = textwrap.dedent(changed.replace("\r\n", "\n")).rstrip() + "\n"
+    return Written(file, file.text[:before] + changed + after, code)
 
 
 def class_of_function(

@@ -253,25 +253,67 @@ scenarios:
   - id: tanh-own
     layer: |
       def forward_fn(x):
-          return paddle.tanh(x)
+          y = paddle.tanh(x)
+          return y
       def backward_fn(dy):
           return dy
-    inputs: {x: [2, 3]}
+    inputs: {x: [2, 3]}   # mine
+"""
+PRODUCT = """\
+schema: gradcheck/v1
+scenarios:
+  - id: tanh-own
+    layer: |
+      def forward_fn(a, b):
+          return a * b
+      def backward_fn(dy):
+          return dy, dy
+    inputs: {x: [2, 3], w: [2, 3]}
 """
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        (SPEC + "    world: 2\n", "no edit is searched for in a world of ranks: FAIL"),
-        (STATIC, "no edit is searched for in a backward_fn: FAIL"),
-    ],
-)
-def test_a_scenario_in_which_no_edit_is_searched_for_says_so(gradcheck, folder, text, reason):
-    (folder / "own.grad.yaml").write_text(text)
+def test_a_world_in_which_no_edit_is_searched_for_says_so(gradcheck, folder):
+    (folder / "own.grad.yaml").write_text(SPEC + "    world: 2\n")
     done = gradcheck("derive", "own.grad.yaml::tanh-own", "--diff", "--allow-code")
     assert done.code == 1
-    assert reason in done.err
+    assert "no edit is searched for in a world of ranks: FAIL" in done.err
+
+
+def test_the_backward_fn_of_a_static_layer_is_printed(gradcheck, folder):
+    (folder / "own.grad.yaml").write_text(STATIC)
+    done = gradcheck("derive", "own.grad.yaml::tanh-own", "--allow-code")
+    assert (done.code, done.out) == (
+        0,
+        "def backward_fn(dy):\n    y = paddle.tanh(x)\n    return dy * (1 - y * y)\n",
+    )
+    assert done.err == "# PASS at x=2x3; x=3x4; x=4x6, in float64 and float32\n"
+
+
+def test_what_a_static_layer_raises_is_the_reason(gradcheck, folder):
+    (folder / "own.grad.yaml").write_text(STATIC.replace("y = paddle.tanh(x)", "raise KeyError('mine')"))
+    done = gradcheck("derive", "own.grad.yaml::tanh-own", "--allow-code")
+    assert (done.code, done.out) == (1, "")
+    assert "no backward of tanh-own was derived: forward_fn does not run on Tensors: KeyError" in done.err
+
+
+@pytest.mark.parametrize(
+    ("text", "changed"),
+    [
+        (STATIC, STATIC.replace("return dy", "return dy * (1 - paddle.tanh(x) * paddle.tanh(x))")),
+        (PRODUCT, PRODUCT.replace("return dy, dy", "dx = dy * w\n          dw = dy * x\n          return dx, dw")),
+    ],
+    ids=["an edit", "the whole"],
+)
+@pytest.mark.parametrize("newline", ["\n", "\r\n"], ids=["plain", "CRLF"])
+def test_write_repairs_a_static_layer_in_the_block_of_a_spec(gradcheck, folder, text, changed, newline):
+    file = folder / "own.grad.yaml"
+    file.write_bytes(text.replace("\n", newline).encode())
+    done = gradcheck("derive", "own.grad.yaml::tanh-own", "--write", "--allow-code")
+    assert done.code == 1, done.err
+    assert file.read_bytes() == changed.replace("\n", newline).encode()
+    assert gradcheck("run", "own.grad.yaml", "--allow-code").code == 0
+    done = gradcheck("derive", "own.grad.yaml::tanh-own", "--diff", "--allow-code")
+    assert (done.code, done.err) == (0, "backward of tanh-own is right\n")
 
 
 def test_order_2_saves_inputs_alone(gradcheck, module):

@@ -312,7 +312,12 @@ def test_the_derived_pair_passes_at_other_sizes_and_options() -> None:
 def test_one_cotangent_for_each_result_of_a_function_of_arrays() -> None:
     derived = gradcheck.derive(two_results, X, W)
     assert "def two_results_grad(x, w, dy, dy1):" in derived.code
-    assert "(dy + dy1) * (1 - " in derived.code
+    assert "(dy + dy1) * (1 - y * y)" in derived.code
+
+
+def test_values_that_a_backward_computes_anew_have_the_names_of_forward() -> None:
+    first, *_ = backward_of(numpy_norm, X, W).splitlines()
+    assert first == "rms = np.sqrt((x * x).mean(axis=-1, keepdims=True) + eps)"
 
 
 # --------------------------------------------------------------------------- sizes

@@ -34,8 +34,8 @@ in SARIF as `fixes`. An edit is shown only if the edited backward agrees with th
 the given point, at two others, at three other sizes and at other values of plain arguments, and if gradcheck then
 passes it. Edits are also found for a pair of NumPy functions, for Functions of [PyTorch](torch.md), and with `-b
 paddle` for a layer of an installed Paddle: the search runs on the engine, and the edited backward is checked on the
-framework itself. Nothing is edited where `expect` says `differs`, `straight-through` or `zero`, in a
-[world](worlds.md) of ranks, nor in a `backward_fn` of static mode.
+framework itself. The `backward_fn` of a [static layer](static.md) is edited too, and checked in programs. Nothing is
+edited where `expect` says `differs`, `straight-through` or `zero`, nor in a [world](worlds.md) of ranks.
 
 `--effort least` (in Python `effort="least"`) leaves the search out. A FAIL with its causes and the search takes five
 to six times the time of a PASS: the search runs only those statements of backward that an edit changes, and stops once
@@ -62,6 +62,11 @@ The exit code is 0 if there is a class, with `--diff` and `--write` if nothing h
 `FILE::ID` is a scenario, whose layer `--diff` and `--write` repair. `gradcheck new --derive module:function` writes a
 scenario with the derived class. In Python, `gradcheck.derive(Layer, x, w)` gives `code`, `backward`, `diff`,
 `checked_at`, and `refused`, the reason if no code was derived.
+
+If the scenario's layer is static, `gradcheck derive FILE::ID` prints the function `backward_fn(dy)`. It reads the
+inputs by the names of their Variables, and computes values of `forward_fn` anew, because a released Paddle does not
+share them. Sizes that a program does not know (`None`) are read when it runs. If such a size is needed for a slice, or
+if an input of `static_pylayer` is not an input of the scenario, nothing is derived.
 
 How it works: the forward runs once with real values, and the engine's recorder takes down each operation with the
 names and sizes of your code. The rules of the operations then give the gradients, which are simplified and written in

@@ -137,22 +137,6 @@ class PyLayerGradient(Operator):
             yield from op.expand()
 
 
-eager: ContextVar[bool] = ContextVar("eager", default=False)
-"""Whether `static_pylayer` computes in dynamic mode."""
-
-
-@contextmanager
-def running_eagerly() -> Iterator[None]:
-    """A block in which `static_pylayer` accepts Tensors in dynamic mode, so that the operations of
-    its functions are observed.
-    """
-    token = eager.set(True)
-    try:
-        yield
-    finally:
-        eager.reset(token)
-
-
 def call_as_layer(
     forward_fn: Callable[..., Any], inputs: Sequence[Any], backward_fn: Callable[..., Any] | None
 ) -> Any:
@@ -173,6 +157,22 @@ def call_as_layer(
 
     outputs = OfFunctions.apply(*leaves(list(inputs)))
     return rebuild(returned, outputs if isinstance(outputs, (list, tuple)) else [outputs])
+
+
+eager_call: ContextVar[Callable[..., Any] | None] = ContextVar("eager_call", default=None)
+"""The function that `static_pylayer` calls in dynamic mode, if it may be called there."""
+
+
+@contextmanager
+def running_eagerly(call: Callable[..., Any] = call_as_layer) -> Iterator[None]:
+    """A block in which `static_pylayer` accepts Tensors in dynamic mode, so that the operations of
+    its functions are observed; `call` takes its arguments and computes its results.
+    """
+    token = eager_call.set(call)
+    try:
+        yield
+    finally:
+        eager_call.reset(token)
 
 
 def check_arguments(forward_fn: Any, inputs: Any, backward_fn: Any) -> None:
@@ -215,8 +215,8 @@ def static_pylayer(
         ValueError: a function is not callable, an input needs a gradient and there is no
             `backward_fn`; the number of gradients is not that of inputs.
     """
-    if in_dynamic_mode() and eager.get():
-        return call_as_layer(forward_fn, inputs, backward_fn)
+    if in_dynamic_mode() and (compute := eager_call.get()) is not None:
+        return compute(forward_fn, inputs, backward_fn)
     if in_dynamic_mode():  # key phrase: observed rule 55
         raise AssertionError(
             "please use PyLayer instead of static_pylayer in dygraph mode. Call "
