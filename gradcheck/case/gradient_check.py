@@ -111,7 +111,7 @@ def check_gradient(
         if (
             mode == "full"
             and outcome.verdict is Status.PASS
-            and not any(bool(m.any()) for m in check.point.infinite)
+            and not any(m.any() for m in check.point.infinite)
         ):
             wrong = all_wrong_entries(check.prober)
             check.certified |= wrong == []

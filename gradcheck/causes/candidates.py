@@ -1016,7 +1016,7 @@ def values_in_words(step: Step, arrays: Sequence[Array]) -> Iterator[tuple[float
         changed = output + (2.0 if step.name == "subtract" else -2.0) * other
         yield 2.5, f"computes {{out}} with the other sign of #{step.edges[1]}", changed
     yield 3.0, "computes the square of {out}", output * output
-    if bool((output > 0).all()):
+    if (output > 0).all():
         yield 3.0, "computes the square root of {out}", np.sqrt(output)
     for number, value in enumerate(arrays[: step.first]):
         if value.shape == output.shape and number not in step.edges:

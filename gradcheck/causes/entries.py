@@ -79,7 +79,7 @@ class WrongEntries:
     @property
     def inputs(self) -> list[int]:
         """The inputs with a wrong element."""
-        return [number for number, mask in self.wrong.items() if bool(mask.any())]
+        return [number for number, mask in self.wrong.items() if mask.any()]
 
 
 # --------------------------------------------------------------------------- with the tape
@@ -129,7 +129,7 @@ def entries_by_rows(
 ) -> Iterator[Entry]:
     """Entries that are far off, row by row."""
     wrong = comparison.wrong or ()
-    remaining = {k: listed for k, mask in enumerate(wrong) if bool(mask.any())}
+    remaining = {k: listed for k, mask in enumerate(wrong) if mask.any()}
     for output in range(point.outputs.vector.size):
         if not any(remaining.values()):
             return
@@ -139,7 +139,7 @@ def entries_by_rows(
             far = wrong[k] & far_off(claimed[k], taped[k])
             error = abs(comparison.claimed[k] - comparison.taped[k])
             # Measure whether it is rounding.
-            if bool((far & (abs(claimed[k] - taped[k]) <= FAR_OFF * error)).any()):
+            if (far & (abs(claimed[k] - taped[k]) <= FAR_OFF * error)).any():
                 masks = one_input_only(k, far, point.x)
                 measured = tape_diff(point, unit, claimed, masks, 0.0).wrong
                 far = measured[k] if measured is not None else far & False
@@ -220,7 +220,7 @@ def claimed_diagonal(
         pairs.append((point.by_tape(u), point.by_tape(other)))
     for first, second in pairs:
         wanted = u * (second[number].reshape(-1) / other)
-        if not bool((abs(first[number].reshape(-1) - wanted) <= ROUNDING * abs(wanted)).all()):
+        if not (abs(first[number].reshape(-1) - wanted) <= ROUNDING * abs(wanted)).all():
             return None
     return again[number].reshape(-1) / other
 
@@ -233,12 +233,12 @@ def diagonal_by(first: Probe, second: Probe, number: int) -> tuple[Array, Array]
     diagonals = []
     for probe in (first, second):
         d, derivative = probe.direction[number], probe.derivative
-        if d is None or not probe.by_rows or not bool((d != 0).all()):
+        if d is None or not probe.by_rows or not (d != 0).all():
             return None
         bar = np.where(derivative.kinked, np.inf, derivative.both.bar)
         diagonals.append((derivative.both.value / d.reshape(-1), bar / abs(d.reshape(-1))))
     (value, bar), (again, bar_again) = diagonals
-    if not bool((abs(value - again) <= bar + bar_again).all()):
+    if not (abs(value - again) <= bar + bar_again).all():
         return None
     return value, np.maximum(bar, abs(value - again) + bar_again)  # what it excludes, both do
 
@@ -400,7 +400,7 @@ def steps_of(prober: Prober, entry: Entry) -> StepScan | None:
     line.extend(USUAL)
     derivative = derivative_of(line, noise)
     value, bar = float(derivative.both.value[0]), float(derivative.both.bar[0])
-    if not bar < math.inf or bool(derivative.kinked[0]):
+    if not bar < math.inf or derivative.kinked[0]:
         return None
     steps = np.array([RATIO**k for k in USUAL]) * scale
     changes = [[sample.change[0] for sample in line.samples[k]] for k in USUAL]
@@ -474,7 +474,7 @@ def rows_in_doubt(prober: Prober) -> Sequence[int]:
     )
     bounds = np.fmax(bounds, flat(comparison.bounds)) if comparison.bounds else bounds
     terms = (u[k] * flat(point.by_tape(point.outputs.unit(k))) for k in rows)
-    return [k for k, row in enumerate(terms) if bool(hidden_terms(row, bounds, EPS**0.5).any())]
+    return [k for k, row in enumerate(terms) if hidden_terms(row, bounds, EPS**0.5).any()]
 
 
 def hidden_terms(terms: Array, bounds: Array, share: float) -> Array:

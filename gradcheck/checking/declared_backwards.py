@@ -123,7 +123,7 @@ def sloping_element(problem: Problem, random: np.random.Generator) -> tuple[Inde
     is_identity = abs(near - same) <= SMALL_MOVE * abs(same)
     is_proportional = abs(near * (LARGE_MOVE / SMALL_MOVE) - far) <= abs(far) / 2
     slopes = is_proportional & (abs(near) > FLAT * abs(start).max())
-    return first(slopes & ~is_identity), not bool(is_identity.all())
+    return first(slopes & ~is_identity), not is_identity.all()
 
 
 def first(chosen: Array) -> Index | None:

@@ -59,11 +59,11 @@ def scale_of(x: Array) -> Array:
     size = np.abs(x)
     usable = (size > 0) & np.isfinite(size)
     power = np.ldexp(1.0, (np.frexp(np.where(usable, size, 1.0))[1] - 1).clip(-1000, 1000))
-    if bool(usable.all()):
+    if usable.all():
         return power
     typical = (
         min(1.0, float(2.0 ** np.floor(np.log2(float(size[usable].mean())))))
-        if bool(usable.any())
+        if usable.any()
         else 1.0
     )
     return np.where(usable, power, typical)

@@ -160,7 +160,7 @@ def check_at_kinks(prober: Prober, outcome: CheckOutcome, masks: Masks) -> Check
     nearby.move(FIRST_DIRECTIONS)
     claim = reals(point.vjp(cotangent))
     slopes = nearby.slopes(cotangent)
-    if slopes.outside(claim).any or not bool(slopes.varies[nearby.free].all()):
+    if slopes.outside(claim).any or not slopes.varies[nearby.free].all():
         nearby.move(USED_DIRECTIONS)
         slopes = nearby.slopes(cotangent)
     if slopes.outside(claim).any:
@@ -177,24 +177,24 @@ def check_at_kinks(prober: Prober, outcome: CheckOutcome, masks: Masks) -> Check
     # where all is of one piece an operation's own rule may be wrong, as that of sign at 0
     varies = nearby.free & (slopes.varies | slopes.excludes(reals(point.by_tape(cotangent))))
     smooth_ones = nearby.free & ~varies
-    if bool(smooth_ones.any()):
+    if smooth_ones.any():
         tied = nearby.free & np.isin(nearby.groups, nearby.groups[varies])
         kinked = jumping | (
-            dependent_outputs(point, random, nearby.as_masks(tied)) if bool(tied.any()) else False
+            dependent_outputs(point, random, nearby.as_masks(tied)) if tied.any() else False
         )
-        if not bool(kinked.all()):
+        if not kinked.all():
             smooth = prober.probe_until_conclusive(masks, without=kinked)
             if smooth.decision is Ruling.FAIL:
                 return CheckOutcome(Status.FAIL, probe=smooth)
     kinked_entries = np.flatnonzero(nearby.free & slopes.varies)
     unknown = bool((nearby.free & slopes.missing).any())
-    if not kinked_entries.size and not bool(jumping.any()):
+    if not kinked_entries.size and not jumping.any():
         return nearby.no_slopes() if unknown else outcome
     summed = nearby.slopes(0 * cotangent + 1)
-    every_entry = not bool((slopes.excludes(claim) & nearby.free).any())
+    every_entry = not (slopes.excludes(claim) & nearby.free).any()
     reason = VerdictReason.KINK if every_entry else VerdictReason.KINK_ALONG_DIRECTIONS
     kinked_places = named_kinks(nearby, summed, kinked_entries)
-    jumping_places = named_jumps(nearby, summed) if bool(jumping.any()) else ""
+    jumping_places = named_jumps(nearby, summed) if jumping.any() else ""
     if (beside := wrong_beside(prober, masks)) is not None:
         places = kinked_places or jumping_places
         text = (
@@ -405,7 +405,7 @@ class Nearby:
         self.noise = np.asarray(self.point.noise(line, self.step, prober.random))
         self.around = np.asarray(line.samples[self.step][0].size) / self.near
         x = reals(self.point.x)
-        self.reach = self.near if bool((x[self.free] != 0).any()) else self.at_zero
+        self.reach = self.near if (x[self.free] != 0).any() else self.at_zero
 
     @property
     def complex(self) -> bool:
@@ -444,7 +444,7 @@ class Nearby:
             slopes, self.rounding = self.measured_slopes()
             natural = max(of_outputs, float((slopes * self.scales).max(initial=0.0)))
             self.lost = self.rounding * self.scales > POWER * natural + SMALLEST["float64"]
-            if not bool(self.lost.any()):
+            if not self.lost.any():
                 break
 
     def measured_slopes(self) -> tuple[NumpyArray, NumpyArray]:
@@ -540,7 +540,7 @@ class Nearby:
     def no_slopes(self) -> CheckOutcome:
         """The undecided outcome if no slope is known: outside of the domain, or within it."""
         finite = len(self.values) == len(self.tapes) and all(
-            bool(np.isfinite(v).all()) for v in self.values
+            np.isfinite(v).all() for v in self.values
         )
         return inconclusive_outcome(
             VerdictReason.NO_SLOPE if finite else VerdictReason.EDGE, raised=self.point.raised
@@ -575,7 +575,7 @@ def outside_slopes(nearby: Nearby, cotangent: Array, claim: NumpyArray) -> list[
     slopes = nearby.slopes(cotangent)
     for _ in range(MOST_AIMED):
         entries = slopes.outside(claim).entries & ~aimed
-        if not bool(entries.any()):
+        if not entries.any():
             break
         aim_at(nearby, slopes, claim, entries, aimed)
         slopes = nearby.slopes(cotangent)
@@ -658,11 +658,7 @@ def entries_outside(
         direction, group = np.argwhere(outside.shares)[0].tolist()
         move = slopes.moves[direction] * (nearby.groups == group)
         share, bounds = float(claim @ move), extremes_of(slopes.shared[direction, :, group])
-        k = (
-            int(abs(claim * move).argmax())
-            if bool((claim * move).any())
-            else int(abs(move).argmax())
-        )
+        k = int(abs(claim * move).argmax()) if (claim * move).any() else int(abs(move).argmax())
         nearer = float(bounds[0] if share < bounds[0] else bounds[1])
         value = float(claim[k]) + (nearer - share) / float(move[k])
         picks, ends = [k], {k: (value, value)}
@@ -795,7 +791,7 @@ def named_jumps(nearby: Nearby, slopes: Slopes) -> str:
         for x in nearby.beside(move):
             change = abs(np.asarray(point.vector(x)) - nearby.outputs)
             slope = float(np.nanmax(abs(slopes.rows), initial=0.0)) * float(nearby.scales[number])
-            if bool((change > CLEAR * (nearby.reach * slope + nearby.noise)).any()):
+            if (change > CLEAR * (nearby.reach * slope + nearby.noise)).any():
                 places[element_of(nearby, number)] = None
         if len(places) == MOST_NAMED:
             break
@@ -809,7 +805,7 @@ def check_where_infinite(prober: Prober) -> CheckOutcome:
     """
     point, claim = prober.point, prober.draw_claim()
     prober.claims.append(claim)
-    if all(bool(np.isfinite(g).all()) for g in claim[1]):
+    if all(np.isfinite(g).all() for g in claim[1]):
         return CheckOutcome(Status.PASS)
     cotangent = abs(claim[0])  # of one sign, so that statements on the slopes hold for the outputs
     gradients = point.vjp(SMALL * cotangent)
@@ -1044,7 +1040,7 @@ def kinks(tape: Tape) -> list[Kink]:
         starts, again = dict[int, Array](), dict[int, Array]()
         masks, labels = elements_at_kinks(tape, step)
         for edge, mask in zip(step.edges, masks, strict=False):
-            if edge >= 0 and mask is not None and bool(mask.any()):
+            if edge >= 0 and mask is not None and mask.any():
                 shape, mask_shape = recording.arrays[edge].shape, mask.shape
                 mask = mask.any(axis=tuple(range(mask.ndim - len(shape))))
                 mask = mask.any(axis=tuple(k for k, n in enumerate(shape) if n == 1), keepdims=True)

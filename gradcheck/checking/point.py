@@ -497,7 +497,7 @@ class Point:
         if shapes_of(outputs) != shapes_of(plain):
             return False
         error = distance(wide(flat(outputs)), wide(flat(plain)))
-        if not bool(error.any()):
+        if not error.any():
             return True
         random, nondet = np.random.default_rng(0), self.problem.nondet
         measured = Measured(

@@ -146,7 +146,7 @@ def wide(array: Array) -> Array:
 
 def finite(arrays: Iterable[Array | None]) -> bool:
     """Whether all elements of some arrays are finite; None counts as an array without elements."""
-    return all(a is None or bool((abs(a) < np.inf).all()) for a in arrays)
+    return all(a is None or (abs(a) < np.inf).all() for a in arrays)
 
 
 @np.errstate(invalid="ignore")
@@ -291,7 +291,7 @@ class Measured:
         fewer digits than are perturbed.
         """
         self.draw_at(PERTURBATION_SIZES[self.epsilon])
-        if any(bool(lost.any()) for lost in self.lost()):
+        if any(lost.any() for lost in self.lost()):
             self.finer = self.largest_changes(MANY * self.epsilon, self.finer)
 
     def draw_at(self, size: float) -> None:
@@ -333,7 +333,7 @@ class Measured:
         if plain.ndim and plain.shape[-1] > 1:
             response = np.maximum(response, size * median_response(response, size))
         bound = MANY * self.epsilon / PERTURBATION_SIZES[self.epsilon] * response
-        if bool(lost.any()):
+        if lost.any():
             odd = finer > UNKNOWN * response
             nothing = odd | (finer > UNKNOWN * (size + SMALLEST["float64"]))
             finer_bound = np.where(

@@ -260,7 +260,7 @@ class Comparison:
     def blank(self) -> bool:
         """Whether some input's gradient has no entry with a known digit."""
         rows = zip(self.claimed, self.taped, self.bounds, strict=False)
-        return any(c.size and bool((b >= np.fmax(abs(c), abs(t))).all()) for c, t, b in rows)
+        return any(c.size and (b >= np.fmax(abs(c), abs(t))).all() for c, t, b in rows)
 
     def tape_estimate(self, direction: Masks) -> TapeEstimate | None:
         """The tape's estimate of the projection on a direction; None if its gradient is mostly
@@ -298,7 +298,7 @@ def tape_diff(
     doubted = ~(error <= unmeasured_tolerance(point, claim, right, allowed)) & flat(
         point.free_elements(masks)
     )
-    if not bool(doubted.any()):
+    if not doubted.any():
         return Comparison(claimed, taped)
 
     scales = flat(point.scales)
@@ -320,10 +320,10 @@ def tape_diff(
             rounding = np.where(np.isfinite(claim), flat(of_claim.bounds()), 0.0) + rounding
         bounds = np.where(doubted, rounding + allowed, 0.0) + beside
         wrong = doubted & ~(error <= bounds)
-        if len(measured) == 1 and bool((wrong | (doubted & ~(bounds <= exact))).any()):
+        if len(measured) == 1 and (wrong | (doubted & ~(bounds <= exact))).any():
             measured.append(point.measured_claim(parts, random))
         # a disagreement does not count after one draw, unless it is far
-        elif not bool((wrong & (error <= CLEAR * bounds)).any()):
+        elif not (wrong & (error <= CLEAR * bounds)).any():
             break
     unsure = doubted & ~wrong & (bounds > POWER * np.fmax(abs(claim), abs(right)))
     weights = scales * np.where(np.isfinite(right), abs(right), 0.0)
@@ -377,7 +377,7 @@ def unconverged_bounds(
 def none_if_all_false(masks: Iterable[Array]) -> list[Array] | None:
     """The masks; None if they contain no element."""
     masks = list(masks)
-    return masks if any(bool(mask.any()) for mask in masks) else None
+    return masks if any(mask.any() for mask in masks) else None
 
 
 # ------------------------------------------------------------ a probe
@@ -507,7 +507,7 @@ class Prober:
             line = point.line(direction)
         else:
             cotangent, gradients = self.draw_claim(without)
-            if not all(bool(abs(share).sum() < np.inf) for share in parts_of(gradients, direction)):
+            if not all((abs(share).sum() < np.inf) for share in parts_of(gradients, direction)):
                 cotangent = cotangent * SMALL
                 gradients = point.vjp(cotangent)
             line = point.line(direction, cotangent)
@@ -577,7 +577,7 @@ class Prober:
         size = np.maximum(size, STANDS_OUT * np.where(known, interval.bar, 0.0))
         weights = even_weights(size.size, self.random)
         # where of no output anything is seen all count: a cotangent of 0 would have everyone agree
-        known = known if bool(known.any()) else ~known
+        known = known if known.any() else ~known
         return weights * np.where(
             known, 1 / np.maximum(np.where(size > 0, size, 1.0), SMALLEST_SIZE), 0.0
         )
@@ -664,7 +664,7 @@ class Prober:
         rows = np.array([both.value, both.bar, derivative.gap, derivative.nearby])
         values, bars, gaps, slopes = np.where(used, u * rows, 0.0)
         value = float(values.sum())
-        bar = random_sum(abs(bars)) + claim.spread if bool(used.any()) else np.inf
+        bar = random_sum(abs(bars)) + claim.spread if used.any() else np.inf
         if np.isfinite(claim.size):
             bar += ROUNDING * claim.size
         allowed = self.rtol * max(abs(value), abs(claim.value))

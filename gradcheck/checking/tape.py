@@ -283,7 +283,7 @@ def perturbed_gradient(
         return tape.fill_missing(pending)
 
     gradients = perturb_products(VJP)
-    if all(bool(np.isfinite(g).all()) for g in gradients):
+    if all(np.isfinite(g).all() for g in gradients):
         return gradients
     # a product that is 0 for good may have moved, and met a slope without bound
     return [

@@ -107,11 +107,11 @@ class Check:
         if infinite.verdict is Status.FAIL:
             return infinite
         outcome = CheckOutcome(Status.PASS)
-        if not all(bool(m.all()) for m in point.infinite):
+        if not all(m.all() for m in point.infinite):
             claims = self.prober.claims
             kinked = kinked_by_tape(point, claims[-1][0] if claims else None)
             free = None if kinked is None else [~m for m in kinked]
-            if free is None or any(bool(m.any()) for m in free):
+            if free is None or any(m.any() for m in free):
                 outcome = self.check_smooth_part(free)
             if kinked is not None and outcome.verdict is not Status.FAIL:
                 outcome = check_at_kinks(self.prober, outcome, kinked)
@@ -161,7 +161,7 @@ class Check:
             differ = abs(first.value + second.value - third.value) > FAR_BARS * (
                 first.bar + second.bar + third.bar
             )
-            if bool((differ & (probe.cotangent != 0 if probe.by_rows else True)).any()):
+            if (differ & (probe.cotangent != 0 if probe.by_rows else True)).any():
                 return self.pieces_meet()
         self.worst = probe.error
         return CheckOutcome(Status.FAIL, probe=probe)
@@ -209,11 +209,9 @@ class Check:
             if alone.decision is Ruling.FAIL and not alone.kinked:
                 return self.confirm_failure(alone)
             if alone.decision is not Ruling.PASS and (
-                alone.claim.size or bool(alone.derivative.largest.any())
+                alone.claim.size or alone.derivative.largest.any()
             ):
-                if without is not None and not bool(
-                    (alone.derivative.both.bar[~without] < np.inf).all()
-                ):
+                if without is not None and not (alone.derivative.both.bar[~without] < np.inf).all():
                     return self.no_derivative(alone)
                 unseen.append(name)
         # Outside, but not by more than a kink that would not have shown.
@@ -238,7 +236,7 @@ class Check:
         inputs, names = self.point.x, self.point.select_moved(self.problem.names)
         free = self.point.everywhere if masks is None else masks
         for k, mask in enumerate(free) if len(inputs) > 1 else ():
-            if mask is not None and bool(mask.any()):
+            if mask is not None and mask.any():
                 yield names[k], one_input_only(k, mask, inputs), None
         small = [
             None
@@ -254,7 +252,7 @@ class Check:
         if 0 < count < total:
             yield f"{count} of {total} elements", small, None
         lost = probe.unresolved & second.unresolved
-        if probe.by_rows and bool(lost.any()):
+        if probe.by_rows and lost.any():
             yield f"{int(lost.sum())} of {lost.size} outputs", masks, ~lost
 
     # ---------------------------------- where the point does not tell
@@ -275,12 +273,12 @@ class Check:
             )
             stays = bool((derivative.largest <= FAR_BARS * noise).all())
             would_show = POWER * float((abs(probe.cotangent) * sizes).sum())
-            stays |= not bool(derivative.nearby.any()) and probe.differences.bar <= would_show
+            stays |= not derivative.nearby.any() and probe.differences.bar <= would_show
         if stays and probe.claim.size <= probe.differences.bar < np.inf:
             return CheckOutcome(Status.PASS, marks=("nothing changes here",))
         if self.point.searches:
             return inconclusive_outcome(VerdictReason.SEARCH)
-        if not self.point.raised and not bool((derivative.both.bar < np.inf).all()):
+        if not self.point.raised and not (derivative.both.bar < np.inf).all():
             return self.no_derivative(probe)
         return inconclusive_outcome(VerdictReason.UNSEEN, raised=self.point.raised)
 

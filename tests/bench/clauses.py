@@ -36,7 +36,7 @@ def without(id: str, file: str, old: str, new: str, *more: tuple[str, str, str])
 CLAUSES = [
     without("V1", "precision.py", "bound = MANY * ", "bound = 0 * MANY * "),
     without("V2", "precision.py", "if plain.ndim and plain.shape[-1] > 1:", "if False:"),
-    without("V3", "precision.py", "if any(bool(lost.any()) for lost in self.lost()):", "if False:"),
+    without("V3", "precision.py", "if any(lost.any() for lost in self.lost()):", "if False:"),
     without("V4", "precision.py", "output[...] = known", "pass"),
     without("V5", "precision.py", "not is_exact(name.removeprefix(VJP), output)", "True"),
     without("V6", "probe.py", "noise = from_close_values(", "noise = 0 * from_close_values("),
