@@ -76,10 +76,7 @@ def framework_of(value: Any) -> Framework | None:
 
 def framework_of_module(module: str) -> Framework | None:
     """The framework that a module belongs to."""
-    for framework in FRAMEWORKS:
-        if f"{module}.".startswith(framework.modules):
-            return framework
-    return None
+    return next((f for f in FRAMEWORKS if f"{module}.".startswith(f.modules)), None)
 
 
 def foreign_framework(value: Any, packages: Sequence[str] = ()) -> Framework | None:

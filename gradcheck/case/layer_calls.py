@@ -187,10 +187,7 @@ inside_a_layer: ContextVar[bool] = ContextVar("inside_a_layer", default=False)
 
 def definer(layer: type, method: str) -> type | None:
     """The class from which a layer has a method; None if the class has no method of that name."""
-    for cls in layer.__mro__:
-        if method in vars(cls):
-            return cls
-    return None
+    return next((cls for cls in layer.__mro__ if method in vars(cls)), None)
 
 
 def label(layer: Any) -> str:
