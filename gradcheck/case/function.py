@@ -59,6 +59,11 @@ def output_names(count: int) -> list[str]:
     return ["out"] if count == 1 else [f"out[{k}]" for k in range(count)]
 
 
+def one_or_all(outputs: Sequence[Any]) -> Any:
+    """The outputs as a function returns them: a single one by itself."""
+    return outputs[0] if len(outputs) == 1 else outputs
+
+
 def with_gaps(values: Sequence[Any], present: Iterable[bool]) -> list[Any]:
     """Values in the places that are present, None in the others."""
     # Loops here and below, as each evaluation comes here: up to Python 3.11 a comprehension is a
@@ -545,7 +550,8 @@ class TensorFunction:
 
         Its own vjp is by double backward; `first` is the result of `problem`.
         """
-        outputs = self.forward(first.inputs) if first.outputs is None else first.outputs
+        outputs = first.outputs
+        assert outputs is not None
         active = [is_differentiable(output) for output in outputs]
         random = np.random.default_rng(1)
         inputs, names = list(first.inputs), list(first.names)

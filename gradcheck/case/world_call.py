@@ -22,6 +22,7 @@ from gradcheck.case.function import (
     NamespaceCall,
     TensorFunction,
     map_present,
+    one_or_all,
     output_names,
     with_zeros,
 )
@@ -97,8 +98,7 @@ class WorldCall:
         """The outputs of the world: its one output, or a list."""
         if not recording_all():
             return self.layer.apply(list(tensors), *tensors.values())
-        outputs = self.record(tensors)
-        return outputs[0] if len(outputs) == 1 else outputs
+        return one_or_all(self.record(tensors))
 
     def per_rank(self, parts: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
         """The arguments of each rank, by name."""
@@ -164,7 +164,7 @@ class WorldCall:
                 outputs, unclaimed = world.forward(dict(zip(names, inputs, strict=True)))
                 ctx.set_materialize_grads(False)
                 ctx.mark_non_differentiable(*unclaimed)
-                return tuple(outputs) if len(outputs) != 1 else outputs[0]
+                return one_or_all(tuple(outputs))
 
             @staticmethod
             def backward(ctx: Any, *cotangents: Tensor | None) -> tuple[Tensor | None, ...]:
@@ -270,7 +270,7 @@ class WorldCall:
         filled = self.by_rank[name] = with_zeros(ranks, [known] * self.size)
         placement = self.declared.input_placement(name)
         if placement == "partial":
-            return sum(filled[1:], filled[0])
+            return sum(filled)
         if placement == "split":
             for rank, gradient in enumerate(filled):
                 if gradient.shape != filled[0].shape:
