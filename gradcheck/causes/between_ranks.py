@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradcheck.backends.base import Array
+from gradcheck.backends.base import Array, Cotangents
 from gradcheck.backends.bundled import Step
 from gradcheck.causes.words import SourcePlace, source_place
 from gradcheck.checking.precision import wide
@@ -88,7 +88,7 @@ class RankMistake(NamedTuple):
 
 def between_ranks(
     tape: Tape,
-    cotangents: Sequence[Array | None],
+    cotangents: Cotangents,
     claims: Sequence[WorldGradient | None],
     size: int,
     named: bool | None,
@@ -139,9 +139,7 @@ def between_ranks(
     return [] if named is None else of_some_inputs or wholes
 
 
-def with_wrong_vjps(
-    tape: Tape, cotangents: Sequence[Array | None], mistake: RankMistake
-) -> list[Array]:
+def with_wrong_vjps(tape: Tape, cotangents: Cotangents, mistake: RankMistake) -> list[Array]:
     """The gradient if the vjps of some operations are replaced."""
     pending = tape.starts(cotangents)
     for step, incoming, pulled in tape.walk(pending):
@@ -226,7 +224,7 @@ def with_reordered_parts(order: Order, flow: Flow) -> Array:
     return flow.right[[order(j, count) for j in range(count)]]
 
 
-def over_other_groups(tape: Tape, cotangents: Sequence[Array | None]) -> Iterator[RankMistake]:
+def over_other_groups(tape: Tape, cotangents: Cotangents) -> Iterator[RankMistake]:
     """In place of sums over groups: sums over all ranks, and over the crossing groups, which have
     the ranks at the same position of each group.
     """
@@ -255,9 +253,7 @@ def sum_of_rank(sums: Sequence[Array], flow: Flow) -> Array:
     return sums[flow.k]
 
 
-def summed_at_lines(
-    tape: Tape, cotangents: Sequence[Array | None], size: int
-) -> Iterator[RankMistake]:
+def summed_at_lines(tape: Tape, cotangents: Cotangents, size: int) -> Iterator[RankMistake]:
     """The cotangents of one operand of one line, one per rank, summed over the ranks."""
     flows: dict[Step, dict[int, Array]] = {}
     for step, _, pulled in tape.walk(tape.starts(cotangents)):

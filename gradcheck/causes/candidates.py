@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradcheck.backends.base import Array
+from gradcheck.backends.base import Array, Cotangents
 from gradcheck.backends.bundled import Step
 from gradcheck.checking.kinks import axes_of
 from gradcheck.checking.precision import CLEAR, EPS, MOVES, wide
@@ -37,7 +37,7 @@ class Values:
     """
 
     @classmethod
-    def of(cls, tape: Tape, cotangents: Sequence[Array | None], is_wide: bool) -> Values:
+    def of(cls, tape: Tape, cotangents: Cotangents, is_wide: bool) -> Values:
         """The values of a tape, and their cotangents for some cotangents of the outputs."""
         turns: dict[int, tuple[Sequence[int], int]] = {}
         for run in tape.runs:
@@ -204,7 +204,7 @@ OF_WORLDS = {"broadcast_ranks", "unbind"}
 
 def edges_of(
     tape: Tape,
-    cotangents: Sequence[Array | None],
+    cotangents: Cotangents,
     pending: dict[int, Array],
     steps: Collection[Step],
     is_wide: bool = False,
@@ -242,7 +242,7 @@ def edges_of(
             yield Edge(step, Edge.WHOLE, k, [], pending[k], values, flow, (other, k))
 
 
-def flows_of(tape: Tape, cotangents: Sequence[Array | None]) -> dict[int, Array]:
+def flows_of(tape: Tape, cotangents: Cotangents) -> dict[int, Array]:
     """The right cotangents of all values that some cotangents of the outputs reach, by number."""
     flows = dict[int, Array]()
     pending = tape.starts(cotangents)

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradcheck.backends.base import Array
+from gradcheck.backends.base import Array, Cotangents
 from gradcheck.backends.bundled import Recording, Step
 from gradcheck.causes.candidates import (
     SHARE,
@@ -28,7 +28,7 @@ from gradcheck.causes.candidates import (
     edges_of,
     other_values,
 )
-from gradcheck.checking.differences import move_along, random_direction, scale_of
+from gradcheck.checking.differences import Direction, move_along, random_direction, scale_of
 from gradcheck.checking.point import Point, directional_derivative
 from gradcheck.checking.precision import MOVES, SMALLEST, Change, wide
 from gradcheck.checking.tape import Tape, dead_steps
@@ -401,9 +401,7 @@ class CauseSearch:
         several = any(self.claimed[k].several for k in inputs)
         return Group(tuple(inputs), np.array(errors), changes, screen, several)
 
-    def changes_along(
-        self, start: Sequence[Array], direction: Sequence[Array | None]
-    ) -> list[Array] | None:
+    def changes_along(self, start: Sequence[Array], direction: Direction) -> list[Array] | None:
         """The change of each value along a direction of the inputs, flat; None if operations take
         another branch next to the point.
         """
@@ -526,7 +524,7 @@ class CauseSearch:
         return worst
 
 
-def mistaken_gradients(tape: Tape, cotangents: Sequence[Array | None], cause: Cause) -> list[Array]:
+def mistaken_gradients(tape: Tape, cotangents: Cotangents, cause: Cause) -> list[Array]:
     """The gradients of the inputs from a walk with mistakes."""
     edges = [mistake.edge for mistake, _ in cause.mistakes]
     if edges[0].position == Edge.VALUE:
@@ -541,9 +539,7 @@ def mistaken_gradients(tape: Tape, cotangents: Sequence[Array | None], cause: Ca
     return tape.fill_missing(pending)
 
 
-def gradient_at_other_value(
-    tape: Tape, cotangents: Sequence[Array | None], mistake: Mistake
-) -> list[Array]:
+def gradient_at_other_value(tape: Tape, cotangents: Cotangents, mistake: Mistake) -> list[Array]:
     """The gradients of the inputs if one value is replaced, and all values that are computed from
     it change.
     """

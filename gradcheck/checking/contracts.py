@@ -15,7 +15,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from gradcheck.backends.base import Array
+from gradcheck.backends.base import Array, Cotangents
 from gradcheck.checking.point import (
     SUM_OF_OUTPUTS,
     Entry,
@@ -42,8 +42,6 @@ from gradcheck.checking.precision import (
 from gradcheck.checking.problem import Observation
 from gradcheck.result import Diagnosis
 from gradcheck.support.foreign import text_of
-
-Gradients = list[Array | None]
 
 FACTOR = -64.0
 """A factor for cotangents, large and negative, so that a cotangent that is clipped, squared or
@@ -97,7 +95,7 @@ class Contracts:
             ]
         return [*observed, *diagnoses]
 
-    def observe_run(self, cotangents: Gradients) -> tuple[Observation, list[Diagnosis]]:
+    def observe_run(self, cotangents: Cotangents) -> tuple[Observation, list[Diagnosis]]:
         """Observe a run with cotangents in another memory order; if backward rejects it, a run with
         the usual order.
         """
@@ -140,7 +138,7 @@ class Contracts:
         return diagnosis_if(any(differ), "GC131", f"two calls give different values of {names}")
 
     def check_backward_repeats(
-        self, g: Array, of_g: Gradients, observation: Observation
+        self, g: Array, of_g: Cotangents, observation: Observation
     ) -> list[Diagnosis]:
         """Check that equal cotangents give equal gradients, up to the same tolerance as
         `check_forward_repeats`, even if forward ran at other values in between: a layer's state
@@ -152,7 +150,7 @@ class Contracts:
         parts = zip(point.outputs.split(g), observation.outputs, strict=True)
         cotangents = [None if u is None else u.astype(y.dtype) for u, y in parts]
 
-        def in_own_dtypes() -> Gradients:
+        def in_own_dtypes() -> Cotangents:
             point.spent.count_run(vjps=1)
             return problem.vjp(list(problem.inputs), cotangents)
 
@@ -170,14 +168,14 @@ class Contracts:
         )
 
     def diagnose_difference(
-        self, code: str, first: Sequence[Array | None], second: Sequence[Array | None]
+        self, code: str, first: Cotangents, second: Cotangents
     ) -> list[Diagnosis]:
         """The diagnosis of two gradients that should be the same; empty if they are."""
         nondet = self.point.problem.nondet
         names = self.names_where(lambda k: not same(first[k], second[k], nondet))
         return diagnosis_if(bool(names), code, REPEATED[code], names)
 
-    def check_linearity(self, g: Array, of_g: Gradients) -> list[Diagnosis]:
+    def check_linearity(self, g: Array, of_g: Cotangents) -> list[Diagnosis]:
         """b(a·g + h) = a·b(g) + b(h), and b(0) = 0."""
         mixed = self.point.outputs.round_cotangent(
             FACTOR * g + self.point.outputs.cotangent(self.random)

@@ -22,6 +22,9 @@ from gradcheck.checking.precision import EPS, EPSILON, FEW, MANY
 Function = Callable[[Sequence[Array]], Array]
 """A function from arrays like the inputs to the flat real outputs."""
 
+Direction = Sequence[Array | None]
+"""One array per moved input; None for one that stays."""
+
 RATIO = 4.0
 """The ratio of one step to the next: a power of two, so that steps are exact, and coarse enough for
 16 decades in 28 steps.
@@ -82,7 +85,7 @@ def random_direction(x: Array, scale: Array, random: np.random.Generator) -> Arr
     return np.asarray(draw() + 1j * draw() if x.dtype.kind == "c" else draw()) * scale
 
 
-def move_along(x: Sequence[Array], direction: Sequence[Array | None], t: float) -> list[Array]:
+def move_along(x: Sequence[Array], direction: Direction, t: float) -> list[Array]:
     """x + t · direction, in the dtypes of x."""
     return [
         a if d is None else np.asarray(a + (t * d).astype(a.dtype, copy=False))
@@ -108,8 +111,7 @@ class Line:
     f: Function
     """The function's values; NaN where it is not defined."""
     x: Sequence[Array]
-    direction: Sequence[Array | None]
-    """One array per input, None for inputs that stay as they are."""
+    direction: Direction
     outputs: Array
     """f(x)."""
     weights: Array | None = None

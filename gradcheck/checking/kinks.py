@@ -21,11 +21,11 @@ import numpy as np
 
 from gradcheck.backends.base import Array
 from gradcheck.backends.bundled import Step
-from gradcheck.checking.differences import RATIO, USUAL, move_along
+from gradcheck.checking.differences import RATIO, USUAL, Direction, move_along
 from gradcheck.checking.point import (
     SUM_OF_OUTPUTS,
-    Direction,
     Entry,
+    Masks,
     Point,
     array_and_element,
     even_weights,
@@ -45,7 +45,6 @@ from gradcheck.checking.probe import (
     POWER,
     SMALL,
     CheckOutcome,
-    Masks,
     Prober,
     Ruling,
     add_kink,

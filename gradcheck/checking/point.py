@@ -12,9 +12,16 @@ from typing import TypeVar
 
 import numpy as np
 
-from gradcheck.backends.base import Array, is_differentiable
+from gradcheck.backends.base import Array, Cotangents, InputGradients, is_differentiable
 from gradcheck.backends.recording import Recording, chooses
-from gradcheck.checking.differences import RATIO, Line, move_along, random_direction, scale_of
+from gradcheck.checking.differences import (
+    RATIO,
+    Direction,
+    Line,
+    move_along,
+    random_direction,
+    scale_of,
+)
 from gradcheck.checking.precision import (
     CLEAR,
     EPS,
@@ -36,8 +43,8 @@ from gradcheck.support.foreign import text_of
 
 T = TypeVar("T")
 
-Direction = Sequence[Array | None]
-"""One array per moved input; None for one that stays."""
+Masks = Sequence[Array | None]
+"""One array per moved input; None for an input that takes no part."""
 
 MOST_ROWS = 2**14
 """The most outputs that each get a separate derivative; if there are more, only their weighted sum
@@ -91,7 +98,7 @@ def array_and_element(arrays: Sequence[Array], position: int) -> tuple[int, int]
     raise IndexError(position)
 
 
-def one_input_only(number: int, value: Array, arrays: Sequence[Array]) -> list[Array | None]:
+def one_input_only(number: int, value: Array, arrays: Sequence[Array]) -> Masks:
     """A direction, or masks, over `arrays` in which only one array takes part."""
     return [value if k == number else None for k in range(len(arrays))]
 
@@ -394,7 +401,7 @@ class Point:
         return flat_real(self.forward(moved))
 
     def direction(
-        self, random: np.random.Generator, masks: Sequence[Array | None] | None = None
+        self, random: np.random.Generator, masks: Masks | None = None
     ) -> list[Array | None]:
         """A random direction over all moved inputs, or over the elements in `masks` (None: that
         input does not move).
@@ -410,25 +417,25 @@ class Point:
                 direction.append(random_direction(x, scale, random) * (mask & ~infinite))
         return direction
 
-    def free_elements(self, masks: Sequence[Array | None] | None = None) -> list[Array]:
+    def free_elements(self, masks: Masks | None = None) -> list[Array]:
         """Per moved input, the elements that are moved: all, or those in its mask."""
         chosen = self.everywhere if masks is None else masks
         pairs = zip(chosen, self.infinite, strict=True)
         return [infinite & False if mask is None else mask & ~infinite for mask, infinite in pairs]
 
-    def along_element(self, number: int, index: int, size: complex) -> list[Array | None]:
+    def along_element(self, number: int, index: int, size: complex) -> Direction:
         """A direction along one element of a moved input."""
         x = self.x[number]
         d = np.zeros(x.size, x.dtype)
         d[index] = size
         return one_input_only(number, d.reshape(x.shape), self.x)
 
-    def line(self, direction: Sequence[Array | None], weights: Array | None = None) -> Line:
+    def line(self, direction: Direction, weights: Array | None = None) -> Line:
         """The line through the point along a direction."""
         return Line(self.vector, self.x, direction, self.outputs.vector, weights)
 
     # ------------------------ what is claimed, and what the tape says
-    def claimed_gradients(self, cotangent: Array) -> list[Array | None]:
+    def claimed_gradients(self, cotangent: Array) -> InputGradients:
         """The gradients that the layer claims, for all inputs."""
         self.spent.count_run(vjps=1)
         return self.runs.gradients(list(self.inputs), self.outputs.split(cotangent))
@@ -437,7 +444,7 @@ class Point:
         """The gradients of the moved inputs."""
         return self.moved_gradients(self.claimed_gradients(cotangent))
 
-    def moved_gradients(self, gradients: Sequence[Array | None]) -> list[Array]:
+    def moved_gradients(self, gradients: Cotangents) -> list[Array]:
         """Select the gradients of the moved inputs in double precision, with zeros for None."""
         pairs = zip(self.x, self.select_moved(gradients), strict=True)
         return [wide(np.zeros_like(x) if g is None else g) for x, g in pairs]
@@ -522,7 +529,7 @@ class Point:
             self.last_by_tape = cotangent, self.select_moved(taped)
         return self.last_by_tape[1]
 
-    def one_step_later(self, cotangents: Sequence[Array | None]) -> list[Array] | None:
+    def one_step_later(self, cotangents: Cotangents) -> list[Array] | None:
         """The tape's gradients of the moved inputs if an iteration that a comparison stopped runs
         one step further; None if no such iteration was recorded, or if its value had not converged
         to rounding.
@@ -611,7 +618,7 @@ class Point:
 
     def measured_claim(
         self,
-        cotangents: Sequence[Array | None],
+        cotangents: Cotangents,
         random: np.random.Generator,
         keep_casts: bool = False,
     ) -> Measured:
@@ -629,7 +636,7 @@ class Point:
     def measured_tape(
         self,
         tape: Tape,
-        cotangents: Sequence[Array | None],
+        cotangents: Cotangents,
         taped: Sequence[Array],
         random: np.random.Generator,
         keep_casts: bool = False,

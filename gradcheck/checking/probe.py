@@ -24,21 +24,22 @@ from enum import Enum, auto
 
 import numpy as np
 
-from gradcheck.backends.base import Array
+from gradcheck.backends.base import Array, Cotangents
 from gradcheck.checking.differences import (
     BRIEF,
     FAR_BARS,
     RATIO,
     USUAL,
     Derivative,
+    Direction,
     Interval,
     Line,
     derivative_of,
     from_close_values,
 )
 from gradcheck.checking.point import (
-    Direction,
     Entry,
+    Masks,
     Point,
     directional_derivative,
     even_weights,
@@ -60,9 +61,6 @@ from gradcheck.checking.precision import (
 )
 from gradcheck.checking.reasons import VerdictReason
 from gradcheck.result import Diagnosis, Status
-
-Masks = Sequence[Array | None]
-"""One array per moved input; None for an input that takes no part."""
 
 POWER = 1e-2
 """The differences have power if an error of 1 % of the claim would have shown."""
@@ -358,9 +356,7 @@ def unperturbed_rounding(point: Point, measured: Sequence[Measured], sizes: Arra
     return unobserved * sizes + FEW * FLOAT32 * sum(flat(quantity.terms()) for quantity in measured)
 
 
-def unconverged_bounds(
-    point: Point, parts: Sequence[Array | None], taped: Array, sizes: Array
-) -> Array:
+def unconverged_bounds(point: Point, parts: Cotangents, taped: Array, sizes: Array) -> Array:
     """Bounds, per entry, of the error of the tape's gradients of a stopped iteration: the change by
     one more step.
 
@@ -385,7 +381,7 @@ def none_if_all_false(masks: Iterable[Array]) -> list[Array] | None:
 class Probe:
     """Estimates for one direction d and one cotangent u."""
 
-    direction: list[Array | None]
+    direction: Direction
     derivative: Derivative
     cotangent: Array
     gradients: list[Array]
@@ -518,7 +514,7 @@ class Prober:
             gradients = point.vjp(cotangent)
         return self.compare_estimates(direction, derivative, cotangent, gradients, by_rows, masks)
 
-    def probe_along(self, direction: list[Array | None], like: Probe, all_steps: bool) -> Probe:
+    def probe_along(self, direction: Direction, like: Probe, all_steps: bool) -> Probe:
         """A probe along a given direction, with the cotangent and the noise of another one."""
         line = self.point.line(direction, None if like.by_rows else like.cotangent)
         derivative = self.scan_line(line, like.derivative.noise, all_steps)
@@ -584,7 +580,7 @@ class Prober:
 
     def compare_estimates(
         self,
-        direction: list[Array | None],
+        direction: Direction,
         derivative: Derivative,
         cotangent: Array,
         gradients: list[Array],
@@ -629,7 +625,7 @@ class Prober:
     def hides_kink(
         self,
         comparison: Comparison,
-        direction: list[Array | None],
+        direction: Direction,
         cotangent: Array,
         differences: DifferenceEstimate,
     ) -> bool:

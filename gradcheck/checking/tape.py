@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcheck.backends.base import Array
+from gradcheck.backends.base import Array, Cotangents
 from gradcheck.backends.bundled import Recording, Step
 from gradcheck.checking.precision import EPSILON, MANY, MOVES, VJP, Change, dtype_name, wide
 from gradcheck.support.foreign import describe_error
@@ -175,7 +175,7 @@ class Tape:
         """The operations of one line that is run several times."""
         return [steps for steps in self.lines if len(steps) > 1]
 
-    def starts(self, cotangents: Sequence[Array | None]) -> dict[int, Array]:
+    def starts(self, cotangents: Cotangents) -> dict[int, Array]:
         """The cotangents by the numbers of the outputs, in double precision."""
         starts: dict[int, Array] = {}
         for end, u in zip(self.recording.ends, cotangents, strict=True):
@@ -222,7 +222,7 @@ class Tape:
             for k in range(self.recording.inputs)
         ]
 
-    def gradient(self, cotangents: Sequence[Array | None]) -> list[Array]:
+    def gradient(self, cotangents: Cotangents) -> list[Array]:
         """The cotangents of the inputs (zeros if none flows there), in float64 or complex128.
 
         `cotangents` are one per output, of its shape; None for an output that takes no part.
@@ -242,7 +242,7 @@ def linear(step: Step) -> bool:
     }
 
 
-def dead_steps(tape: Tape, cotangents: Sequence[Array | None]) -> frozenset[int]:
+def dead_steps(tape: Tape, cotangents: Cotangents) -> frozenset[int]:
     """The operations whose output the result does not depend on, because it cancels: the maximum in
     a stable softmax.
 
@@ -267,9 +267,7 @@ def dead_steps(tape: Tape, cotangents: Sequence[Array | None]) -> frozenset[int]
     return frozenset(dead)
 
 
-def perturbed_gradient(
-    tape: Tape, cotangents: Sequence[Array | None], change: Change
-) -> list[Array]:
+def perturbed_gradient(tape: Tape, cotangents: Cotangents, change: Change) -> list[Array]:
     """The tape's gradient, with a change of every product in the backward walk."""
 
     def perturb_products(kind: str) -> list[Array]:

@@ -15,13 +15,12 @@ from gradcheck.checking.contracts import Contracts, digits, lost_digits, wrong_i
 from gradcheck.checking.differences import FAR_BARS
 from gradcheck.checking.domains import advice
 from gradcheck.checking.kinks import check_at_kinks, check_where_infinite, kinked_by_tape, kinks
-from gradcheck.checking.point import Point, one_input_only
+from gradcheck.checking.point import Masks, Point, one_input_only
 from gradcheck.checking.precision import EPS, SMALLEST
 from gradcheck.checking.probe import (
     LOW_PRECISION,
     POWER,
     CheckOutcome,
-    Masks,
     Probe,
     Prober,
     Ruling,
