@@ -98,12 +98,12 @@ def between_ranks(
     Args:
         tape: the call of the world, recorded with its lines.
         claims: one per input of the world; None for an input without a gradient.
-        size: how many ranks there are.
+        size: how many ranks there are; more than one.
         named: whether a cause unrelated to ranks is known. It takes precedence over sums at lines:
             a forgotten mask that gives each rank its part looks like such a sum. None before any
             search: then only a mistake at a collective that explains every wrong gradient counts.
     """
-    close = tape.coarsest**0.5 or 1e-8
+    close = tape.coarsest**0.5
     claimed = {k: claim for k, claim in enumerate(claims) if claim is not None}
 
     def explained_by(gradients: Sequence[Array]) -> set[int]:
@@ -238,8 +238,8 @@ def over_other_groups(tape: Tape, cotangents: Cotangents) -> Iterator[RankMistak
         shapes = {tuple(g.shape for g in group) for group in groups}
         if len(groups) < 2 or len(shapes) > 1:
             continue
-        crossing = [sum(several[1:], several[0]) for several in zip(*groups, strict=True)]
-        total = [sum(crossing[1:], crossing[0])] * len(crossing)
+        crossing = [sum(several) for several in zip(*groups, strict=True)]
+        total = [sum(crossing)] * len(crossing)
         for code, whose, sums in (
             ("GC151", "all ranks", total),
             ("GC152", "the ranks at the same position of each group", crossing),
@@ -277,7 +277,7 @@ def total_at(position: int, of_ranks: Sequence[Array], flow: Flow) -> Array:
     """The cotangent of one operand, summed over the ranks; for other operands the right
     cotangent.
     """
-    return sum(of_ranks[1:], of_ranks[0]) if flow.k == position else flow.right
+    return sum(of_ranks) if flow.k == position else flow.right
 
 
 # --------------------------------------------------------------------------- the whole gradient
@@ -293,7 +293,7 @@ def whole_cause(
             f"{claim.name}, so all-reduce its gradient in backward (or declare it partial, if the "
             "trainer sums it later)"
         )
-        rows.append(("GC152", says, sum(map(wide, claim.ranks[1:]), wide(claim.ranks[0])), right))
+        rows.append(("GC152", says, sum(map(wide, claim.ranks)), right))
     if claim.placement == "split":
         rows.append(("GC151", SUMMED, claimed, right * 0 + right.sum(0)))
         places = []
@@ -304,8 +304,7 @@ def whole_cause(
             says = ", ".join(f"rank {r} returns that of rank {k}" for r, k in enumerate(places[:3]))
             says = f"the gradient goes to another rank: {says}{' …' * (size > 3)}"
             rows.append(("GC104", says, right, right))
-    if size > 1:
-        rows += [("GC151", says, claimed, right * factor) for says, factor in too_often(size)]
+    rows += [("GC151", says, claimed, right * factor) for says, factor in too_often(size)]
     for code, says, candidate, wanted in rows:
         if same_gradient(candidate, wanted, close):
             text = f"{claim.name}: {says}"

@@ -338,7 +338,7 @@ def rearrangements(s: Evidence) -> Iterator[Formula]:
         code = "GC104" if words.startswith(("rolled", "flipped")) else "GC103"
         ordered = np.stack([order(gradient) for gradient in s.analytic])
         yield code, f"numeric = analytic {words}", ordered
-    if "out" not in s.outputs or s.outputs["out"].ndim > 4 or outputs.complex:
+    if "out" not in s.outputs or s.outputs["out"].ndim > 4 or outputs.numbers == 2:
         return
     axis_name = partial(problem.axis, problem.output_names[outputs.active[0]])
     for axes in axes_subsets(s.outputs["out"].ndim):

@@ -23,8 +23,6 @@ from gradcheck.checking.point import (
     Point,
     array_and_element,
     even_weights,
-    flat,
-    of_each_largest,
 )
 from gradcheck.checking.precision import (
     CLEAR,
@@ -36,8 +34,11 @@ from gradcheck.checking.precision import (
     coarsest,
     distance,
     finite,
+    flat,
     identical,
     largest,
+    of_each_largest,
+    unflatten,
 )
 from gradcheck.checking.problem import Observation
 from gradcheck.result import Diagnosis
@@ -226,7 +227,8 @@ class Contracts:
             ]
         measured = self.point.measured_claim(self.point.outputs.split(cotangent), self.random)
         measured.draw()
-        return [float(bound.max(initial=0.0)) for bound in measured.bounds()]
+        bounds = unflatten(measured.bounds(), self.point.x)
+        return [float(bound.max(initial=0.0)) for bound in bounds]
 
     def check_undefined_cotangents(self) -> list[Diagnosis]:
         """Check that an output outside of the loss gives the same gradient as one with a cotangent
@@ -380,12 +382,16 @@ def wrong_in_own_precision(
             measured.draw_at(FEW * epsilon)
         for _ in range(DRAWS):
             of_tape.draw_at(FEW * epsilon)
-        claimed = flat(measured.plain)
+        claimed = measured.vector
         # no rounding explains a gradient that is not finite
-        responses = np.where(np.isfinite(claimed), flat(measured.responses), 0.0)
+        responses = np.where(np.isfinite(claimed), measured.responses, 0.0)
         # another formula has other intermediates: of 297 right layers in float32 none needed more
         # than 0.15 of this
-        bound = responses + of_each_largest(of_tape.responses) + FEW * epsilon * abs(flat(right))
+        bound = (
+            responses
+            + of_each_largest(unflatten(of_tape.responses, right))
+            + FEW * epsilon * abs(flat(right))
+        )
     else:
         claimed, right = (
             flat(point.moved_gradients(problem.vjp(inputs, parts))),
@@ -397,11 +403,11 @@ def wrong_in_own_precision(
         terms = outputs.vector * cotangent
         known = zip(point.x, right, strict=True)
         bound = flat([0 * abs(g) + opaque_bound(x, terms, g, epsilon) for x, g in known])
-    bar = float(limits.smallest_normal) + bound + rtol * of_each_largest(right)
-    outside = ~(distance(claimed, flat(right)) <= bar) & (abs(flat(right)) <= float(limits.max))
+    truth, bar = flat(right), float(limits.smallest_normal) + bound + rtol * of_each_largest(right)
+    outside = ~(distance(claimed, truth) <= bar) & (abs(truth) <= float(limits.max))
     wrong = []
     for i in np.flatnonzero(outside).tolist():
-        values = [float(v[i].real) for v in (claimed, flat(right), bar)]
+        values = [float(v[i].real) for v in (claimed, truth, bar)]
         wrong.append(Entry(*array_and_element(right, i), SUM_OF_OUTPUTS, *values))
     return wrong, name
 

@@ -34,8 +34,7 @@ def not_zero(problem: Problem, random: np.random.Generator) -> str:
     for size in (1, LARGER):
         cotangents = [cotangent(a, size, random) for a in problem.outputs or ()]
         for name, gradient, _ in gradients(problem, cotangents):
-            place = None if gradient is None else first(wide(gradient) != 0)
-            if gradient is not None and place is not None:
+            if gradient is not None and (place := first(wide(gradient) != 0)) is not None:
                 value = f"the gradient of {problem.element(name, place)} is {gradient[place]:.8g}"
                 return f"expected a gradient of zeros (expect='zero'), but {value}"
     return ""

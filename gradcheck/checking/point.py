@@ -30,8 +30,10 @@ from gradcheck.checking.precision import (
     Measured,
     coarsest,
     distance,
+    flat,
     largest,
     noting,
+    of_each_largest,
     rounded_input,
     wide,
 )
@@ -55,15 +57,6 @@ SUM_OF_OUTPUTS = -1
 
 
 # ------------------------------------------------- many arrays as one
-def flat(arrays: Sequence[Array]) -> Array:
-    """All elements of `arrays` in one vector; complex if one of them is."""
-    return (
-        np.concatenate([a.reshape(-1) for a in arrays])
-        if len(arrays) > 1
-        else arrays[0].reshape(-1)
-    )
-
-
 def shapes_of(arrays: Sequence[Array]) -> list[tuple[int, ...]]:
     """The shapes of some arrays."""
     return [a.shape for a in arrays]
@@ -77,25 +70,18 @@ def flat_real(arrays: Sequence[Array]) -> Array:
     return vector.astype("float64")
 
 
-def unflatten(vector: Array, arrays: Sequence[Array]) -> list[Array]:
-    """The parts of a flat vector, in the shapes of `arrays`."""
-    ends = np.cumsum([a.size for a in arrays])[:-1]
-    parts = np.split(vector, ends)
-    return [values.reshape(a.shape) for values, a in zip(parts, arrays, strict=True)]
-
-
-def of_each_largest(arrays: Sequence[Array]) -> Array:
-    """A flat vector: for each entry, the magnitude of the largest finite entry of its array."""
-    return flat([np.full(a.shape, largest(a)) for a in arrays])
+def count_numbers(arrays: Sequence[Array]) -> int:
+    """The real numbers per element of some arrays: 2 if one of them is complex, as then all count
+    as complex.
+    """
+    return 1 + any(a.dtype.kind == "c" for a in arrays)
 
 
 def array_and_element(arrays: Sequence[Array], position: int) -> tuple[int, int]:
     """The array, and the index in it, at a position of the flat vector of all arrays."""
-    for number, array in enumerate(arrays):
-        if position < array.size:
-            return number, position
-        position -= array.size
-    raise IndexError(position)
+    ends = np.cumsum([array.size for array in arrays])
+    number = int(np.searchsorted(ends, position, "right"))
+    return number, position - int(ends[number]) + arrays[number].size
 
 
 def one_input_only(number: int, value: Array, arrays: Sequence[Array]) -> Masks:
@@ -118,6 +104,11 @@ def shares(gradient: Array, direction: Array) -> Array:
     return (
         products if np.isfinite(complex(products.sum())) else np.where(direction != 0, products, 0)
     )
+
+
+def elements_of(direction: Direction) -> Masks:
+    """Masks of the elements that move."""
+    return [None if d is None else d != 0 for d in direction]
 
 
 def parts_of(gradients: Sequence[Array], direction: Direction) -> list[Array]:
@@ -189,9 +180,9 @@ class FlatOutputs:
     active: list[int]
 
     @cached_property
-    def complex(self) -> bool:
-        """Whether every element has two numbers in the vector."""
-        return any(self.arrays[k].dtype.kind == "c" for k in self.active)
+    def numbers(self) -> int:
+        """The numbers that every element has in the vector."""
+        return count_numbers([self.arrays[k] for k in self.active])
 
     @cached_property
     def vector(self) -> Array:
@@ -210,7 +201,7 @@ class FlatOutputs:
         Values too large for the dtype become its largest number: such an overflow says nothing
         about the layer.
         """
-        vector = cotangent.view("complex128") if self.complex else cotangent
+        vector = cotangent.view("complex128") if self.numbers == 2 else cotangent
         parts: list[Array | None] = [None] * len(self.arrays)
         start = 0
         for k in self.active:
@@ -242,7 +233,7 @@ class FlatOutputs:
 
     def element(self, position: int) -> int:
         """The flat element that a position of the vector belongs to."""
-        return position // 2 if self.complex else position
+        return position // self.numbers
 
     def locate(self, position: int) -> tuple[int, tuple[int, ...]]:
         """The output, and the index in it, at a position of the flat outputs."""
@@ -252,7 +243,7 @@ class FlatOutputs:
 
     def not_finite(self) -> tuple[int, tuple[int, ...]] | None:
         """The first element that is inf or NaN, if any."""
-        bad = (~np.isfinite(self.vector)).nonzero()[0].tolist() if self.size else []
+        bad = np.flatnonzero(~np.isfinite(self.vector)).tolist()
         return self.locate(self.element(bad[0])) if bad else None
 
 
@@ -306,6 +297,8 @@ class Point:
         """The dtypes of the casts that forward makes."""
         self.x = self.select_moved(self.inputs)
         """The inputs that are moved."""
+        self.numbers = count_numbers(self.x)
+        """The real numbers of every element of these."""
         self.everywhere = [np.ones(x.shape, bool) for x in self.x]
         """Masks of all elements of the moved inputs."""
         self.infinite: Sequence[Array] = [~mask for mask in self.everywhere]
@@ -350,8 +343,6 @@ class Point:
         """The reason why there is no gradient to check; empty if there is one."""
         if not self.moved:
             return "no input takes a gradient"
-        if not self.outputs.active:
-            return "the call returned no Tensor that claims a gradient"
         if not self.outputs.size:
             return "the outputs have no elements"
         return "" if sum(x.size for x in self.x) else "the inputs have no elements"
@@ -400,22 +391,16 @@ class Point:
         """The flat real outputs with the moved inputs replaced."""
         return flat_real(self.forward(moved))
 
-    def direction(
-        self, random: np.random.Generator, masks: Masks | None = None
-    ) -> list[Array | None]:
+    def direction(self, random: np.random.Generator, masks: Masks | None = None) -> Direction:
         """A random direction over all moved inputs, or over the elements in `masks` (None: that
         input does not move).
         """
         chosen = self.everywhere if masks is None else masks
-        direction: list[Array | None] = []
-        for x, scale, mask, infinite in zip(
-            self.x, self.scales, chosen, self.infinite, strict=True
-        ):
-            if mask is None:
-                direction.append(None)
-            else:
-                direction.append(random_direction(x, scale, random) * (mask & ~infinite))
-        return direction
+        rows = zip(self.x, self.scales, chosen, self.infinite, strict=True)
+        return [
+            None if mask is None else random_direction(x, scale, random) * (mask & ~infinite)
+            for x, scale, mask, infinite in rows
+        ]
 
     def free_elements(self, masks: Masks | None = None) -> list[Array]:
         """Per moved input, the elements that are moved: all, or those in its mask."""
@@ -511,7 +496,7 @@ class Point:
             lambda c: self.compute(self.inputs, c), self.epsilon, random, nondet=nondet
         )
         measured.draw()
-        bounds = flat(measured.bounds()) + nondet * of_each_largest(plain)
+        bounds = measured.bounds() + nondet * of_each_largest(plain)
         return bool((error <= bounds).all())
 
     @property
@@ -577,12 +562,12 @@ class Point:
             line.extend((step,))
         else:
             line.take(step, flat_real(end.plain))
-        bounds, farther = (flat(measured.bounds(absolute=True)) for measured in (start, end))
+        bounds, farther = (measured.bounds(absolute=True) for measured in (start, end))
         # outside of the domain nothing is known, and nothing asked
         bounds = np.maximum(bounds, np.where(np.isfinite(farther), farther, 0.0))
         bounds = bounds + self.problem.nondet * of_each_largest(start.plain)
         # A change has two ends, and both are rounded.
-        return 2 * (bounds.repeat(2) if self.outputs.complex else bounds)
+        return 2 * bounds.repeat(self.outputs.numbers)
 
     def measured_outputs(self, moved: Sequence[Array], random: np.random.Generator) -> Measured:
         """The active outputs with the moved inputs replaced, and the error bound of each."""
@@ -610,8 +595,9 @@ class Point:
         perturbed.
         """
         inputs = [rounded_input(x, change) for x in moved]
-        if self.tape is None or not self.tape.replays:
+        if not self.replays:
             return self.forward(inputs, change)
+        assert self.tape is not None
         recording = self.tape.recording
         outputs = recording.outputs_among(recording.recompute(self.all_inputs(inputs), change))
         return [outputs[k] for k in self.outputs.active]
@@ -651,34 +637,25 @@ class Point:
                 rounded_input(x, change) if k in self.moved else x.copy()
                 for k, x in enumerate(recording.arrays[: recording.inputs])
             ]
+            self.spent.count_run(evaluations=int(not tape.replays))
+            again: Recording | None
             if tape.replays:
-                self.spent.count_run()
                 again = recording.replay(inputs, change)
             else:
-                again = self.record_perturbed(inputs, change, keep_casts)
+                again = self.runs.recording(inputs, change, keep_casts)
+            assert again is not None
+            if again.error is not None:  # the call raises only with perturbed results
+                raise again.error
             return self.moved_gradients(perturbed_gradient(Tape(again), cotangents, change))
 
         plain = taped, tape.choices
         return Measured(compute, self.epsilon, random, plain, self.problem.nondet)
 
-    def record_perturbed(
-        self, inputs: Sequence[Array], change: Change, keep_casts: bool
-    ) -> Recording:
-        """The call at these inputs, with every intermediate result perturbed. Raises the exception
-        of the call, if it raises only then.
-        """
-        self.spent.count_run(evaluations=1)
-        again = self.runs.recording(inputs, change, keep_casts)
-        assert again is not None
-        if again.error is not None:
-            raise again.error
-        return again
-
     # ---------------------------------------------------------- names
     @property
     def complex(self) -> bool:
         """Whether an input or output is complex."""
-        return self.outputs.complex or any(x.dtype.kind == "c" for x in self.x)
+        return 2 in (self.outputs.numbers, self.numbers)
 
     def place(self, entry: Entry) -> str:
         """The name in reports of an entry's input element."""

@@ -230,6 +230,13 @@ class Tape:
         return self.pull_back(self.starts(cotangents))
 
 
+def sum_to_shape(value: Array, shape: Sequence[int]) -> Array:
+    """Sum a value over the axes along which an array of a shape was broadcast."""
+    extra = value.ndim - len(shape)
+    stretched = [k + extra for k, n in enumerate(shape) if n == 1]
+    return value.sum(axis=(*range(extra), *stretched), keepdims=True).reshape(shape)
+
+
 def linear(step: Step) -> bool:
     """Whether an operation is linear in its one operand, up to a constant."""
     scales = step.name == "multiply" or (step.name == "divide" and step.edges[0] >= 0)

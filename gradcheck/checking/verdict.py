@@ -15,7 +15,7 @@ from gradcheck.checking.contracts import Contracts, digits, lost_digits, wrong_i
 from gradcheck.checking.differences import FAR_BARS
 from gradcheck.checking.domains import advice
 from gradcheck.checking.kinks import check_at_kinks, check_where_infinite, kinked_by_tape, kinks
-from gradcheck.checking.point import Masks, Point, one_input_only
+from gradcheck.checking.point import Masks, Point, elements_of, one_input_only
 from gradcheck.checking.precision import EPS, SMALLEST
 from gradcheck.checking.probe import (
     LOW_PRECISION,
@@ -107,8 +107,7 @@ class Check:
             return infinite
         outcome = CheckOutcome(Status.PASS)
         if not all(m.all() for m in point.infinite):
-            claims = self.prober.claims
-            kinked = kinked_by_tape(point, claims[-1][0] if claims else None)
+            kinked = kinked_by_tape(point, self.prober.claims[-1][0])
             free = None if kinked is None else [~m for m in kinked]
             if free is None or any(m.any() for m in free):
                 outcome = self.check_smooth_part(free)
@@ -149,13 +148,11 @@ class Check:
         up.
         """
         if self.point.tape is None:
-            other = self.point.direction(
-                self.prober.random, [None if d is None else d != 0 for d in probe.direction]
-            )
+            other = self.point.direction(self.prober.random, elements_of(probe.direction))
             total = [a if b is None else a + b for a, b in zip(probe.direction, other, strict=True)]
-            first = probe.derivative.both
+            first = probe.derivative
             second, third = (
-                self.prober.probe_along(d, probe, True).derivative.both for d in (other, total)
+                self.prober.probe_along(d, probe, True).derivative for d in (other, total)
             )
             differ = abs(first.value + second.value - third.value) > FAR_BARS * (
                 first.bar + second.bar + third.bar
@@ -180,7 +177,7 @@ class Check:
         marks = ("by the tape",) if probe.decision is Ruling.BY_TAPE else ()
         if comparison.unsure is not None:
             alone = self.prober.probe_until_conclusive(comparison.unsure, by_rows=True)
-            if alone.decision is Ruling.FAIL and not alone.kinked:
+            if alone.is_wrong:
                 return self.confirm_failure(alone)
             if marks and comparison.blank:
                 return self.without_evidence(probe)
@@ -200,17 +197,17 @@ class Check:
     def check_without_tape(self, probe: Probe, masks: Masks | None) -> CheckOutcome:
         """A second direction and cotangent, and the parts that are probed separately."""
         second = self.prober.probe_until_conclusive(masks)
-        if second.decision is Ruling.FAIL and not second.kinked:
+        if second.is_wrong:
             return self.confirm_failure(second)
         unseen = list[str]()
         for name, mask, without in self.parts(masks, probe, second):
             alone = self.prober.probe_until_conclusive(mask, by_rows=True, without=without)
-            if alone.decision is Ruling.FAIL and not alone.kinked:
+            if alone.is_wrong:
                 return self.confirm_failure(alone)
             if alone.decision is not Ruling.PASS and (
                 alone.claim.size or alone.derivative.largest.any()
             ):
-                if without is not None and not (alone.derivative.both.bar[~without] < np.inf).all():
+                if without is not None and not (alone.derivative.bar[~without] < np.inf).all():
                     return self.no_derivative(alone)
                 unseen.append(name)
         # Outside, but not by more than a kink that would not have shown.
@@ -277,7 +274,7 @@ class Check:
             return CheckOutcome(Status.PASS, marks=("nothing changes here",))
         if self.point.searches:
             return inconclusive_outcome(VerdictReason.SEARCH)
-        if not self.point.raised and not (derivative.both.bar < np.inf).all():
+        if not self.point.raised and not (derivative.bar < np.inf).all():
             return self.no_derivative(probe)
         return inconclusive_outcome(VerdictReason.UNSEEN, raised=self.point.raised)
 

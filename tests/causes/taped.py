@@ -11,7 +11,7 @@ from gradcheck.backends.base import Array
 from gradcheck.backends.bundled import BundledBackend
 from gradcheck.case.function import TensorFunction
 from gradcheck.checking.point import Point
-from gradcheck.checking.precision import noting
+from gradcheck.checking.precision import noting, unflatten
 from gradcheck.checking.problem import Problem
 from gradcheck.checking.tape import Tape
 from pylayer.paddle.autograd import PyLayer
@@ -52,7 +52,7 @@ def rounding_of(point: Point, cotangent: Array) -> list[Array]:
     for measured in both:
         for _ in range(4):
             measured.draw()
-    return [a + b for a, b in zip(*(m.bounds(absolute=True) for m in both), strict=True)]
+    return unflatten(sum(m.bounds(absolute=True) for m in both), point.x)
 
 
 def drawn(point: Point, count: int) -> list[Array]:
