@@ -413,9 +413,7 @@ class FunctionOfWorld(TensorFunction):
         return self.collective_causes
 
     @cached_property
-    def evidence(
-        self,
-    ) -> tuple[Tape, Cotangents, Sequence[WorldGradient | None]] | None:
+    def evidence(self) -> tuple[Tape, Cotangents, dict[int, WorldGradient]] | None:
         """The recorded call, random cotangents, and backward's gradients for them.
 
         None if the call was not recorded completely.
@@ -431,12 +429,11 @@ class FunctionOfWorld(TensorFunction):
             for a in recording.outputs
         ]
         gradients = problem.vjp(list(problem.inputs), cotangents)
-        claims = [
-            None
-            if g is None
-            else WorldGradient(name, world.declared.input_placement(name), g, world.by_rank[name])
-            for name, g in zip(problem.names, gradients, strict=True)
-        ]
+        claims = {
+            k: WorldGradient(name, world.declared.input_placement(name), g, world.by_rank[name])
+            for k, (name, g) in enumerate(zip(problem.names, gradients, strict=True))
+            if g is not None
+        }
         return Tape(recording), cotangents, claims
 
     def causes_between_ranks(

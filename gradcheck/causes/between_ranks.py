@@ -89,7 +89,7 @@ class RankMistake(NamedTuple):
 def between_ranks(
     tape: Tape,
     cotangents: Cotangents,
-    claims: Sequence[WorldGradient | None],
+    claimed: Mapping[int, WorldGradient],
     size: int,
     named: bool | None,
 ) -> list[Diagnosis]:
@@ -97,14 +97,13 @@ def between_ranks(
 
     Args:
         tape: the call of the world, recorded with its lines.
-        claims: one per input of the world; None for an input without a gradient.
+        claimed: by input of the world, for inputs with a gradient.
         size: how many ranks there are; more than one.
         named: whether a cause unrelated to ranks is known. It takes precedence over sums at lines:
             a forgotten mask that gives each rank its part looks like such a sum. None before any
             search: then only a mistake at a collective that explains every wrong gradient counts.
     """
     close = tape.coarsest**0.5
-    claimed = {k: claim for k, claim in enumerate(claims) if claim is not None}
 
     def explained_by(gradients: Sequence[Array]) -> set[int]:
         return {

@@ -352,11 +352,7 @@ def all_candidates(edge: Edge) -> Iterator[Candidate]:
     """All candidates of an edge, whether they fit or not; the wider ones if the edge has the
     cotangents of other values.
     """
-    families = (WIDE if edge.flows else OF_CALLS).get(min(edge.position, 0), ())
-    if edge.position >= 0 and not edge.flows:
-        of_operation = FAMILIES.get(edge.step.name, ())
-        families = (if_alone, simple_slips, *of_operation, one_thing_otherwise)
-    for family in families:
+    for family in (WIDE if edge.flows else TRIED_FIRST).get(min(edge.position, 0), ()):
         yield from family(edge)
 
 
@@ -952,12 +948,21 @@ FAMILIES: Mapping[str, Sequence[Family]] = {
 }
 """The mistakes that are specific to an operation."""
 
-OF_CALLS: Mapping[int, Sequence[Family]] = {
+
+def slips_in_operation(edge: Edge) -> Iterator[Candidate]:
+    """The mistakes at an input of an operation."""
+    of_name = FAMILIES.get(edge.step.name, ())
+    for family in (if_alone, simple_slips, *of_name, one_thing_otherwise):
+        yield from family(edge)
+
+
+TRIED_FIRST: Mapping[int, Sequence[Family]] = {
+    0: (slips_in_operation,),
     Edge.INCOMING: (derivative_alone,),
     Edge.WHOLE: (forgotten_factors,),
     Edge.COMPOSED: (elementwise,),
 }
-"""The mistakes at positions that are not inputs of an operation."""
+"""The mistakes that are tried first, by position; 0 stands for any input."""
 
 WIDE: Mapping[int, Sequence[Family]] = {
     0: (other_places, other_cotangents),
@@ -965,9 +970,7 @@ WIDE: Mapping[int, Sequence[Family]] = {
     Edge.INCOMING: (other_places, other_cotangents),
     Edge.WHOLE: (another_gradient,),
 }
-"""The mistakes that are tried if no other explains the gradient, by position; 0 stands for any
-input.
-"""
+"""The mistakes that are tried if no other explains the gradient, by position."""
 
 
 # --------------------------------------------------------------------------- values of forward

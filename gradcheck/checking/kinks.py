@@ -491,7 +491,7 @@ class Nearby:
             tape = self.point.record(self.point.all_inputs(x))
             self.tapes.append(tape)
             if tape is not None:
-                self.values.append(flat_real([tape.outputs[k] for k in self.point.outputs.active]))
+                self.values.append(flat_real(self.point.outputs.select(tape.outputs)))
 
     def slopes(self, cotangent: Array, further: bool = False) -> Slopes:
         """The gradients at the points for a cotangent."""

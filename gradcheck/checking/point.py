@@ -179,20 +179,29 @@ class FlatOutputs:
     arrays: list[Array]
     active: list[int]
 
+    def select(self, outputs: Sequence[Array]) -> list[Array]:
+        """Select the active ones of some outputs."""
+        return [outputs[k] for k in self.active]
+
+    @cached_property
+    def selected(self) -> list[Array]:
+        """The active outputs at the point."""
+        return self.select(self.arrays)
+
     @cached_property
     def numbers(self) -> int:
         """The numbers that every element has in the vector."""
-        return count_numbers([self.arrays[k] for k in self.active])
+        return count_numbers(self.selected)
 
     @cached_property
     def vector(self) -> Array:
         """The active outputs, flat, in float64."""
-        return flat_real([self.arrays[k] for k in self.active])
+        return flat_real(self.selected)
 
     @property
     def size(self) -> int:
         """Elements of the active outputs."""
-        return sum(self.arrays[k].size for k in self.active)
+        return int(self.vector.size) // self.numbers
 
     def split(self, cotangent: Array) -> list[Array | None]:
         """A flat real cotangent as one array per output, of its dtype; None for outputs without a
@@ -237,7 +246,7 @@ class FlatOutputs:
 
     def locate(self, position: int) -> tuple[int, tuple[int, ...]]:
         """The output, and the index in it, at a position of the flat outputs."""
-        number, index = array_and_element([self.arrays[k] for k in self.active], position)
+        number, index = array_and_element(self.selected, position)
         k = self.active[number]
         return k, tuple(int(i) for i in np.unravel_index(index, self.arrays[k].shape))
 
@@ -305,7 +314,7 @@ class Point:
         """Masks of the elements at which the gradient is infinite, one per moved input: these stay
         as they are.
         """
-        self.epsilon = coarsest([*self.x, *(self.outputs.arrays[k] for k in self.outputs.active)])
+        self.epsilon = coarsest([*self.x, *self.outputs.selected])
         """The epsilon of the coarsest dtype among inputs and outputs in the evaluations."""
 
     def first_outputs(self) -> list[Array]:
@@ -385,7 +394,7 @@ class Point:
                 f"; the forward raises {type(error).__name__} at nearby points: {text_of(error)}"
             )
             outputs = [array * np.nan for array in self.outputs.arrays]
-        return [outputs[k] for k in self.outputs.active]
+        return self.outputs.select(outputs)
 
     def vector(self, moved: Sequence[Array]) -> Array:
         """The flat real outputs with the moved inputs replaced."""
@@ -541,15 +550,17 @@ class Point:
 
         self.spent.count_run(evaluations=1)
         recording = self.runs.recording(self.inputs, change)
-        if recording is None or recording.error is not None or recording.leaks:
+        assert recording is not None
+        later = Tape(recording)
+        if later.incomplete:
             return None
-        pairs = zip(recording.outputs, self.outputs.arrays, strict=True)
+        pairs = zip(later.outputs, self.outputs.arrays, strict=True)
         converged = max(CLEAR * EPS, MANY * self.given_epsilon)
         if not all(
             a.shape == b.shape and largest(a - b) <= converged * largest(b) for a, b in pairs
         ):
             return None
-        return self.moved_gradients(Tape(recording).gradient(cotangents))
+        return self.moved_gradients(later.gradient(cotangents))
 
     # --------------------------------------------- rounding, measured
     def noise(self, line: Line, step: int, random: np.random.Generator) -> Array:
@@ -573,7 +584,7 @@ class Point:
         """The active outputs with the moved inputs replaced, and the error bound of each."""
         known = None
         if moved is self.x and self.tape is not None:  # then they need not be computed
-            known = [self.outputs.arrays[k] for k in self.outputs.active], self.tape.choices
+            known = self.outputs.selected, self.tape.choices
         measured = Measured(
             lambda c: self.perturbed_outputs(moved, c),
             self.epsilon,
@@ -600,7 +611,7 @@ class Point:
         assert self.tape is not None
         recording = self.tape.recording
         outputs = recording.outputs_among(recording.recompute(self.all_inputs(inputs), change))
-        return [outputs[k] for k in self.outputs.active]
+        return self.outputs.select(outputs)
 
     def measured_claim(
         self,
