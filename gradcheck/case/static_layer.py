@@ -200,7 +200,7 @@ class StaticLayer(ScenarioLayer):
         active, active_cotangents = select_present(cotangents)
         seconds = with_zeros(second, compress(arrays, self.first_call.needed))
         gradients = self.run(2, active, arrays, active_cotangents, seconds)
-        return with_gaps(gradients, [*self.first_call.needed, *(True for _ in active_cotangents)])
+        return with_gaps(gradients, self.first_call.needed + [True] * len(active_cotangents))
 
 
 class EagerStaticLayer(ScenarioLayer):

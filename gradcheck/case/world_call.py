@@ -32,6 +32,7 @@ from gradcheck.case.user_code import module_anew, module_of_reference
 from gradcheck.case.world import OnRank, WorldDeclaration, WorldOutput
 from gradcheck.causes.between_ranks import WorldGradient, backward_of, between_ranks
 from gradcheck.checking.contracts import same
+from gradcheck.checking.point import shapes_of
 from gradcheck.checking.problem import Problem
 from gradcheck.checking.tape import Tape
 from gradcheck.codes import is_cause, is_contract
@@ -233,7 +234,7 @@ class WorldCall:
 
     def gather(self, name: str, placement: Any, ranks: Sequence[Array]) -> Array:
         """An output of the world, made of the ranks' outputs."""
-        output = self.outputs[name] = WorldOutput(placement, [a.shape for a in ranks])
+        output = self.outputs[name] = WorldOutput(placement, shapes_of(ranks))
         if placement == "replicated" and (where := self.disagreement(name, ranks)):
             text = f"ranks disagree on {name}, which is replicated: {where}"
             raise BrokenContract(

@@ -422,7 +422,7 @@ def all_wrong_entries(prober: Prober) -> list[Entry] | None:
     complex.
     """
     point = prober.point
-    if point.complex or sum(x.size for x in point.x) * point.outputs.size > MOST_JACOBIAN_ENTRIES:
+    if point.complex or point.size * point.outputs.size > MOST_JACOBIAN_ENTRIES:
         return None
     if point.witnessed:
         return [

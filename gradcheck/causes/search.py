@@ -225,21 +225,24 @@ class Claimed:
     def __init__(self, gradients: Array, right: Array, rounding: float, independent: int) -> None:
         self.gradients, error = gradients, gradients - right
         self.error = error[0]
-        largest = float(abs(error).max(initial=0))
-        self.bound = rounding + EXACT_TO * largest or SMALLEST["float64"]
+        self.bound = bound_of(error, rounding)
         """The largest distance from backward's gradient at which a cause still reproduces it."""
         drawn = np.maximum(abs(error[:independent]) / self.bound, 1.0)
         self.wrong = drawn.size >= LEAST_NUMBERS and LEAST_DIGITS <= np.log10(drawn).sum() < np.inf
         if not self.wrong:  # rounding is not measured where both agree to many digits
-            largest_right = float(abs(right).max(initial=0))
-            self.bound = rounding + EXACT_TO * largest_right or SMALLEST["float64"]
+            self.bound = bound_of(right, rounding)
         distances = abs(error - np.vdot(right, error) / np.vdot(right, right) * right)
-        self.scaled = self.wrong and bool((distances <= SCREEN * largest).all())
+        self.scaled = self.wrong and bool((distances <= SCREEN * abs(error).max(initial=0)).all())
         """Whether the gradient is wrong by the same factor everywhere."""
         # One number per draw, such as one that is broadcast on the way, fits any factor.
         one_number = are_parallel(error) and not are_parallel(right)
         self.several = not one_number and int((abs(error[0]) > self.bound).sum()) > 1
         """Whether more than one number is wrong."""
+
+
+def bound_of(values: Array, rounding: float) -> float:
+    """How closely values are to be reproduced: up to rounding, and a share of the largest one."""
+    return rounding + EXACT_TO * float(abs(values).max(initial=0)) or SMALLEST["float64"]
 
 
 def are_parallel(draws: Array) -> bool:

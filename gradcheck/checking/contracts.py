@@ -155,7 +155,7 @@ class Contracts:
             point.spent.count_run(vjps=1)
             return problem.vjp(list(problem.inputs), cotangents)
 
-        once = of_g if point.as_given and not point.casts_left_out else in_own_dtypes()
+        once = of_g if point.is_own_precision else in_own_dtypes()
         if not self.diagnose_difference("GC132", once, observation.gradients):
             return []
         again = in_own_dtypes()
@@ -357,7 +357,7 @@ def wrong_in_own_precision(
 
     None if it computes only in double precision, or if its outputs do not fit its dtype.
     """
-    if point.as_given and not point.casts_left_out:
+    if point.is_own_precision:
         return [], ""
     problem, inputs = point.problem, list(point.problem.inputs)
     tape = point.record(inputs, keep_casts=True)

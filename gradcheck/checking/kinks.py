@@ -233,7 +233,7 @@ def per_number(point: Point, arrays: Sequence[Array]) -> Array:
     number: a complex element has two.
     """
     vector = flat_real(arrays)
-    return vector.repeat(flat_real(point.x).size // vector.size)
+    return vector.repeat(point.size * point.numbers // vector.size)
 
 
 @dataclass

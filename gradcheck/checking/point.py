@@ -343,6 +343,16 @@ class Point:
         raise AssertionError("the last attempt returns or raises")
 
     @property
+    def size(self) -> int:
+        """Elements of the moved inputs."""
+        return sum(x.size for x in self.x)
+
+    @property
+    def is_own_precision(self) -> bool:
+        """Whether the runs so far had the dtypes and casts of the layer's own."""
+        return self.as_given and not self.casts_left_out
+
+    @property
     def casts_left_out(self) -> bool:
         """Whether the runs so far had casts to fewer digits, which were left out."""
         return bool(self.runs.omitted_casts)
@@ -354,7 +364,7 @@ class Point:
             return "no input takes a gradient"
         if not self.outputs.size:
             return "the outputs have no elements"
-        return "" if sum(x.size for x in self.x) else "the inputs have no elements"
+        return "" if self.size else "the inputs have no elements"
 
     def beside(self, moved: Sequence[Array]) -> Point:
         """The function at another point."""

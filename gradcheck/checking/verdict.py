@@ -241,12 +241,9 @@ class Check:
             & (d != 0)
             for g, d in zip(probe.gradients, probe.direction, strict=True)
         ]
-        count, total = (
-            sum(int(m.sum()) for m in small if m is not None),
-            sum(x.size for x in inputs),
-        )
-        if 0 < count < total:
-            yield f"{count} of {total} elements", small, None
+        count = sum(int(m.sum()) for m in small if m is not None)
+        if 0 < count < self.point.size:
+            yield f"{count} of {self.point.size} elements", small, None
         lost = probe.unresolved & second.unresolved
         if probe.by_rows and lost.any():
             yield f"{int(lost.sum())} of {lost.size} outputs", masks, ~lost
