@@ -261,7 +261,7 @@ class CauseSearch:
         claims: three or more cotangents, independent random draws, and the gradients of the moved
             inputs for each.
         rounding: per moved input, how far claim and tape may differ in each element by rounding.
-            walks: the most walks over the tape.
+        walks: the most walks over the tape.
     """
 
     def __init__(
