@@ -24,6 +24,7 @@ from gradcheck.case.arguments import WorldOf, tensor_function
 from gradcheck.case.function import TensorFunction
 from gradcheck.case.reachable import closure_of, frameworks_of, globals_of, reachable
 from gradcheck.checking.precision import EPSILON, distance, largest, wide
+from gradcheck.checking.tape import Tape
 
 UNKNOWN_EPSILON = EPSILON["bfloat16"]
 """The epsilon that is assumed if the coarsest intermediate dtype is not known."""
@@ -80,9 +81,8 @@ def matching_twin(
             assert recording is not None
         except Exception:  # the code raises on the engine only, so it has no copy there
             return None
-    on_the_way = [EPSILON.get(a.dtype.name, 0.0) for a in recording.arrays]
-    is_known = not recording.leaks and not recording.error
-    coarsest = max(on_the_way, default=0.0) if is_known else UNKNOWN_EPSILON
+    tape = Tape(recording)
+    coarsest = UNKNOWN_EPSILON if tape.incomplete else tape.coarsest
     if twin.first_call.claimed != theirs.claimed:
         return None
     rows = zip(twin.first_call.outputs, theirs.outputs, theirs.claimed, strict=True)

@@ -7,13 +7,13 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from types import FunctionType
 from typing import Any
 
 from gradcheck.backends.base import package_of
 from gradcheck.case.function import TensorFunction
-from gradcheck.case.layer_calls import LayerCalls, wrapped_methods
+from gradcheck.case.layer_calls import LayerCalls, definer, wrapped_methods
 from gradcheck.case.static_calls import applied_functions, replaced_backward_fn
 from gradcheck.case.static_layer import StaticLayer
 from gradcheck.deriving.call import LayerCall, on_engine, static_call
@@ -138,18 +138,15 @@ def forward_calls(function: TensorFunction) -> list[AppliedCall]:
     return list(first_calls.values())
 
 
-class replaced_backward:  # noqa: N801 - reads as a block
+@contextmanager
+def replaced_backward(layer: Any, backward: Callable[..., Any]) -> Iterator[None]:
     """A block in which a layer's backward is replaced."""
-
-    def __init__(self, layer: Any, backward: Callable[..., Any]) -> None:
-        self.name = "pair" if hasattr(layer, "pair") else "backward"
-        self.owner = next(cls for cls in layer.__mro__ if self.name in vars(cls))
-        self.before = vars(self.owner)[self.name]
-        changed = staticmethod(backward)
-        self.changed = (self.before[0], backward) if self.name == "pair" else changed
-
-    def __enter__(self) -> None:
-        setattr(self.owner, self.name, self.changed)
-
-    def __exit__(self, *raised: object) -> None:
-        setattr(self.owner, self.name, self.before)
+    name = "pair" if hasattr(layer, "pair") else "backward"
+    owner = definer(layer, name)
+    before = vars(owner)[name]
+    changed = (before[0], backward) if name == "pair" else staticmethod(backward)
+    setattr(owner, name, changed)
+    try:
+        yield
+    finally:
+        setattr(owner, name, before)

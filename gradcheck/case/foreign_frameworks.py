@@ -76,10 +76,7 @@ def framework_of(value: Any) -> Framework | None:
 
 def framework_of_module(module: str) -> Framework | None:
     """The framework that a module belongs to."""
-    for framework in FRAMEWORKS:
-        if f"{module}.".startswith(framework.modules):
-            return framework
-    return None
+    return next((f for f in FRAMEWORKS if f"{module}.".startswith(f.modules)), None)
 
 
 def foreign_framework(value: Any, packages: Sequence[str] = ()) -> Framework | None:
@@ -99,19 +96,19 @@ def refuse_layer(value: Any, packages: Sequence[str] = ()) -> None:
         ForeignFrameworkError: it is.
     """
     framework = foreign_framework(value, packages)
-    if framework is not None and framework.backend:
-        message = (
-            f"{REFUSAL}{framework.name} on another backend, and {object_name(value)} is of "
-            f"{framework.name}: use its own"
-        )
+    if framework is None:
+        return
+    belongs = f"{object_name(value)} is of {framework.name}"
+    if framework.backend:
+        message = f"{REFUSAL}{framework.name} on another backend, and {belongs}: use its own"
         recipe = f"-b {framework.backend}; in a spec file, 'framework: {framework.backend}'"
-        raise ForeignFrameworkError(message, recipe)
-    if framework is not None:
+    else:
         message = (
-            f"{REFUSAL}{framework.name}, and {object_name(value)} is of {framework.name}: check it "
-            "as functions of NumPy arrays, such as"
+            f"{REFUSAL}{framework.name}, and {belongs}: check it as functions of NumPy arrays, "
+            "such as"
         )
-        raise ForeignFrameworkError(message, framework.recipe.format(call=call_of(value)))
+        recipe = framework.recipe.format(call=call_of(value))
+    raise ForeignFrameworkError(message, recipe)
 
 
 def refuse_array(name: str, value: Any, packages: Sequence[str] = ()) -> None:

@@ -38,7 +38,7 @@ from gradcheck.case.observe import (
     tensors_in,
     values_elsewhere,
 )
-from gradcheck.case.of_arrays import without_backward
+from gradcheck.case.of_arrays import kind_of_result, without_backward
 from gradcheck.case.reachable import leaves_of, name_by_shape, unused_name
 from gradcheck.case.user_code import spot_of_error
 from gradcheck.causes.words import source_place
@@ -57,6 +57,11 @@ Call = Callable[[dict[str, Tensor]], Any]
 def output_names(count: int) -> list[str]:
     """The names of a function's outputs."""
     return ["out"] if count == 1 else [f"out[{k}]" for k in range(count)]
+
+
+def one_or_all(outputs: Sequence[Any]) -> Any:
+    """The outputs as a function returns them: a single one by itself."""
+    return outputs[0] if len(outputs) == 1 else outputs
 
 
 def with_gaps(values: Sequence[Any], present: Iterable[bool]) -> list[Any]:
@@ -545,7 +550,8 @@ class TensorFunction:
 
         Its own vjp is by double backward; `first` is the result of `problem`.
         """
-        outputs = self.forward(first.inputs) if first.outputs is None else first.outputs
+        outputs = first.outputs
+        assert outputs is not None
         active = [is_differentiable(output) for output in outputs]
         random = np.random.default_rng(1)
         inputs, names = list(first.inputs), list(first.names)
@@ -558,7 +564,7 @@ class TensorFunction:
         return Problem(
             names=names,
             inputs=inputs,
-            differentiable=[*self.first_call.needed, *(True for _ in names[len(first.names) :])],
+            differentiable=self.first_call.needed + [True] * (len(names) - len(first.names)),
             output_names=[f"d/d{name}" for name in compress(first.names, self.first_call.needed)],
             forward=gradient.forward,
             vjp=gradient.vjp,
@@ -582,7 +588,7 @@ class TensorFunction:
         firsts = self.calls.run(self.pull_back, tensors, starts, True)
         inputs = [*self.select_needed(tensors), *active_starts]
         gradients = self.calls.run(self.gradients, firsts, self.starts(second, True), inputs)
-        return self.in_places(gradients, [*self.first_call.needed, *(True for _ in active_starts)])
+        return self.in_places(gradients, self.first_call.needed + [True] * len(active_starts))
 
 
 @dataclass(frozen=True)
@@ -627,12 +633,11 @@ def nothing_claimed(
 ) -> str:
     """Why a call has no gradient to check; empty if it has one."""
     if not outputs:
-        text = "None" if returned is None else f"a {type(returned).__name__}"
+        text = kind_of_result(returned)
         if isinstance(returned, (list, tuple)) and returned:
             text += f" of {' and '.join(sorted({type(v).__name__ for v in returned}))}"
         text = f"the call returned {text}, and no Tensor"
-        hint = without_backward(text)
-        return f"{text}: {hint}" if hint else text
+        return ": ".join(filter(None, (text, without_backward(text))))
     if not any(claimed):
         return f"no output has a gradient: {backend.words.takes_none}"
     claimed_outputs = [*compress(outputs, claimed)]

@@ -11,9 +11,8 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
-from functools import cached_property
-from itertools import islice, repeat
+from dataclasses import replace
+from functools import cache, partial
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -111,7 +110,7 @@ def check_gradient(
         if (
             mode == "full"
             and outcome.verdict is Status.PASS
-            and not any(bool(m.any()) for m in check.point.infinite)
+            and not any(m.any() for m in check.point.infinite)
         ):
             wrong = all_wrong_entries(check.prober)
             check.certified |= wrong == []
@@ -390,7 +389,7 @@ def as_expected(
         Exception: whatever the function raises.
     """
     is_repaired = expect == "matches" and settings.effort != "least"
-    find_fix = EditSearch(function, settings) if is_repaired else no_fix
+    find_fix = cache(partial(find_edit, function, settings)) if is_repaired else no_fix
     summary = gradient_summary(function, settings, find_fix)
     if summary.verdict is Status.FAIL and (fix := find_fix()) is not None:
         summary = with_fix(summary, fix)
@@ -420,30 +419,13 @@ def as_expected(
     return with_marks(summary.model_copy(update=changed), f"expected to {MUST_BE[expect]}")
 
 
-@dataclass(eq=False)
-class EditSearch:
-    """The search for the single edit of a backward that repairs a function; it runs at most
-    once.
-    """
+def find_edit(function: TensorFunction, settings: Settings) -> Fix | None:
+    """The single edit of a backward that repairs a function, if there is one."""
+    # Most backwards are right and need nothing of the search.
+    from gradcheck.case.fixes import fix_of
 
-    function: TensorFunction
-    settings: Settings
-
-    def __call__(self) -> Fix | None:
-        return self.fix
-
-    @cached_property
-    def fix(self) -> Fix | None:
-        """The edit, if there is one."""
-        # Most backwards are right and need nothing of the search.
-        from gradcheck.case.fixes import fix_of
-
-        return fix_of(self.function, self.passes)
-
-    def passes(self, changed: TensorFunction) -> bool:
-        """Whether a changed function has the right gradient."""
-        least = self.settings._replace(effort="least")
-        return gradient_summary(changed, least).verdict in GREEN
+    least = settings._replace(effort="least")
+    return fix_of(function, lambda changed: gradient_summary(changed, least).verdict in GREEN)
 
 
 def with_fix(summary: GradientSummary, fix: Fix) -> GradientSummary:
@@ -483,18 +465,14 @@ def evaluation_points(
     stay. Points nearer to the given one are taken if the function raises there or is not finite.
     """
     function.know_leaves()
-    for number, evaluated in enumerate(islice(points_around(function, seed), points), 1):
+    random = np.random.default_rng(seed)
+    for number in range(1, points + 1):
         where = f"point {number} of {points}" if points > 1 else ""
+        evaluated = function if number == 1 else nearby(function, random)
         for dtype in dtypes:
             yield f"{where}, {dtype}".removeprefix(", "), in_dtype(evaluated, dtype)
         if not dtypes:
             yield where, evaluated
-
-
-def points_around(function: TensorFunction, seed: int) -> Iterator[TensorFunction]:
-    """The function at its own point, then at others without end."""
-    yield function
-    yield from map(nearby, repeat(function), repeat(np.random.default_rng(seed)))
 
 
 def nearby(function: TensorFunction, random: np.random.Generator) -> TensorFunction:

@@ -61,11 +61,16 @@ def make_input(
     return values.astype({"f": np.float64, "c": np.complex128, "b": np.bool_}.get(kind, np.int64))
 
 
+def sizes_of(spec: Input) -> tuple[int, ...]:
+    """The shape of an input whose sizes are known."""
+    return tuple(int(size) for size in spec.shape or ())
+
+
 def draw(spec: Input, random: np.random.Generator) -> NumpyArray:
     """Values of the input's shape, drawn by the distribution that its `init` names (``normal``,
     ``uniform``, …).
     """
-    shape = tuple(int(size) for size in spec.shape or ())
+    shape = sizes_of(spec)
     count = prod(shape)
     match spec.drawn:
         case "zeros" | "ones":

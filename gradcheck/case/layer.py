@@ -247,7 +247,7 @@ class ScenarioLayer(TensorFunction):
         """
         if spec.alias_of:
             values, other = self.latest_leaves[spec.alias_of]
-            return other if values.dtype == array.dtype and bool((values == array).all()) else None
+            return other if values.dtype == array.dtype and (values == array).all() else None
         if spec.layout == "contiguous" or not array.ndim:
             return None
         if spec.layout == "transposed":
@@ -256,7 +256,7 @@ class ScenarioLayer(TensorFunction):
         if spec.layout == "strided":
             base = self.backend.tensor(array.repeat(2, axis=-1), dtype, stop_gradient=True)
             return base[..., ::2]
-        if not len(array) or not bool((array == array[:1]).all()):
+        if not len(array) or not (array == array[:1]).all():
             return None
         row, shape = self.backend.tensor(array[:1], dtype, stop_gradient=True), list(array.shape)
         strides = [0, *(prod(shape[k + 1 :]) for k in range(1, len(shape)))]

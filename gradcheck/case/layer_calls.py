@@ -187,10 +187,7 @@ inside_a_layer: ContextVar[bool] = ContextVar("inside_a_layer", default=False)
 
 def definer(layer: type, method: str) -> type | None:
     """The class from which a layer has a method; None if the class has no method of that name."""
-    for cls in layer.__mro__:
-        if method in vars(cls):
-            return cls
-    return None
+    return next((cls for cls in layer.__mro__ if method in vars(cls)), None)
 
 
 def label(layer: Any) -> str:
@@ -224,8 +221,7 @@ def wrapped_methods(
 
     Args:
         only_applied: wrap only layers that are applied, as a process may have thousands of layers;
-            for a backend that
-        reports a layer before it looks up the forward.
+            for a backend that reports a layer before it looks up the forward.
     """
     originals, base = list[tuple[Any, str, Any]](), backend.layer_type
     known = set[type]()

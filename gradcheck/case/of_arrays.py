@@ -154,6 +154,11 @@ def without_backward(message: str) -> str:
     )
 
 
+def kind_of_result(returned: Any) -> str:
+    """What a function returned, in words: its type, or None."""
+    return "None" if returned is None else f"a {type(returned).__name__}"
+
+
 class TensorArrays:
     """Convert Tensors of a backend to arrays that code may write into, and arrays to Tensors."""
 
@@ -207,9 +212,9 @@ class TensorArrays:
         if isinstance(returned, (tuple, list)):
             return tuple(self.result(item, name) for item in returned)
         if returned is None or isinstance(returned, (str, bytes, dict, set)):
-            kind = "None" if returned is None else f"a {type(returned).__name__}"
             raise TypeError(
-                f"{name} returned {kind}: return an array, or a tuple or list of arrays"
+                f"{name} returned {kind_of_result(returned)}: return an array, or a tuple or list "
+                "of arrays"
             )
         return self.tensor(returned)
 

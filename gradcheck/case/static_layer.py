@@ -30,6 +30,7 @@ from gradcheck.case.function import (
     NamespaceCall,
     TensorFunction,
     nothing_claimed,
+    one_or_all,
     with_gaps,
     with_zeros,
 )
@@ -175,7 +176,7 @@ class StaticLayer(ScenarioLayer):
         """Run forward and gradients once; `out` in the namespace becomes the outputs' values."""
         first = self.first_call
         outs = self.documented_outputs = first.outputs
-        self.namespace["out"] = outs[0] if len(outs) == 1 else outs
+        self.namespace["out"] = one_or_all(outs)
         starts = [np.ones_like(output) for output in compress(outs, first.claimed)]
         if not starts or not any(first.needed):
             return dict.fromkeys(self.inputs)
@@ -199,8 +200,6 @@ class StaticLayer(ScenarioLayer):
 
     def vjp(self, arrays: Sequence[Array], cotangents: Cotangents) -> InputGradients:
         active, active_cotangents = select_present(cotangents)
-        if not active_cotangents:
-            return [None] * len(arrays)
         return with_gaps(self.run(1, active, arrays, active_cotangents), self.first_call.needed)
 
     def double_vjp(
@@ -212,7 +211,7 @@ class StaticLayer(ScenarioLayer):
         active, active_cotangents = select_present(cotangents)
         seconds = with_zeros(second, compress(arrays, self.first_call.needed))
         gradients = self.run(2, active, arrays, active_cotangents, seconds)
-        return with_gaps(gradients, [*self.first_call.needed, *(True for _ in active_cotangents)])
+        return with_gaps(gradients, self.first_call.needed + [True] * len(active_cotangents))
 
 
 class EagerStaticLayer(ScenarioLayer):

@@ -94,9 +94,9 @@ under_way: set[str] = set()
 """The references that are being imported again."""
 
 
-def import_anew(reference: str, folder: Path | None = None) -> Any:
+def import_anew(reference: str) -> Any:
     """The object of `import_reference` from freshly loaded modules, see `module_anew`."""
-    return find_in_module(module_anew(reference, folder), reference)
+    return find_in_module(module_anew(reference), reference)
 
 
 def module_anew(reference: str, folder: Path | None = None) -> ModuleType:

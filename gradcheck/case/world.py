@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field
 from itertools import compress
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -196,7 +197,7 @@ def take_unwaited() -> list[str]:
 
 def rank_ends(shapes: Sequence[tuple[int, ...]]) -> np.ndarray[Any, Any]:
     """The end offsets of arrays of these shapes, laid out one after the other."""
-    return np.cumsum([int(np.prod(shape)) for shape in shapes])
+    return np.cumsum([*map(prod, shapes)])
 
 
 @dataclass(frozen=True)
@@ -238,5 +239,5 @@ class WorldOutput:
         """The rank that has an element of a flat output, and the index in its Tensor."""
         ends = rank_ends(self.shapes)
         rank = int(np.searchsorted(ends, index, "right"))
-        offset = index - (ends[rank - 1] if rank else 0)
+        offset = index - int(ends[rank]) + prod(self.shapes[rank])
         return rank, tuple(int(i) for i in np.unravel_index(offset, self.shapes[rank]))

@@ -22,6 +22,7 @@ from gradcheck.case.function import (
     NamespaceCall,
     TensorFunction,
     map_present,
+    one_or_all,
     output_names,
     with_zeros,
 )
@@ -31,6 +32,7 @@ from gradcheck.case.user_code import module_anew, module_of_reference
 from gradcheck.case.world import OnRank, WorldDeclaration, WorldOutput
 from gradcheck.causes.between_ranks import WorldGradient, backward_of, between_ranks
 from gradcheck.checking.contracts import same
+from gradcheck.checking.point import shapes_of
 from gradcheck.checking.problem import Problem
 from gradcheck.checking.tape import Tape
 from gradcheck.codes import is_cause, is_contract
@@ -97,8 +99,7 @@ class WorldCall:
         """The outputs of the world: its one output, or a list."""
         if not recording_all():
             return self.layer.apply(list(tensors), *tensors.values())
-        outputs = self.record(tensors)
-        return outputs[0] if len(outputs) == 1 else outputs
+        return one_or_all(self.record(tensors))
 
     def per_rank(self, parts: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
         """The arguments of each rank, by name."""
@@ -164,7 +165,7 @@ class WorldCall:
                 outputs, unclaimed = world.forward(dict(zip(names, inputs, strict=True)))
                 ctx.set_materialize_grads(False)
                 ctx.mark_non_differentiable(*unclaimed)
-                return tuple(outputs) if len(outputs) != 1 else outputs[0]
+                return one_or_all(tuple(outputs))
 
             @staticmethod
             def backward(ctx: Any, *cotangents: Tensor | None) -> tuple[Tensor | None, ...]:
@@ -233,7 +234,7 @@ class WorldCall:
 
     def gather(self, name: str, placement: Any, ranks: Sequence[Array]) -> Array:
         """An output of the world, made of the ranks' outputs."""
-        output = self.outputs[name] = WorldOutput(placement, [a.shape for a in ranks])
+        output = self.outputs[name] = WorldOutput(placement, shapes_of(ranks))
         if placement == "replicated" and (where := self.disagreement(name, ranks)):
             text = f"ranks disagree on {name}, which is replicated: {where}"
             raise BrokenContract(
@@ -270,7 +271,7 @@ class WorldCall:
         filled = self.by_rank[name] = with_zeros(ranks, [known] * self.size)
         placement = self.declared.input_placement(name)
         if placement == "partial":
-            return sum(filled[1:], filled[0])
+            return sum(filled)
         if placement == "split":
             for rank, gradient in enumerate(filled):
                 if gradient.shape != filled[0].shape:
@@ -413,9 +414,7 @@ class FunctionOfWorld(TensorFunction):
         return self.collective_causes
 
     @cached_property
-    def evidence(
-        self,
-    ) -> tuple[Tape, Cotangents, Sequence[WorldGradient | None]] | None:
+    def evidence(self) -> tuple[Tape, Cotangents, dict[int, WorldGradient]] | None:
         """The recorded call, random cotangents, and backward's gradients for them.
 
         None if the call was not recorded completely.
@@ -431,12 +430,11 @@ class FunctionOfWorld(TensorFunction):
             for a in recording.outputs
         ]
         gradients = problem.vjp(list(problem.inputs), cotangents)
-        claims = [
-            None
-            if g is None
-            else WorldGradient(name, world.declared.input_placement(name), g, world.by_rank[name])
-            for name, g in zip(problem.names, gradients, strict=True)
-        ]
+        claims = {
+            k: WorldGradient(name, world.declared.input_placement(name), g, world.by_rank[name])
+            for k, (name, g) in enumerate(zip(problem.names, gradients, strict=True))
+            if g is not None
+        }
         return Tape(recording), cotangents, claims
 
     def causes_between_ranks(

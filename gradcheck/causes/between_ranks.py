@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradcheck.backends.base import Array
+from gradcheck.backends.base import Array, Cotangents
 from gradcheck.backends.bundled import Step
 from gradcheck.causes.words import SourcePlace, source_place
 from gradcheck.checking.precision import wide
@@ -88,8 +88,8 @@ class RankMistake(NamedTuple):
 
 def between_ranks(
     tape: Tape,
-    cotangents: Sequence[Array | None],
-    claims: Sequence[WorldGradient | None],
+    cotangents: Cotangents,
+    claimed: Mapping[int, WorldGradient],
     size: int,
     named: bool | None,
 ) -> list[Diagnosis]:
@@ -97,14 +97,13 @@ def between_ranks(
 
     Args:
         tape: the call of the world, recorded with its lines.
-        claims: one per input of the world; None for an input without a gradient.
-        size: how many ranks there are.
+        claimed: by input of the world, for inputs with a gradient.
+        size: how many ranks there are; more than one.
         named: whether a cause unrelated to ranks is known. It takes precedence over sums at lines:
             a forgotten mask that gives each rank its part looks like such a sum. None before any
             search: then only a mistake at a collective that explains every wrong gradient counts.
     """
-    close = tape.coarsest**0.5 or 1e-8
-    claimed = {k: claim for k, claim in enumerate(claims) if claim is not None}
+    close = tape.coarsest**0.5
 
     def explained_by(gradients: Sequence[Array]) -> set[int]:
         return {
@@ -139,9 +138,7 @@ def between_ranks(
     return [] if named is None else of_some_inputs or wholes
 
 
-def with_wrong_vjps(
-    tape: Tape, cotangents: Sequence[Array | None], mistake: RankMistake
-) -> list[Array]:
+def with_wrong_vjps(tape: Tape, cotangents: Cotangents, mistake: RankMistake) -> list[Array]:
     """The gradient if the vjps of some operations are replaced."""
     pending = tape.starts(cotangents)
     for step, incoming, pulled in tape.walk(pending):
@@ -226,7 +223,7 @@ def with_reordered_parts(order: Order, flow: Flow) -> Array:
     return flow.right[[order(j, count) for j in range(count)]]
 
 
-def over_other_groups(tape: Tape, cotangents: Sequence[Array | None]) -> Iterator[RankMistake]:
+def over_other_groups(tape: Tape, cotangents: Cotangents) -> Iterator[RankMistake]:
     """In place of sums over groups: sums over all ranks, and over the crossing groups, which have
     the ranks at the same position of each group.
     """
@@ -240,8 +237,8 @@ def over_other_groups(tape: Tape, cotangents: Sequence[Array | None]) -> Iterato
         shapes = {tuple(g.shape for g in group) for group in groups}
         if len(groups) < 2 or len(shapes) > 1:
             continue
-        crossing = [sum(several[1:], several[0]) for several in zip(*groups, strict=True)]
-        total = [sum(crossing[1:], crossing[0])] * len(crossing)
+        crossing = [sum(several) for several in zip(*groups, strict=True)]
+        total = [sum(crossing)] * len(crossing)
         for code, whose, sums in (
             ("GC151", "all ranks", total),
             ("GC152", "the ranks at the same position of each group", crossing),
@@ -255,9 +252,7 @@ def sum_of_rank(sums: Sequence[Array], flow: Flow) -> Array:
     return sums[flow.k]
 
 
-def summed_at_lines(
-    tape: Tape, cotangents: Sequence[Array | None], size: int
-) -> Iterator[RankMistake]:
+def summed_at_lines(tape: Tape, cotangents: Cotangents, size: int) -> Iterator[RankMistake]:
     """The cotangents of one operand of one line, one per rank, summed over the ranks."""
     flows: dict[Step, dict[int, Array]] = {}
     for step, _, pulled in tape.walk(tape.starts(cotangents)):
@@ -281,7 +276,7 @@ def total_at(position: int, of_ranks: Sequence[Array], flow: Flow) -> Array:
     """The cotangent of one operand, summed over the ranks; for other operands the right
     cotangent.
     """
-    return sum(of_ranks[1:], of_ranks[0]) if flow.k == position else flow.right
+    return sum(of_ranks) if flow.k == position else flow.right
 
 
 # --------------------------------------------------------------------------- the whole gradient
@@ -297,7 +292,7 @@ def whole_cause(
             f"{claim.name}, so all-reduce its gradient in backward (or declare it partial, if the "
             "trainer sums it later)"
         )
-        rows.append(("GC152", says, sum(map(wide, claim.ranks[1:]), wide(claim.ranks[0])), right))
+        rows.append(("GC152", says, sum(map(wide, claim.ranks)), right))
     if claim.placement == "split":
         rows.append(("GC151", SUMMED, claimed, right * 0 + right.sum(0)))
         places = []
@@ -308,8 +303,7 @@ def whole_cause(
             says = ", ".join(f"rank {r} returns that of rank {k}" for r, k in enumerate(places[:3]))
             says = f"the gradient goes to another rank: {says}{' …' * (size > 3)}"
             rows.append(("GC104", says, right, right))
-    if size > 1:
-        rows += [("GC151", says, claimed, right * factor) for says, factor in too_often(size)]
+    rows += [("GC151", says, claimed, right * factor) for says, factor in too_often(size)]
     for code, says, candidate, wanted in rows:
         if same_gradient(candidate, wanted, close):
             text = f"{claim.name}: {says}"

@@ -17,11 +17,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradcheck.backends.base import Array
+from gradcheck.backends.base import Array, Cotangents
 from gradcheck.backends.bundled import Step
 from gradcheck.checking.kinks import axes_of
 from gradcheck.checking.precision import CLEAR, EPS, MOVES, wide
-from gradcheck.checking.tape import Tape
+from gradcheck.checking.tape import Tape, sum_to_shape
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +37,7 @@ class Values:
     """
 
     @classmethod
-    def of(cls, tape: Tape, cotangents: Sequence[Array | None], is_wide: bool) -> Values:
+    def of(cls, tape: Tape, cotangents: Cotangents, is_wide: bool) -> Values:
         """The values of a tape, and their cotangents for some cotangents of the outputs."""
         turns: dict[int, tuple[Sequence[int], int]] = {}
         for run in tape.runs:
@@ -141,7 +141,7 @@ class Edge:
     @property
     def other(self) -> Any:
         """The other one of two inputs; None if it is not known."""
-        if self.position < 0 or len(self.step.edges) != 2:
+        if len(self.step.edges) != 2:
             return None
         number = self.step.edges[1 - self.position]
         if number >= 0:
@@ -191,10 +191,7 @@ class Edge:
 
     def fit(self, value: Array) -> Array:
         """Sum a value of the output's shape over the axes along which the input was broadcast."""
-        shape = self.right.shape
-        extra = value.ndim - len(shape)
-        stretched = [k + extra for k, n in enumerate(shape) if n == 1]
-        return value.sum(axis=(*range(extra), *stretched), keepdims=True).reshape(shape)
+        return sum_to_shape(value, self.right.shape)
 
 
 # --------------------------------------------------------------------------- the edges of a tape
@@ -204,7 +201,7 @@ OF_WORLDS = {"broadcast_ranks", "unbind"}
 
 def edges_of(
     tape: Tape,
-    cotangents: Sequence[Array | None],
+    cotangents: Cotangents,
     pending: dict[int, Array],
     steps: Collection[Step],
     is_wide: bool = False,
@@ -242,7 +239,7 @@ def edges_of(
             yield Edge(step, Edge.WHOLE, k, [], pending[k], values, flow, (other, k))
 
 
-def flows_of(tape: Tape, cotangents: Sequence[Array | None]) -> dict[int, Array]:
+def flows_of(tape: Tape, cotangents: Cotangents) -> dict[int, Array]:
     """The right cotangents of all values that some cotangents of the outputs reach, by number."""
     flows = dict[int, Array]()
     pending = tape.starts(cotangents)
@@ -355,11 +352,7 @@ def all_candidates(edge: Edge) -> Iterator[Candidate]:
     """All candidates of an edge, whether they fit or not; the wider ones if the edge has the
     cotangents of other values.
     """
-    families = (WIDE if edge.flows else OF_CALLS).get(min(edge.position, 0), ())
-    if edge.position >= 0 and not edge.flows:
-        of_operation = FAMILIES.get(edge.step.name, ())
-        families = (if_alone, simple_slips, *of_operation, one_thing_otherwise)
-    for family in families:
+    for family in (WIDE if edge.flows else TRIED_FIRST).get(min(edge.position, 0), ()):
         yield from family(edge)
 
 
@@ -634,25 +627,25 @@ def read_in(edge: Edge, name: str) -> str:
     return f"#{number}" if number >= 0 else "a constant"
 
 
-MERGES: Sequence[tuple[str, Callable[[Array, int], Array]]] = (
-    ("summed over {}", lambda v, k: v * 0 + v.sum(axis=k, keepdims=True)),
-    ("with its first entry along {} for all", lambda v, k: v * 0 + v.take([0], axis=k)),
-    ("with its last entry along {} for all", lambda v, k: v * 0 + v.take([-1], axis=k)),
-    ("with its halves swapped along {}", lambda v, k: np.roll(v, v.shape[k] // 2, axis=k)),
-    ("with one half along {} 0", lambda v, k: v * (places_along(v, k) < v.shape[k] // 2)),
-    ("with one half along {} 0", lambda v, k: v * (places_along(v, k) >= v.shape[k] // 2)),
-    ("moved by one along {}", lambda v, k: np.roll(v, 1, axis=k) * (places_along(v, k) > 0)),
+MERGES: Sequence[tuple[str, Callable[[int, Array], Array]]] = (
+    ("summed over {}", lambda k, v: v * 0 + v.sum(axis=k, keepdims=True)),
+    ("with its first entry along {} for all", lambda k, v: v * 0 + v.take([0], axis=k)),
+    ("with its last entry along {} for all", lambda k, v: v * 0 + v.take([-1], axis=k)),
+    ("with its halves swapped along {}", lambda k, v: np.roll(v, v.shape[k] // 2, axis=k)),
+    ("with one half along {} 0", lambda k, v: v * (places_along(v, k) < v.shape[k] // 2)),
+    ("with one half along {} 0", lambda k, v: v * (places_along(v, k) >= v.shape[k] // 2)),
+    ("moved by one along {}", lambda k, v: np.roll(v, 1, axis=k) * (places_along(v, k) > 0)),
     (
         "moved by one along {}",
-        lambda v, k: np.roll(v, -1, axis=k) * (places_along(v, k) < v.shape[k] - 1),
+        lambda k, v: np.roll(v, -1, axis=k) * (places_along(v, k) < v.shape[k] - 1),
     ),
-    ("with 0 at its first position along {}", lambda v, k: v * (places_along(v, k) > 0)),
+    ("with 0 at its first position along {}", lambda k, v: v * (places_along(v, k) > 0)),
     (
         "with 0 at its last position along {}",
-        lambda v, k: v * (places_along(v, k) < v.shape[k] - 1),
+        lambda k, v: v * (places_along(v, k) < v.shape[k] - 1),
     ),
-    ("with pairs for halves along {}", lambda v, k: in_pairs(v, k, (-1, 2))),
-    ("with halves for pairs along {}", lambda v, k: in_pairs(v, k, (2, -1))),
+    ("with pairs for halves along {}", lambda k, v: in_pairs(v, k, (-1, 2))),
+    ("with halves for pairs along {}", lambda k, v: in_pairs(v, k, (2, -1))),
 )
 """Mistakes in the order of elements along one axis that lose elements, or that concern halves."""
 
@@ -668,11 +661,6 @@ def in_pairs(values: Array, axis: int, shape: tuple[int, int]) -> Array:
     return values.take(order, axis=axis)
 
 
-def at_axis(merge: Callable[[Array, int], Array], axis: int, values: Array) -> Array:
-    """A reordering along an axis."""
-    return merge(values, axis)
-
-
 def merges(values: Array) -> Iterator[tuple[str, Callable[[Array], Array]]]:
     """Permutations of values, in words; none for values with many equal ones, such as those of a
     mask.
@@ -681,7 +669,7 @@ def merges(values: Array) -> Iterator[tuple[str, Callable[[Array], Array]]]:
         return
     for (words, merge), axis in itertools.product(MERGES, range(values.ndim)):
         if values.shape[axis] > 1:
-            yield words.format(f"axis {axis}"), partial(at_axis, merge, axis)
+            yield words.format(f"axis {axis}"), partial(merge, axis)
 
 
 def other_places(edge: Edge) -> Iterator[Candidate]:
@@ -960,12 +948,21 @@ FAMILIES: Mapping[str, Sequence[Family]] = {
 }
 """The mistakes that are specific to an operation."""
 
-OF_CALLS: Mapping[int, Sequence[Family]] = {
+
+def slips_in_operation(edge: Edge) -> Iterator[Candidate]:
+    """The mistakes at an input of an operation."""
+    of_name = FAMILIES.get(edge.step.name, ())
+    for family in (if_alone, simple_slips, *of_name, one_thing_otherwise):
+        yield from family(edge)
+
+
+TRIED_FIRST: Mapping[int, Sequence[Family]] = {
+    0: (slips_in_operation,),
     Edge.INCOMING: (derivative_alone,),
     Edge.WHOLE: (forgotten_factors,),
     Edge.COMPOSED: (elementwise,),
 }
-"""The mistakes at positions that are not inputs of an operation."""
+"""The mistakes that are tried first, by position; 0 stands for any input."""
 
 WIDE: Mapping[int, Sequence[Family]] = {
     0: (other_places, other_cotangents),
@@ -973,9 +970,7 @@ WIDE: Mapping[int, Sequence[Family]] = {
     Edge.INCOMING: (other_places, other_cotangents),
     Edge.WHOLE: (another_gradient,),
 }
-"""The mistakes that are tried if no other explains the gradient, by position; 0 stands for any
-input.
-"""
+"""The mistakes that are tried if no other explains the gradient, by position."""
 
 
 # --------------------------------------------------------------------------- values of forward
@@ -1004,19 +999,18 @@ def values_in_words(step: Step, arrays: Sequence[Array]) -> Iterator[tuple[float
             yield 2.0, f"computes #{number} in place of {{out}}", arrays[number]
     constants = [v for v in step.arguments if isinstance(v, (int, float))]
     constants += [v for v in step.arguments if getattr(v, "size", 0) == 1]
+    sign = {"add": 1.0, "subtract": -1.0}.get(step.name)
     for factor in FACTORS:
-        if step.name in ("add", "subtract") and -1 in step.edges and constants:
-            sign = -1.0 if step.name == "subtract" else 1.0
+        if sign and -1 in step.edges and constants:
             changed = output + sign * (factor - 1) * float(np.asarray(constants[0]))
             yield 2.5, f"computes {{out}} with {factor:g} times the constant", changed
         elif factor:
             yield 3.0, f"computes {factor:g} times {{out}}", factor * output
-    if step.name in ("add", "subtract") and -1 not in step.edges and step.edges[0] != step.edges[1]:
-        other = arrays[step.edges[1]]
-        changed = output + (2.0 if step.name == "subtract" else -2.0) * other
+    if sign and -1 not in step.edges and step.edges[0] != step.edges[1]:
+        changed = output - 2 * sign * arrays[step.edges[1]]
         yield 2.5, f"computes {{out}} with the other sign of #{step.edges[1]}", changed
     yield 3.0, "computes the square of {out}", output * output
-    if bool((output > 0).all()):
+    if (output > 0).all():
         yield 3.0, "computes the square root of {out}", np.sqrt(output)
     for number, value in enumerate(arrays[: step.first]):
         if value.shape == output.shape and number not in step.edges:

@@ -21,10 +21,9 @@ from gradcheck.checking.point import (
     Entry,
     Point,
     array_and_element,
-    flat,
     one_input_only,
 )
-from gradcheck.checking.precision import EPS, largest
+from gradcheck.checking.precision import EPS, flat, largest
 from gradcheck.checking.probe import (
     POWER,
     ROUNDING,
@@ -73,13 +72,14 @@ class WrongEntries:
         exact.
         """
         assert probe.comparison is not None
-        wrong = dict(enumerate(probe.comparison.wrong or ()))
+        assert probe.comparison.wrong is not None
+        wrong = dict(enumerate(probe.comparison.wrong))
         return cls(wrong=wrong, exhaustive=probe.comparison.unsure is None)
 
     @property
     def inputs(self) -> list[int]:
         """The inputs with a wrong element."""
-        return [number for number, mask in self.wrong.items() if bool(mask.any())]
+        return [number for number, mask in self.wrong.items() if mask.any()]
 
 
 # --------------------------------------------------------------------------- with the tape
@@ -89,21 +89,21 @@ def entries_by_tape(prober: Prober, probe: Probe, listed: int, backward: Backwar
     With few outputs they come in the order of the outputs; otherwise those with the largest errors
     are chosen. `backward` may be a tape that gives the same gradients.
     """
-    point, comparison = prober.point, probe.comparison
+    point, comparison, masks = prober.point, probe.comparison, probe.wrong
     assert comparison is not None
-    assert comparison.wrong is not None
+    assert masks is not None
     if len(point.x) == 1:
         diagonal = claimed_diagonal(prober, probe.cotangent, probe.gradients, 0)
         if diagonal is not None:
             true = comparison.taped[0].reshape(-1) / probe.cotangent
-            wrong = np.flatnonzero(comparison.wrong[0])
+            wrong = np.flatnonzero(masks[0])
             worst = wrong[worst_places(diagonal[wrong], true[wrong], listed)].tolist()
             rows = zip(worst, diagonal[worst].tolist(), true[worst].tolist(), strict=True)
             return [Entry(0, i, i, claim, t, TAPED * abs(t)) for i, claim, t in rows]
     entries: list[Entry] = []
     if point.outputs.vector.size <= MOST_ROWS_BY_TAPE:
-        entries = list(entries_by_rows(point, comparison, listed, backward))
-    return entries or list(entries_by_halving(point, probe, comparison, backward))
+        entries = list(entries_by_rows(point, comparison, masks, listed, backward))
+    return entries or list(entries_by_halving(point, probe, comparison, masks, backward))
 
 
 def worst_places(claimed: Array, true: Array, count: int) -> Array:
@@ -125,11 +125,10 @@ def places(mask: Array) -> list[int]:
 
 
 def entries_by_rows(
-    point: Point, comparison: Comparison, listed: int, backward: Backward
+    point: Point, comparison: Comparison, wrong: Sequence[Array], listed: int, backward: Backward
 ) -> Iterator[Entry]:
     """Entries that are far off, row by row."""
-    wrong = comparison.wrong or ()
-    remaining = {k: listed for k, mask in enumerate(wrong) if bool(mask.any())}
+    remaining = {k: listed for k, mask in enumerate(wrong) if mask.any()}
     for output in range(point.outputs.vector.size):
         if not any(remaining.values()):
             return
@@ -139,7 +138,7 @@ def entries_by_rows(
             far = wrong[k] & far_off(claimed[k], taped[k])
             error = abs(comparison.claimed[k] - comparison.taped[k])
             # Measure whether it is rounding.
-            if bool((far & (abs(claimed[k] - taped[k]) <= FAR_OFF * error)).any()):
+            if (far & (abs(claimed[k] - taped[k]) <= FAR_OFF * error)).any():
                 masks = one_input_only(k, far, point.x)
                 measured = tape_diff(point, unit, claimed, masks, 0.0).wrong
                 far = measured[k] if measured is not None else far & False
@@ -170,7 +169,7 @@ def entry_of(
 
 
 def entries_by_halving(
-    point: Point, probe: Probe, comparison: Comparison, backward: Backward
+    point: Point, probe: Probe, comparison: Comparison, masks: Sequence[Array], backward: Backward
 ) -> Iterator[Entry]:
     """For the worst elements, the entries with the largest errors, found by halving the outputs."""
     errors = flat(comparison.claimed) - flat(comparison.taped)
@@ -184,7 +183,7 @@ def entries_by_halving(
         cotangent[start:stop] = probe.cotangent[start:stop]
         return flat(backward(cotangent)) - flat(point.by_tape(cotangent))
 
-    wrong = places(flat(comparison.wrong or ()))
+    wrong = places(flat(masks))
     for place in sorted(wrong, key=lambda i: -abs(complex(errors[i])))[:MOST_LOCATED]:
         start, stop, error = 0, point.outputs.vector.size, complex(errors[place])
         while stop - start > 1:
@@ -220,7 +219,7 @@ def claimed_diagonal(
         pairs.append((point.by_tape(u), point.by_tape(other)))
     for first, second in pairs:
         wanted = u * (second[number].reshape(-1) / other)
-        if not bool((abs(first[number].reshape(-1) - wanted) <= ROUNDING * abs(wanted)).all()):
+        if not (abs(first[number].reshape(-1) - wanted) <= ROUNDING * abs(wanted)).all():
             return None
     return again[number].reshape(-1) / other
 
@@ -233,12 +232,12 @@ def diagonal_by(first: Probe, second: Probe, number: int) -> tuple[Array, Array]
     diagonals = []
     for probe in (first, second):
         d, derivative = probe.direction[number], probe.derivative
-        if d is None or not probe.by_rows or not bool((d != 0).all()):
+        if d is None or not probe.by_rows or not (d != 0).all():
             return None
-        bar = np.where(derivative.kinked, np.inf, derivative.both.bar)
-        diagonals.append((derivative.both.value / d.reshape(-1), bar / abs(d.reshape(-1))))
+        bar = np.where(derivative.kinked, np.inf, derivative.bar)
+        diagonals.append((derivative.value / d.reshape(-1), bar / abs(d.reshape(-1))))
     (value, bar), (again, bar_again) = diagonals
-    if not bool((abs(value - again) <= bar + bar_again).all()):
+    if not (abs(value - again) <= bar + bar_again).all():
         return None
     return value, np.maximum(bar, abs(value - again) + bar_again)  # what it excludes, both do
 
@@ -249,7 +248,7 @@ def entries_by_columns(prober: Prober, budget: float) -> WrongEntries:
     point, wrong_entries = prober.point, WrongEntries(entries=[])
     for number, x in enumerate(point.x):
         wrong_entries.wrong[number] = np.zeros_like(x, bool)
-        masks = one_input_only(number, np.ones_like(x, bool), point.x)
+        masks = one_input_only(number, point.everywhere[number], point.x)
         alone = prober.probe(masks, all_steps=True) if x.size else None
         if alone is None or alone.decision is Ruling.PASS:
             continue
@@ -278,13 +277,15 @@ def input_by_columns(
     if x.size > 1:
         claimed = claimed_diagonal(prober, alone.cotangent, alone.gradients, number)
     if claimed is not None:
-        again = prober.probe(one_input_only(number, np.ones_like(x, bool), point.x), all_steps=True)
+        again = prober.probe(
+            one_input_only(number, point.everywhere[number], point.x), all_steps=True
+        )
         known = diagonal_by(alone, again, number)
     if known is None and point.by_rows and 4 * x.size <= budget:
         claimed = None
         if not point.complex and point.outputs.size + 4 * x.size <= budget:
             claimed = claimed_jacobians(point)[number]
-        known = columns(prober, number, alone, np.ones_like(x, bool), claimed)
+        known = columns(prober, number, alone, point.everywhere[number], claimed)
     if known is None or claimed is None:
         return known, []
     return known, beyond_bound(prober, number, claimed, *known)
@@ -317,9 +318,7 @@ def columns(
         bar[:, index] += interval.bar / scales[index]
     wrong = [] if claimed is None else beyond_bound(prober, number, claimed, value, bar)
     for index in sorted({e.index for e in wrong})[:MOST_COLUMNS]:
-        interval = prober.scan_line(
-            column_line(point, number, index), like.derivative.noise, True
-        ).both
+        interval = prober.scan_line(column_line(point, number, index), like.derivative.noise, True)
         value[:, index], bar[:, index] = (
             interval.value / scales[index],
             interval.bar / scales[index],
@@ -399,8 +398,8 @@ def steps_of(prober: Prober, entry: Entry) -> StepScan | None:
     noise = prober.noise(line, all_steps=True)
     line.extend(USUAL)
     derivative = derivative_of(line, noise)
-    value, bar = float(derivative.both.value[0]), float(derivative.both.bar[0])
-    if not bar < math.inf or bool(derivative.kinked[0]):
+    value, bar = float(derivative.value[0]), float(derivative.bar[0])
+    if not bar < math.inf or derivative.kinked[0]:
         return None
     steps = np.array([RATIO**k for k in USUAL]) * scale
     changes = [[sample.change[0] for sample in line.samples[k]] for k in USUAL]
@@ -423,7 +422,7 @@ def all_wrong_entries(prober: Prober) -> list[Entry] | None:
     complex.
     """
     point = prober.point
-    if point.complex or sum(x.size for x in point.x) * point.outputs.size > MOST_JACOBIAN_ENTRIES:
+    if point.complex or point.size * point.outputs.size > MOST_JACOBIAN_ENTRIES:
         return None
     if point.witnessed:
         return [
@@ -472,9 +471,9 @@ def rows_in_doubt(prober: Prober) -> Sequence[int]:
             for c, t in zip(comparison.claimed, comparison.taped, strict=True)
         ]
     )
-    bounds = np.fmax(bounds, flat(comparison.bounds)) if comparison.bounds else bounds
+    bounds = np.fmax(bounds, flat(comparison.bounds))
     terms = (u[k] * flat(point.by_tape(point.outputs.unit(k))) for k in rows)
-    return [k for k, row in enumerate(terms) if bool(hidden_terms(row, bounds, EPS**0.5).any())]
+    return [k for k, row in enumerate(terms) if hidden_terms(row, bounds, EPS**0.5).any()]
 
 
 def hidden_terms(terms: Array, bounds: Array, share: float) -> Array:
@@ -490,13 +489,13 @@ def columns_in_doubt(prober: Prober, probe: Probe, jacobians: Sequence[Array]) -
     All if the differences along a direction are not those of backward. Otherwise the rows with an
     entry in which an error of `POWER` would not have shown.
     """
-    both = probe.derivative.both
+    derivative = probe.derivative
     terms = [
         j * d.reshape(-1) for j, d in zip(jacobians, probe.direction, strict=True) if d is not None
     ]
-    bars = np.where(probe.derivative.kinked, np.inf, both.bar)
+    bars = np.where(derivative.kinked, np.inf, derivative.bar)
     bars = bars + (ROUNDING + prober.rtol) * sum(abs(t).sum(axis=1) for t in terms)
-    agree = bool((abs(sum(t.sum(axis=1) for t in terms) - both.value) <= bars).all())
+    agree = bool((abs(sum(t.sum(axis=1) for t in terms) - derivative.value) <= bars).all())
     return [hidden_terms(t, bars[:, None], POWER).any(axis=0) | (not agree) for t in terms]
 
 

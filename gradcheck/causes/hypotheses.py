@@ -83,7 +83,7 @@ def likely_causes(
     claims += [prober.draw_claim() for _ in range(COTANGENTS - len(claims))]
     # There is nothing to search for if a gradient of zeros was written. At second order, zeros
     # are what was cut off.
-    written = any(bool((gradients[k] != 0).any()) for _, gradients in claims for k in wrong)
+    written = any((gradients[k] != 0).any() for _, gradients in claims for k in wrong)
     diagnoses: list[Diagnosis] = []
     backward: Backward = point.vjp
     wrong_names = [point.problem.names[point.moved[k]] for k in wrong]
@@ -118,7 +118,7 @@ def affine_gradients(point: Point, claims: Claims) -> set[int]:
     return {
         k
         for k, (middle, a, b) in enumerate(gradients)
-        if bool((abs(2 * middle - a - b) <= AFFINE_TO * (abs(a) + abs(b)).max(initial=0)).all())
+        if (abs(2 * middle - a - b) <= AFFINE_TO * (abs(a) + abs(b)).max(initial=0)).all()
     }
 
 
@@ -217,7 +217,7 @@ class Evidence:
         formulas already fail for the first.
         """
         return all(
-            bool((abs(values[index] - self.truth[index]) <= self.bounds[index]).all())
+            (abs(values[index] - self.truth[index]) <= self.bounds[index]).all()
             for index in (FIRST, ...)
         )
 
@@ -280,7 +280,7 @@ def trivial(s: Evidence) -> Iterator[Formula]:
     if not s.analytic.any():
         text = "backward gives 0 everywhere, or None, but the derivative is not 0"
         yield "GC108", text, s.truth
-    if bool((s.analytic == s.analytic[:1]).all()):
+    if (s.analytic == s.analytic[:1]).all():
         yield "GC109", "backward gives the same result whatever the incoming gradient is", s.truth
 
 
@@ -338,7 +338,7 @@ def rearrangements(s: Evidence) -> Iterator[Formula]:
         code = "GC104" if words.startswith(("rolled", "flipped")) else "GC103"
         ordered = np.stack([order(gradient) for gradient in s.analytic])
         yield code, f"numeric = analytic {words}", ordered
-    if "out" not in s.outputs or s.outputs["out"].ndim > 4 or outputs.complex:
+    if "out" not in s.outputs or s.outputs["out"].ndim > 4 or outputs.numbers == 2:
         return
     axis_name = partial(problem.axis, problem.output_names[outputs.active[0]])
     for axes in axes_subsets(s.outputs["out"].ndim):
@@ -362,7 +362,7 @@ def operands(s: Evidence) -> Iterator[Formula]:
         left, right = factors[a], factors[b]
         if (*left.shape[-2:], right.shape[-1]) == (s.x.shape[0], right.shape[-2], s.x.shape[1]):
             fitting[f"{a} @ {b}"] = left @ right
-    if any(bool((abs(v - s.analytic) <= s.bounds).all()) for v in fitting.values()):
+    if any((abs(v - s.analytic) <= s.bounds).all() for v in fitting.values()):
         yield from (("GC116", f"numeric = {name}", v) for name, v in fitting.items())
 
 

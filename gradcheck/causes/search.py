@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradcheck.backends.base import Array
+from gradcheck.backends.base import Array, Cotangents
 from gradcheck.backends.bundled import Recording, Step
 from gradcheck.causes.candidates import (
     SHARE,
@@ -28,7 +28,7 @@ from gradcheck.causes.candidates import (
     edges_of,
     other_values,
 )
-from gradcheck.checking.differences import move_along, random_direction, scale_of
+from gradcheck.checking.differences import Direction, move_along, random_direction, scale_of
 from gradcheck.checking.point import Point, directional_derivative
 from gradcheck.checking.precision import MOVES, SMALLEST, Change, wide
 from gradcheck.checking.tape import Tape, dead_steps
@@ -225,21 +225,24 @@ class Claimed:
     def __init__(self, gradients: Array, right: Array, rounding: float, independent: int) -> None:
         self.gradients, error = gradients, gradients - right
         self.error = error[0]
-        largest = float(abs(error).max(initial=0))
-        self.bound = rounding + EXACT_TO * largest or SMALLEST["float64"]
+        self.bound = bound_of(error, rounding)
         """The largest distance from backward's gradient at which a cause still reproduces it."""
         drawn = np.maximum(abs(error[:independent]) / self.bound, 1.0)
         self.wrong = drawn.size >= LEAST_NUMBERS and LEAST_DIGITS <= np.log10(drawn).sum() < np.inf
         if not self.wrong:  # rounding is not measured where both agree to many digits
-            largest_right = float(abs(right).max(initial=0))
-            self.bound = rounding + EXACT_TO * largest_right or SMALLEST["float64"]
+            self.bound = bound_of(right, rounding)
         distances = abs(error - np.vdot(right, error) / np.vdot(right, right) * right)
-        self.scaled = self.wrong and bool((distances <= SCREEN * largest).all())
+        self.scaled = self.wrong and bool((distances <= SCREEN * abs(error).max(initial=0)).all())
         """Whether the gradient is wrong by the same factor everywhere."""
         # One number per draw, such as one that is broadcast on the way, fits any factor.
         one_number = are_parallel(error) and not are_parallel(right)
         self.several = not one_number and int((abs(error[0]) > self.bound).sum()) > 1
         """Whether more than one number is wrong."""
+
+
+def bound_of(values: Array, rounding: float) -> float:
+    """How closely values are to be reproduced: up to rounding, and a share of the largest one."""
+    return rounding + EXACT_TO * float(abs(values).max(initial=0)) or SMALLEST["float64"]
 
 
 def are_parallel(draws: Array) -> bool:
@@ -258,7 +261,7 @@ class CauseSearch:
         claims: three or more cotangents, independent random draws, and the gradients of the moved
             inputs for each.
         rounding: per moved input, how far claim and tape may differ in each element by rounding.
-            walks: the most walks over the tape.
+        walks: the most walks over the tape.
     """
 
     def __init__(
@@ -401,9 +404,7 @@ class CauseSearch:
         several = any(self.claimed[k].several for k in inputs)
         return Group(tuple(inputs), np.array(errors), changes, screen, several)
 
-    def changes_along(
-        self, start: Sequence[Array], direction: Sequence[Array | None]
-    ) -> list[Array] | None:
+    def changes_along(self, start: Sequence[Array], direction: Direction) -> list[Array] | None:
         """The change of each value along a direction of the inputs, flat; None if operations take
         another branch next to the point.
         """
@@ -526,7 +527,7 @@ class CauseSearch:
         return worst
 
 
-def mistaken_gradients(tape: Tape, cotangents: Sequence[Array | None], cause: Cause) -> list[Array]:
+def mistaken_gradients(tape: Tape, cotangents: Cotangents, cause: Cause) -> list[Array]:
     """The gradients of the inputs from a walk with mistakes."""
     edges = [mistake.edge for mistake, _ in cause.mistakes]
     if edges[0].position == Edge.VALUE:
@@ -541,9 +542,7 @@ def mistaken_gradients(tape: Tape, cotangents: Sequence[Array | None], cause: Ca
     return tape.fill_missing(pending)
 
 
-def gradient_at_other_value(
-    tape: Tape, cotangents: Sequence[Array | None], mistake: Mistake
-) -> list[Array]:
+def gradient_at_other_value(tape: Tape, cotangents: Cotangents, mistake: Mistake) -> list[Array]:
     """The gradients of the inputs if one value is replaced, and all values that are computed from
     it change.
     """

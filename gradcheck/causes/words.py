@@ -182,7 +182,7 @@ def of_world(step: Step) -> bool:
     """Whether an operation passes a world's inputs to its ranks, or collects their outputs; such
     operations have no line in the user's code.
     """
-    return step.spot is None and step.name in {*OF_WORLDS, "stack"} and max(step.edges) >= 0
+    return step.spot is None and step.name in {*OF_WORLDS, "stack"}
 
 
 RULES = {
@@ -299,30 +299,30 @@ class SourcePlace(NamedTuple):
         return f"`{text}`"
 
     @property
+    def expression(self) -> ast.expr | None:
+        """The expression, parsed; None for a part of one over several lines."""
+        with contextlib.suppress(SyntaxError):
+            return ast.parse(self.text, mode="eval").body
+        return None
+
+    @property
     def called(self) -> str:
         """The name of the function or method that the expression calls; empty if it is not a
         call.
         """
-        with contextlib.suppress(SyntaxError):  # of an expression over several lines
-            node = ast.parse(self.text.strip() or "0", mode="eval").body
-            if isinstance(node, ast.Call):
-                function = node.func
-                return getattr(function, "attr", "") or getattr(function, "id", "")
-        return ""
+        function = getattr(self.expression, "func", None)
+        return getattr(function, "attr", "") or getattr(function, "id", "")
 
     def other_side(self, operand: str) -> str:
         """The operand of a binary expression that does not begin with `operand`; empty if
         unclear.
         """
-        with contextlib.suppress(SyntaxError):  # of an expression over several lines
-            node = ast.parse(self.text, mode="eval").body
-            if isinstance(node, ast.BinOp):
-                sides = [
-                    ast.get_source_segment(self.text, n) or "" for n in (node.left, node.right)
-                ]
-                other_sides = [side for side in sides if not side.startswith(operand)]
-                return other_sides[0] if len(other_sides) == 1 else ""
-        return ""
+        node = self.expression
+        if not isinstance(node, ast.BinOp):
+            return ""
+        sides = [ast.get_source_segment(self.text, n) or "" for n in (node.left, node.right)]
+        other_sides = [side for side in sides if not side.startswith(operand)]
+        return other_sides[0] if len(other_sides) == 1 else ""
 
 
 def source_place(spot: Spot | None) -> SourcePlace:

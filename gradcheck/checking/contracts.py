@@ -15,7 +15,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from gradcheck.backends.base import Array
+from gradcheck.backends.base import Array, Cotangents
 from gradcheck.checking.point import (
     SUM_OF_OUTPUTS,
     Entry,
@@ -23,8 +23,6 @@ from gradcheck.checking.point import (
     Point,
     array_and_element,
     even_weights,
-    flat,
-    of_each_largest,
 )
 from gradcheck.checking.precision import (
     CLEAR,
@@ -36,14 +34,15 @@ from gradcheck.checking.precision import (
     coarsest,
     distance,
     finite,
+    flat,
     identical,
     largest,
+    of_each_largest,
+    unflatten,
 )
 from gradcheck.checking.problem import Observation
 from gradcheck.result import Diagnosis
 from gradcheck.support.foreign import text_of
-
-Gradients = list[Array | None]
 
 FACTOR = -64.0
 """A factor for cotangents, large and negative, so that a cotangent that is clipped, squared or
@@ -97,7 +96,7 @@ class Contracts:
             ]
         return [*observed, *diagnoses]
 
-    def observe_run(self, cotangents: Gradients) -> tuple[Observation, list[Diagnosis]]:
+    def observe_run(self, cotangents: Cotangents) -> tuple[Observation, list[Diagnosis]]:
         """Observe a run with cotangents in another memory order; if backward rejects it, a run with
         the usual order.
         """
@@ -140,7 +139,7 @@ class Contracts:
         return diagnosis_if(any(differ), "GC131", f"two calls give different values of {names}")
 
     def check_backward_repeats(
-        self, g: Array, of_g: Gradients, observation: Observation
+        self, g: Array, of_g: Cotangents, observation: Observation
     ) -> list[Diagnosis]:
         """Check that equal cotangents give equal gradients, up to the same tolerance as
         `check_forward_repeats`, even if forward ran at other values in between: a layer's state
@@ -152,11 +151,11 @@ class Contracts:
         parts = zip(point.outputs.split(g), observation.outputs, strict=True)
         cotangents = [None if u is None else u.astype(y.dtype) for u, y in parts]
 
-        def in_own_dtypes() -> Gradients:
+        def in_own_dtypes() -> Cotangents:
             point.spent.count_run(vjps=1)
             return problem.vjp(list(problem.inputs), cotangents)
 
-        once = of_g if point.as_given and not point.casts_left_out else in_own_dtypes()
+        once = of_g if point.is_own_precision else in_own_dtypes()
         if not self.diagnose_difference("GC132", once, observation.gradients):
             return []
         again = in_own_dtypes()
@@ -170,14 +169,14 @@ class Contracts:
         )
 
     def diagnose_difference(
-        self, code: str, first: Sequence[Array | None], second: Sequence[Array | None]
+        self, code: str, first: Cotangents, second: Cotangents
     ) -> list[Diagnosis]:
         """The diagnosis of two gradients that should be the same; empty if they are."""
         nondet = self.point.problem.nondet
         names = self.names_where(lambda k: not same(first[k], second[k], nondet))
         return diagnosis_if(bool(names), code, REPEATED[code], names)
 
-    def check_linearity(self, g: Array, of_g: Gradients) -> list[Diagnosis]:
+    def check_linearity(self, g: Array, of_g: Cotangents) -> list[Diagnosis]:
         """b(a·g + h) = a·b(g) + b(h), and b(0) = 0."""
         mixed = self.point.outputs.round_cotangent(
             FACTOR * g + self.point.outputs.cotangent(self.random)
@@ -228,7 +227,8 @@ class Contracts:
             ]
         measured = self.point.measured_claim(self.point.outputs.split(cotangent), self.random)
         measured.draw()
-        return [float(bound.max(initial=0.0)) for bound in measured.bounds()]
+        bounds = unflatten(measured.bounds(), self.point.x)
+        return [float(bound.max(initial=0.0)) for bound in bounds]
 
     def check_undefined_cotangents(self) -> list[Diagnosis]:
         """Check that an output outside of the loss gives the same gradient as one with a cotangent
@@ -315,7 +315,7 @@ def same(a: Array | None, b: Array | None, nondet: float = 0.0) -> bool:
     GPU, and up to `nondet` of the largest element.
     """
     if a is None or b is None:
-        return a is None and b is None
+        return a is b
     if a.shape != b.shape:
         return False
     if identical(a, b):
@@ -357,7 +357,7 @@ def wrong_in_own_precision(
 
     None if it computes only in double precision, or if its outputs do not fit its dtype.
     """
-    if point.as_given and not point.casts_left_out:
+    if point.is_own_precision:
         return [], ""
     problem, inputs = point.problem, list(point.problem.inputs)
     tape = point.record(inputs, keep_casts=True)
@@ -370,7 +370,7 @@ def wrong_in_own_precision(
         epsilon = max(epsilon, tape.coarsest)
     name = next(n for n, e in EPSILON.items() if e == epsilon)
     limits: Any = ml_dtypes.finfo(name)  # type: ignore[no-untyped-call]
-    if not bool((abs(outputs.vector) <= float(limits.max)).all()):  # they overflow there
+    if not (abs(outputs.vector) <= float(limits.max)).all():  # they overflow there
         return [], name
     cotangent = even_weights(outputs.vector.size, random)
     parts = outputs.split(cotangent)
@@ -382,12 +382,16 @@ def wrong_in_own_precision(
             measured.draw_at(FEW * epsilon)
         for _ in range(DRAWS):
             of_tape.draw_at(FEW * epsilon)
-        claimed = flat(measured.plain)
+        claimed = measured.vector
         # no rounding explains a gradient that is not finite
-        responses = np.where(np.isfinite(claimed), flat(measured.responses), 0.0)
+        responses = np.where(np.isfinite(claimed), measured.responses, 0.0)
         # another formula has other intermediates: of 297 right layers in float32 none needed more
         # than 0.15 of this
-        bound = responses + of_each_largest(of_tape.responses) + FEW * epsilon * abs(flat(right))
+        bound = (
+            responses
+            + of_each_largest(unflatten(of_tape.responses, right))
+            + FEW * epsilon * abs(flat(right))
+        )
     else:
         claimed, right = (
             flat(point.moved_gradients(problem.vjp(inputs, parts))),
@@ -399,11 +403,11 @@ def wrong_in_own_precision(
         terms = outputs.vector * cotangent
         known = zip(point.x, right, strict=True)
         bound = flat([0 * abs(g) + opaque_bound(x, terms, g, epsilon) for x, g in known])
-    bar = float(limits.smallest_normal) + bound + rtol * of_each_largest(right)
-    outside = ~(distance(claimed, flat(right)) <= bar) & (abs(flat(right)) <= float(limits.max))
+    truth, bar = flat(right), float(limits.smallest_normal) + bound + rtol * of_each_largest(right)
+    outside = ~(distance(claimed, truth) <= bar) & (abs(truth) <= float(limits.max))
     wrong = []
     for i in np.flatnonzero(outside).tolist():
-        values = [float(v[i].real) for v in (claimed, flat(right), bar)]
+        values = [float(v[i].real) for v in (claimed, truth, bar)]
         wrong.append(Entry(*array_and_element(right, i), SUM_OF_OUTPUTS, *values))
     return wrong, name
 

@@ -34,8 +34,7 @@ def not_zero(problem: Problem, random: np.random.Generator) -> str:
     for size in (1, LARGER):
         cotangents = [cotangent(a, size, random) for a in problem.outputs or ()]
         for name, gradient, _ in gradients(problem, cotangents):
-            place = None if gradient is None else first(wide(gradient) != 0)
-            if gradient is not None and place is not None:
+            if gradient is not None and (place := first(wide(gradient) != 0)) is not None:
                 value = f"the gradient of {problem.element(name, place)} is {gradient[place]:.8g}"
                 return f"expected a gradient of zeros (expect='zero'), but {value}"
     return ""
@@ -123,7 +122,7 @@ def sloping_element(problem: Problem, random: np.random.Generator) -> tuple[Inde
     is_identity = abs(near - same) <= SMALL_MOVE * abs(same)
     is_proportional = abs(near * (LARGE_MOVE / SMALL_MOVE) - far) <= abs(far) / 2
     slopes = is_proportional & (abs(near) > FLAT * abs(start).max())
-    return first(slopes & ~is_identity), not bool(is_identity.all())
+    return first(slopes & ~is_identity), not is_identity.all()
 
 
 def first(chosen: Array) -> Index | None:

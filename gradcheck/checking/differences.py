@@ -22,6 +22,9 @@ from gradcheck.checking.precision import EPS, EPSILON, FEW, MANY
 Function = Callable[[Sequence[Array]], Array]
 """A function from arrays like the inputs to the flat real outputs."""
 
+Direction = Sequence[Array | None]
+"""One array per moved input; None for one that stays."""
+
 RATIO = 4.0
 """The ratio of one step to the next: a power of two, so that steps are exact, and coarse enough for
 16 decades in 28 steps.
@@ -59,11 +62,11 @@ def scale_of(x: Array) -> Array:
     size = np.abs(x)
     usable = (size > 0) & np.isfinite(size)
     power = np.ldexp(1.0, (np.frexp(np.where(usable, size, 1.0))[1] - 1).clip(-1000, 1000))
-    if bool(usable.all()):
+    if usable.all():
         return power
     typical = (
         min(1.0, float(2.0 ** np.floor(np.log2(float(size[usable].mean())))))
-        if bool(usable.any())
+        if usable.any()
         else 1.0
     )
     return np.where(usable, power, typical)
@@ -79,10 +82,10 @@ def random_direction(x: Array, scale: Array, random: np.random.Generator) -> Arr
         drawn = random.integers(-half, half, x.shape) / half
         return drawn + np.copysign(1.0, drawn)
 
-    return np.asarray(draw() + 1j * draw() if x.dtype.kind == "c" else draw()) * scale
+    return (draw() + 1j * draw() if x.dtype.kind == "c" else draw()) * scale
 
 
-def move_along(x: Sequence[Array], direction: Sequence[Array | None], t: float) -> list[Array]:
+def move_along(x: Sequence[Array], direction: Direction, t: float) -> list[Array]:
     """x + t · direction, in the dtypes of x."""
     return [
         a if d is None else np.asarray(a + (t * d).astype(a.dtype, copy=False))
@@ -108,8 +111,7 @@ class Line:
     f: Function
     """The function's values; NaN where it is not defined."""
     x: Sequence[Array]
-    direction: Sequence[Array | None]
-    """One array per input, None for inputs that stay as they are."""
+    direction: Direction
     outputs: Array
     """f(x)."""
     weights: Array | None = None
@@ -160,10 +162,9 @@ class Interval:
 
 
 @dataclass(frozen=True)
-class Derivative:
-    """The differences' estimate for every row. `both` is not defined for a row that is `kinked`."""
+class Derivative(Interval):
+    """The differences' estimate for every row; not defined for a row that is `kinked`."""
 
-    both: Interval
     gap: Array
     """The largest difference of the slopes on both sides that would not have shown as a kink."""
     kinked: Array
@@ -209,7 +210,8 @@ def derivative_of(line: Line, noise: Array) -> Derivative:
     bar = np.where(abs(value) <= bar, np.maximum(bar, FEW * noise), bar)
     nearby = ((changes - FAR_BARS * noises) / h)[[BRIEF[0] <= k <= BRIEF[-1] for k in steps]]
     return Derivative(
-        Interval(value, bar),
+        value,
+        bar,
         gap=abs(kink) + kink_bar,
         kinked=(abs(kink) > FAR_BARS * kink_bar) | jumps.any(axis=0),
         nearby=np.where(nearby > 0, nearby, 0.0).max(axis=0),
@@ -248,21 +250,17 @@ def balance_errors(values: Array, bars: Array) -> tuple[Interval, Array]:
     finite = np.isfinite(values)
     lows = np.where(finite, values - bars, -np.inf)
     highs = np.where(finite, values + bars, np.inf)
-    errors = 2 * bars[:-1] + 0.5 * abs(values[1:] - values[:-1])
-    # what all values before k allow
-    low, high, started = lows[0], highs[0], finite[0]
-    alive = np.ones_like(started)
-    value, step = np.zeros(alive.shape), np.zeros(alive.shape, "int64")
-    bar = value + np.inf
-    for k in range(1, len(values)):
-        agrees = alive & started & finite[k] & (lows[k] <= high) & (highs[k] >= low)
-        better = agrees & (errors[k - 1] < bar)
-        np.copyto(value, values[k - 1], where=better)
-        np.copyto(bar, errors[k - 1], where=better)
-        np.copyto(step, k - 1, where=better)
-        alive = agrees | ~started
-        low, high = np.maximum(low, lows[k]), np.minimum(high, highs[k])
-        started = started | finite[k]
+    # The range that all smaller steps allow, and whether one of them has a value.
+    low, high = np.maximum.accumulate(lows)[:-1], np.minimum.accumulate(highs)[:-1]
+    started = np.logical_or.accumulate(finite)[:-1]
+    overlaps = finite[1:] & (lows[1:] <= high) & (highs[1:] >= low)
+    agrees = started & np.logical_and.accumulate(overlaps | ~started)
+    errors = np.full(values.shape, np.inf)
+    change = abs(values[1:] - values[:-1])
+    np.copyto(errors[:-1], 2 * bars[:-1] + 0.5 * change, where=agrees)
+    step, bar = errors.argmin(axis=0), errors.min(axis=0)
+    value = np.take_along_axis(values, step[None], axis=0)[0]
+    value = np.where(bar < np.inf, value, 0.0)
     return Interval(value, bar + 4 * EPS * abs(value)), step
 
 

@@ -24,28 +24,27 @@ from gradcheck.backends.bundled import Step
 from gradcheck.checking.differences import RATIO, USUAL, move_along
 from gradcheck.checking.point import (
     SUM_OF_OUTPUTS,
-    Direction,
     Entry,
+    Masks,
     Point,
     array_and_element,
     even_weights,
     flat_real,
-    unflatten,
 )
 from gradcheck.checking.precision import (
     CLEAR,
     EPSILON,
     FEW,
     SMALLEST,
-    NumpyArray,
     finite_sizes,
+    flat,
+    unflatten,
     wide,
 )
 from gradcheck.checking.probe import (
     POWER,
     SMALL,
     CheckOutcome,
-    Masks,
     Prober,
     Ruling,
     add_kink,
@@ -54,7 +53,7 @@ from gradcheck.checking.probe import (
     tape_diff,
 )
 from gradcheck.checking.reasons import VerdictReason
-from gradcheck.checking.tape import Tape, dead_steps
+from gradcheck.checking.tape import Tape, dead_steps, sum_to_shape
 from gradcheck.result import Diagnosis, Status
 
 KINK_DIRECTIONS = 8
@@ -158,9 +157,9 @@ def check_at_kinks(prober: Prober, outcome: CheckOutcome, masks: Masks) -> Check
     cotangent = even_weights(count, random) if count > 1 else point.outputs.unit(0)
     nearby = Nearby(prober, masks, cotangent)
     nearby.move(FIRST_DIRECTIONS)
-    claim = reals(point.vjp(cotangent))
+    claim = flat_real(point.vjp(cotangent))
     slopes = nearby.slopes(cotangent)
-    if slopes.outside(claim).any or not bool(slopes.varies[nearby.free].all()):
+    if slopes.outside(claim).any or not slopes.varies[nearby.free].all():
         nearby.move(USED_DIRECTIONS)
         slopes = nearby.slopes(cotangent)
     if slopes.outside(claim).any:
@@ -175,26 +174,26 @@ def check_at_kinks(prober: Prober, outcome: CheckOutcome, masks: Masks) -> Check
         slopes = nearby.slopes(cotangent)
     jumping = nearby.jumping(slopes.rows)
     # where all is of one piece an operation's own rule may be wrong, as that of sign at 0
-    varies = nearby.free & (slopes.varies | slopes.excludes(reals(point.by_tape(cotangent))))
+    varies = nearby.free & (slopes.varies | slopes.excludes(flat_real(point.by_tape(cotangent))))
     smooth_ones = nearby.free & ~varies
-    if bool(smooth_ones.any()):
+    if smooth_ones.any():
         tied = nearby.free & np.isin(nearby.groups, nearby.groups[varies])
         kinked = jumping | (
-            dependent_outputs(point, random, nearby.as_masks(tied)) if bool(tied.any()) else False
+            dependent_outputs(point, random, nearby.as_masks(tied)) if tied.any() else False
         )
-        if not bool(kinked.all()):
+        if not kinked.all():
             smooth = prober.probe_until_conclusive(masks, without=kinked)
             if smooth.decision is Ruling.FAIL:
                 return CheckOutcome(Status.FAIL, probe=smooth)
     kinked_entries = np.flatnonzero(nearby.free & slopes.varies)
     unknown = bool((nearby.free & slopes.missing).any())
-    if not kinked_entries.size and not bool(jumping.any()):
+    if not kinked_entries.size and not jumping.any():
         return nearby.no_slopes() if unknown else outcome
     summed = nearby.slopes(0 * cotangent + 1)
-    every_entry = not bool((slopes.excludes(claim) & nearby.free).any())
+    every_entry = not (slopes.excludes(claim) & nearby.free).any()
     reason = VerdictReason.KINK if every_entry else VerdictReason.KINK_ALONG_DIRECTIONS
     kinked_places = named_kinks(nearby, summed, kinked_entries)
-    jumping_places = named_jumps(nearby, summed) if bool(jumping.any()) else ""
+    jumping_places = named_jumps(nearby, summed) if jumping.any() else ""
     if (beside := wrong_beside(prober, masks)) is not None:
         places = kinked_places or jumping_places
         text = (
@@ -229,19 +228,12 @@ def wrong_beside(prober: Prober, masks: Masks) -> CheckOutcome | None:
 
 
 # -------------------------------------------- slopes at points nearby
-def reals(arrays: Sequence[Any]) -> NumpyArray:
-    """All numbers of some arrays in one vector; real and imaginary parts of complex arrays
-    alternate.
-    """
-    return np.asarray(flat_real(arrays))
-
-
-def per_number(point: Point, arrays: Sequence[Array]) -> NumpyArray:
+def per_number(point: Point, arrays: Sequence[Array]) -> Array:
     """Expand values per element of the moved inputs to one vector with a value for every real
     number: a complex element has two.
     """
-    vector = reals(arrays)
-    return vector if vector.size == reals(point.x).size else vector.repeat(2)
+    vector = flat_real(arrays)
+    return vector.repeat(point.size * point.numbers // vector.size)
 
 
 @dataclass
@@ -250,8 +242,8 @@ class Outside:
     along a direction.
     """
 
-    entries: NumpyArray
-    shares: NumpyArray
+    entries: Array
+    shares: Array
     """For each direction, the shares of groups that are outside."""
 
     @property
@@ -270,14 +262,14 @@ class Slopes:
     for sums of such functions, this holds group by group.
     """
 
-    rows: NumpyArray
+    rows: Array
     """A slope per point and number of the inputs; NaN where unknown. Points 2k and 2k + 1 lie ahead
     and behind along move k.
     """
-    moves: NumpyArray
-    groups: NumpyArray
+    moves: Array
+    groups: Array
     """The group of each number; −1 for numbers that do not move."""
-    tolerance: NumpyArray
+    tolerance: Array
     """The change by curvature and rounding, per number."""
     further: bool = False
     """Whether all points were taken. If so, unobserved slopes may exceed the range by the distance
@@ -290,94 +282,88 @@ class Slopes:
         return int(self.groups.max(initial=-1)) + 1
 
     @cached_property
-    def missing(self) -> NumpyArray:
+    def missing(self) -> Array:
         """The numbers whose slopes are unknown."""
-        return np.asarray(np.isnan(self.rows).all(axis=0))
+        return np.isnan(self.rows).all(axis=0)
 
     @cached_property
-    def ends(self) -> tuple[NumpyArray, NumpyArray]:
+    def ends(self) -> tuple[Array, Array]:
         """The smallest and the largest slope, per number."""
         return extremes_of(self.rows)
 
     @cached_property
-    def varies(self) -> NumpyArray:
+    def varies(self) -> Array:
         """The numbers at which pieces with different slopes meet."""
         low, high = self.ends
-        return np.asarray(high - low > 2 * self.tolerance)
+        return high - low > 2 * self.tolerance
 
-    def sum_by_group(self, values: NumpyArray) -> NumpyArray:
+    def sum_by_group(self, values: Array) -> Array:
         """The sums of numbers by group."""
         free = self.groups >= 0
         return np.bincount(self.groups[free], values[free], minlength=self.count)
 
-    @cached_property
-    def shared(self) -> NumpyArray:
-        """For each point, the slopes along each of the first directions, restricted to each
-        group.
-        """
+    def share_by_group(self, gradient: Array) -> Array:
+        """The slopes of a gradient along each of the first directions, restricted to each group."""
         return np.array(
-            [
-                [self.sum_by_group(row * move) for row in self.rows]
-                for move in self.moves[:USED_DIRECTIONS]
-            ]
+            [self.sum_by_group(gradient * move) for move in self.moves[:USED_DIRECTIONS]]
         )
 
     @cached_property
-    def share_tolerance(self) -> NumpyArray:
+    def shared(self) -> Array:
+        """By direction, point and group, the slopes of `share_by_group`."""
+        return np.stack([*map(self.share_by_group, self.rows)], axis=1)
+
+    @cached_property
+    def share_tolerance(self) -> Array:
         """The tolerance of slopes along these directions."""
         return np.array(
             [self.sum_by_group(self.tolerance * abs(move)) for move in self.moves[:USED_DIRECTIONS]]
         )
 
     @cached_property
-    def complete(self) -> NumpyArray:
+    def complete(self) -> Array:
         """Per group, whether the slopes ahead and behind bound the whole range."""
-        low, high = extremes_of(self.shared, axis=1)
-        known = [k for k in range(len(self.shared)) if 2 * k + 1 < len(self.rows)]
-        ahead, behind = (np.array([self.shared[k, 2 * k + side] for k in known]) for side in (0, 1))
-        low, high, room = low[known], high[known], self.share_tolerance[known]
+        k = np.arange(min(len(self.shared), len(self.rows) // 2))
+        ahead, behind = self.shared[k, 2 * k], self.shared[k, 2 * k + 1]
+        low, high = extremes_of(self.shared[k], axis=1)
+        room = self.share_tolerance[k]
         complete = np.zeros(self.count, bool)
         for first, last in ((ahead, behind), (behind, ahead)):
             complete |= ((first <= low + room) & (last >= high - room)).all(axis=0)
         return complete
 
-    def excludes(self, gradient: NumpyArray) -> NumpyArray:
+    def excludes(self, gradient: Array) -> Array:
         """A mask of the numbers of a gradient that are outside of their slopes."""
         low, high = self.ends
         spare = spare_of(self.rows, self.tolerance, 0) if self.further else 0.0
         room = self.tolerance + spare
-        return np.asarray(~((low - room <= gradient) & (gradient <= high + room)) & ~self.missing)
+        return ~((low - room <= gradient) & (gradient <= high + room)) & ~self.missing
 
-    def outside(self, gradient: NumpyArray) -> Outside:
+    def outside(self, gradient: Array) -> Outside:
         """Return the entries of a gradient outside of the slopes."""
         low, high = extremes_of(self.shared, axis=1)
         room = self.share_tolerance + (
             spare_of(self.shared, self.share_tolerance, 1) if self.further else 0.0
         )
-        shares = np.array(
-            [self.sum_by_group(gradient * move) for move in self.moves[:USED_DIRECTIONS]]
-        )
-        shares = ~((low - room <= shares) & (shares <= high + room)) & np.isfinite(low + high)
-        return Outside(self.excludes(gradient) & (self.groups >= 0), shares)
+        shares = self.share_by_group(gradient)
+        outside = ~((low - room <= shares) & (shares <= high + room)) & np.isfinite(low + high)
+        return Outside(self.excludes(gradient) & (self.groups >= 0), outside)
 
 
-def extremes_of(values: NumpyArray, axis: int = 0) -> tuple[NumpyArray, NumpyArray]:
+def extremes_of(values: Array, axis: int = 0) -> tuple[Array, Array]:
     """The smallest and the largest value along an axis; inf and −inf if all are NaN."""
-    missing = np.isnan(values)
-    return np.where(missing, np.inf, values).min(axis=axis), np.where(missing, -np.inf, values).max(
-        axis=axis
-    )
+    least = np.fmin.reduce(values, axis, float, initial=np.inf)
+    return least, np.fmax.reduce(values, axis, float, initial=-np.inf)
 
 
-def spare_of(values: NumpyArray, tolerance: NumpyArray, axis: int) -> NumpyArray:
+def spare_of(values: Array, tolerance: Array, axis: int) -> Array:
     """How far unobserved slopes may exceed the range: by the distance between the observed pieces,
     if there are many.
     """
-    count = (np.diff(np.sort(values, axis=axis), axis=axis) > np.expand_dims(tolerance, axis)).sum(
-        axis=axis
-    ) + 1
+    distances = np.diff(np.sort(values, axis=axis), axis=axis)
+    gaps = (distances > np.expand_dims(tolerance, axis)).sum(axis=axis)
     low, high = extremes_of(values, axis)
-    return np.where((count > 2) & (low <= high), (high - low) / np.maximum(count - 1, 1), 0.0)
+    return np.where((gaps > 1) & (low <= high), (high - low) / np.maximum(gaps, 1), 0.0)
 
 
 class Nearby:
@@ -393,37 +379,37 @@ class Nearby:
         """A mask of the numbers that move, over the flat real numbers of all moved inputs."""
         self.groups, self.mixed, signs = groups_of(self.point, self.free)
         self.scales = per_number(self.point, self.point.scales)
-        drawn = [reals_of(self.point, masks, prober.random) for _ in range(KINK_DIRECTIONS)]
+        drawn = [self.draw_move() for _ in range(KINK_DIRECTIONS)]
         # along the first one the shares of tied elements add up, whatever the signs on the way
         self.directions = [abs(drawn[0]) * signs, *drawn]
-        self.moves: list[NumpyArray]
+        self.moves: list[Array]
         self.tapes: list[Tape | None]
-        self.values: list[NumpyArray]
-        self.outputs = np.asarray(self.point.outputs.vector)
+        self.values: list[Array]
+        self.outputs = self.point.outputs.vector
         self.choose_distance(float(abs(cotangent * self.outputs).sum()))
         line = self.point.line(self.as_arrays(self.directions[0]))
-        self.noise = np.asarray(self.point.noise(line, self.step, prober.random))
-        self.around = np.asarray(line.samples[self.step][0].size) / self.near
-        x = reals(self.point.x)
-        self.reach = self.near if bool((x[self.free] != 0).any()) else self.at_zero
+        self.noise = self.point.noise(line, self.step, prober.random)
+        self.around = line.samples[self.step][0].size / self.near
+        x = flat_real(self.point.x)
+        self.reach = self.near if (x[self.free] != 0).any() else self.at_zero
 
-    @property
-    def complex(self) -> bool:
-        """Whether every element of the inputs has two numbers (complex)."""
-        return any(x.dtype.kind == "c" for x in self.point.x)
+    def draw_move(self) -> Array:
+        """A random direction over the numbers that move."""
+        masks = self.as_masks(self.free)
+        return flat_real(self.point.direction(self.prober.random, masks))
 
-    def as_masks(self, numbers: NumpyArray) -> list[Array]:
+    def as_masks(self, numbers: Array) -> list[Array]:
         """Convert a mask of numbers to masks of elements."""
-        flags = numbers.reshape(-1, 2).any(axis=1) if self.complex else numbers
+        flags = numbers.reshape(-1, self.point.numbers).any(axis=1)
         return unflatten(flags, self.point.x)
 
-    def as_arrays(self, move: NumpyArray) -> list[Array]:
+    def as_arrays(self, move: Array) -> list[Array]:
         """Convert a direction over the numbers to one array per input."""
-        parts = unflatten(move.view("complex128") if self.complex else move, self.point.x)
-        pairs = zip(parts, self.point.x, strict=True)
+        vector = move.view("complex128") if self.point.numbers == 2 else move
+        pairs = zip(unflatten(vector, self.point.x), self.point.x, strict=True)
         return [values if x.dtype.kind == "c" else values.real for values, x in pairs]
 
-    def beside(self, direction: NumpyArray) -> list[list[Array]]:
+    def beside(self, direction: Array) -> list[list[Array]]:
         """The points ahead and behind along a direction."""
         return points_beside(self.point, self.as_arrays(direction), self.at_zero, self.near)
 
@@ -444,10 +430,10 @@ class Nearby:
             slopes, self.rounding = self.measured_slopes()
             natural = max(of_outputs, float((slopes * self.scales).max(initial=0.0)))
             self.lost = self.rounding * self.scales > POWER * natural + SMALLEST["float64"]
-            if not bool(self.lost.any()):
+            if not self.lost.any():
                 break
 
-    def measured_slopes(self) -> tuple[NumpyArray, NumpyArray]:
+    def measured_slopes(self) -> tuple[Array, Array]:
         """The sizes of the slopes of numbers that move, at the points so far, and the most by which
         rounding may put them off.
         """
@@ -458,8 +444,8 @@ class Nearby:
                 random = np.random.default_rng(0)
                 measured = self.point.measured_tape(tape, self.parts, slopes, random)
                 measured.draw()
-                known = per_number(self.point, measured.bounds(absolute=True))
-                sizes = np.maximum(sizes, finite_sizes(reals(slopes)))
+                known = per_number(self.point, [measured.bounds(absolute=True)])
+                sizes = np.maximum(sizes, finite_sizes(flat_real(slopes)))
                 bounds = np.maximum(bounds, finite_sizes(known))
         return sizes * self.free, bounds * self.free
 
@@ -489,7 +475,7 @@ class Nearby:
         x = points_beside(self.point, self.as_arrays(self.directions[0]), at_zero, 0.0)[0]
         tape = self.point.record(self.point.all_inputs(x))
         kinked = np.zeros(self.free.shape, bool)
-        for kink in [] if tape is None else kinks(tape):
+        for kink in kinks(tape) if tape else ():
             kinked |= per_number(self.point, self.point.select_moved(kink.inputs)) != 0
         return int((kinked & self.free).sum())
 
@@ -498,16 +484,14 @@ class Nearby:
         for direction in self.directions[len(self.moves) : count]:
             self.take(direction)
 
-    def take(self, direction: NumpyArray) -> None:
+    def take(self, direction: Array) -> None:
         """Record tapes ahead and behind along a direction."""
         self.moves.append(direction)
         for x in self.beside(direction):
             tape = self.point.record(self.point.all_inputs(x))
             self.tapes.append(tape)
             if tape is not None:
-                self.values.append(
-                    np.asarray(flat_real([tape.outputs[k] for k in self.point.outputs.active]))
-                )
+                self.values.append(flat_real(self.point.outputs.select(tape.outputs)))
 
     def slopes(self, cotangent: Array, further: bool = False) -> Slopes:
         """The gradients at the points for a cotangent."""
@@ -515,40 +499,36 @@ class Nearby:
         unknown = self.free * np.nan
         rows = np.array(
             [
-                unknown if t is None else reals(self.point.moved_gradients(t.gradient(parts)))
+                unknown if t is None else flat_real(self.point.moved_gradients(t.gradient(parts)))
                 for t in self.tapes
             ]
         )
         rows = np.where(np.isfinite(rows) & ~self.lost, rows, np.nan)
-        sizes = np.where(np.isnan(rows), 0.0, abs(rows)).max(axis=0) * self.scales * self.free
+        sizes = finite_sizes(rows).max(axis=0) * self.scales * self.free
         of_group = np.zeros(int(self.groups.max(initial=-1)) + 1)
         np.maximum.at(of_group, self.groups[self.free], sizes[self.free])
         largest = float(sizes.max(initial=0.0))
         # next to an element that is 0 slopes are small; a jump is not a slope
-        around = float(
-            (abs(np.asarray(cotangent)) * np.where(self.jumping(rows), 0.0, self.around)).sum()
-        )
+        around = float((abs(cotangent) * np.where(self.jumping(rows), 0.0, self.around)).sum())
         room = np.where(self.free, CLOSE * of_group[self.groups], 0.0) + FEW * self.near * (
             largest + around
         )
         # next to 0, curvature of the scale of the outputs
-        of_outputs = float(abs(np.asarray(cotangent) * self.outputs).sum())
-        room += np.where(reals(self.point.x) == 0, FEW * self.at_zero * of_outputs, 0.0)
+        of_outputs = float(abs(cotangent * self.outputs).sum())
+        room += np.where(flat_real(self.point.x) == 0, FEW * self.at_zero * of_outputs, 0.0)
         moves = np.array([*self.moves, *self.directions[len(self.moves) :]])
         return Slopes(rows, moves, self.groups, room / self.scales + self.rounding, further)
 
     def no_slopes(self) -> CheckOutcome:
         """The undecided outcome if no slope is known: outside of the domain, or within it."""
-        finite = len(self.values) == len(self.tapes) and all(
-            bool(np.isfinite(v).all()) for v in self.values
-        )
+        finite = len(self.values) == len(self.tapes) and np.isfinite(self.values).all()
         return inconclusive_outcome(
             VerdictReason.NO_SLOPE if finite else VerdictReason.EDGE, raised=self.point.raised
         )
 
-    def jumping(self, rows: NumpyArray) -> NumpyArray:
+    def jumping(self, rows: Array) -> Array:
         """A mask of the outputs that change by many times more than the slopes explain."""
-        changes = abs(np.where(np.isnan(rows), 0.0, rows)) @ abs(np.array(self.moves)).T
+        changes = finite_sizes(rows) @ abs(np.array(self.moves)).T
         explained = self.reach * float(changes.max(initial=0.0)) + self.noise
         jumps = np.zeros(self.outputs.shape, bool)
         for values in self.values:
@@ -556,26 +536,21 @@ class Nearby:
         return jumps
 
 
-def reals_of(point: Point, masks: Masks, random: np.random.Generator) -> NumpyArray:
-    """A random direction over the elements in `masks`, as numbers."""
-    return reals(point.direction(random, masks))
-
-
-def outside_slopes(nearby: Nearby, cotangent: Array, claim: NumpyArray) -> list[Entry]:
+def outside_slopes(nearby: Nearby, cotangent: Array, claim: Array) -> list[Entry]:
     """The entries of a gradient that are outside of the slopes, after further points were taken for
     those that seem to be; none if the points did not reach the pieces.
     """
     point = nearby.point
     measured = point.measured_claim(point.outputs.split(cotangent), nearby.prober.random)
     measured.draw()
-    nearby.rounding = nearby.rounding + per_number(point, measured.bounds(absolute=True))
+    nearby.rounding = nearby.rounding + per_number(point, [measured.bounds(absolute=True)])
     sizes = np.bincount(nearby.groups[nearby.free])
     size = np.where(nearby.free, sizes[nearby.groups], 0)
     aimed = size == 1
     slopes = nearby.slopes(cotangent)
     for _ in range(MOST_AIMED):
         entries = slopes.outside(claim).entries & ~aimed
-        if not bool(entries.any()):
+        if not entries.any():
             break
         aim_at(nearby, slopes, claim, entries, aimed)
         slopes = nearby.slopes(cotangent)
@@ -584,18 +559,16 @@ def outside_slopes(nearby: Nearby, cotangent: Array, claim: NumpyArray) -> list[
     sure = Outside(outside.entries & complete & aimed, outside.shares & slopes.complete)
     if sure.any:
         return entries_outside(nearby, claim, slopes, sure)
-    if (
-        not (outside.entries & ~complete & ~nearby.mixed).any()
-        and not (outside.shares & ~slopes.complete).any()
-    ):
+    unsure = outside.entries & ~complete & ~nearby.mixed
+    if not Outside(unsure, outside.shares & ~slopes.complete).any:
         return []
     # pieces that no point met may be why: more points, and one output after the other
     while len(nearby.moves) < len(nearby.directions) + FURTHER:
-        nearby.take(reals_of(point, nearby.as_masks(nearby.free), nearby.prober.random))
+        nearby.take(nearby.draw_move())
     several = nearby.outputs.size > 1
     for output in candidates(nearby, outside) if several else [0]:
-        unit = point.outputs.unit(output) if several else cotangent
-        gradient = reals(point.vjp(unit)) if several else claim
+        unit = point.outputs.unit(output)
+        gradient = flat_real(point.vjp(unit)) if several else claim
         slopes = nearby.slopes(unit, further=True)
         outside = slopes.outside(gradient)
         observed = slopes.varies | (size <= MOST_TIED)
@@ -608,9 +581,7 @@ def outside_slopes(nearby: Nearby, cotangent: Array, claim: NumpyArray) -> list[
     return []
 
 
-def aim_at(
-    nearby: Nearby, slopes: Slopes, claim: NumpyArray, outside: NumpyArray, aimed: NumpyArray
-) -> None:
+def aim_at(nearby: Nearby, slopes: Slopes, claim: Array, outside: Array, aimed: Array) -> None:
     """Take points along the entry of each group that is outside by most, and remember these
     entries.
     """
@@ -618,8 +589,9 @@ def aim_at(
     excess = np.where(outside, np.maximum(claim - high, low - claim) * nearby.scales, -np.inf)
     order = np.argsort(-excess)
     _, first = np.unique(nearby.groups[order], return_index=True)
-    chosen = np.array([k for k in order[first].tolist() if outside[k]])
-    move = AIM * reals_of(nearby.point, nearby.as_masks(nearby.free), nearby.prober.random)
+    chosen = order[first]
+    chosen = chosen[outside[chosen]]
+    move = AIM * nearby.draw_move()
     move[chosen] = nearby.scales[chosen]
     aimed[chosen] = True
     nearby.take(move)
@@ -635,7 +607,7 @@ def candidates(nearby: Nearby, outside: Outside) -> list[int]:
 
 
 def entries_outside(
-    nearby: Nearby, claim: NumpyArray, slopes: Slopes, outside: Outside, output: int | None = None
+    nearby: Nearby, claim: Array, slopes: Slopes, outside: Outside, output: int | None = None
 ) -> list[Entry]:
     """The entries outside of the slopes; the nearer end of the range is reported as their
     derivative. If several outputs were checked together, the output whose own gradient is outside
@@ -647,51 +619,41 @@ def entries_outside(
     if output is None:
         for candidate in candidates(nearby, outside):
             unit = point.outputs.unit(candidate)
-            gradient, alone = reals(point.vjp(unit)), nearby.slopes(unit)
+            gradient, alone = flat_real(point.vjp(unit)), nearby.slopes(unit)
             outside_alone = alone.outside(gradient)
             if outside_alone.any:
                 return entries_outside(nearby, gradient, alone, outside_alone, candidate)
     low, high = slopes.ends
+    values: Array = np.where(claim < low, low, high)
     picks = np.flatnonzero(outside.entries).tolist()
-    ends = {k: (float(low[k]), float(high[k])) for k in picks}
     if not picks:
         direction, group = np.argwhere(outside.shares)[0].tolist()
         move = slopes.moves[direction] * (nearby.groups == group)
-        share, bounds = float(claim @ move), extremes_of(slopes.shared[direction, :, group])
-        k = (
-            int(abs(claim * move).argmax())
-            if bool((claim * move).any())
-            else int(abs(move).argmax())
-        )
-        nearer = float(bounds[0] if share < bounds[0] else bounds[1])
-        value = float(claim[k]) + (nearer - share) / float(move[k])
-        picks, ends = [k], {k: (value, value)}
+        share, (low, high) = claim @ move, extremes_of(slopes.shared[direction, :, group])
+        terms = abs(claim * move)
+        k = int((terms if terms.any() else abs(move)).argmax())
+        values[k] = claim[k] + ((low if share < low else high) - share) / move[k]
+        picks = [k]
+    name = SUM_OF_OUTPUTS if output is None else point.outputs.element(output)
     wrong = []
     for k in picks:
-        number, index = array_and_element(point.x, k // 2 if nearby.complex else k)
-        (least, largest), claimed = ends[k], float(claim[k])
-        value = least if claimed < least else largest
-        name = SUM_OF_OUTPUTS if output is None else point.outputs.element(output)
-        wrong.append(Entry(number, index, name, claimed, value, float(slopes.tolerance[k])))
+        number, index = array_and_element(point.x, k // point.numbers)
+        numbers = (float(row[k]) for row in (claim, values, slopes.tolerance))
+        wrong.append(Entry(number, index, name, *numbers))
     return wrong
 
 
 def points_beside(
-    point: Point, direction: Direction, at_zero: float, near: float
+    point: Point, direction: Sequence[Array], at_zero: float, near: float
 ) -> list[list[Array]]:
     """The points ahead and behind along a direction."""
-
-    def shifted(x: Array, d: Array | None, sign: float) -> Array:
-        return x if d is None else np.asarray(x + sign * np.where(x == 0, at_zero, near) * d)
-
-    return [
-        [shifted(x, d, sign) for x, d in zip(point.x, direction, strict=True)]
-        for sign in (1.0, -1.0)
-    ]
+    pairs = zip(point.x, direction, strict=True)
+    moves = [(x, np.where(x == 0, at_zero, near) * d) for x, d in pairs]
+    return [[np.asarray(x + sign * move) for x, move in moves] for sign in (1.0, -1.0)]
 
 
 # -------------------------------------------- which elements are tied
-def groups_of(point: Point, free: NumpyArray) -> tuple[NumpyArray, NumpyArray, NumpyArray]:
+def groups_of(point: Point, free: Array) -> tuple[Array, Array, Array]:
     """For each number: its group, −1 if it does not move; whether it, or another number of its
     group, feeds several rows of one operation; and a sign such that the elements of a group's rows
     grow in the direction of these signs.
@@ -699,7 +661,6 @@ def groups_of(point: Point, free: NumpyArray) -> tuple[NumpyArray, NumpyArray, N
     Numbers that feed one row of an operation at its kink (the window of a maximum) belong together.
     Numbers that feed several rows are one group.
     """
-    double = any(x.dtype.kind == "c" for x in point.x)
     parent, signs = np.arange(free.size), np.ones(free.size)
     mixed = np.zeros(free.size, bool)
     keys = []
@@ -727,8 +688,8 @@ def groups_of(point: Point, free: NumpyArray) -> tuple[NumpyArray, NumpyArray, N
             np.minimum.at(least, key[present], parent[present])
             parent[present] = np.minimum(parent[present], least[key[present]])
         changed = not np.array_equal(before, parent)
-    if double:  # both parts of a number
-        parent = np.minimum(parent[0::2], parent[1::2]).repeat(2)
+    # Both parts of a complex number are in one group.
+    parent = parent.reshape(-1, point.numbers).min(axis=1).repeat(point.numbers)
     mixed |= np.isin(parent, parent[mixed])
     parent = np.where(mixed, free.size, parent)
     groups = np.full(free.size, -1)
@@ -737,19 +698,16 @@ def groups_of(point: Point, free: NumpyArray) -> tuple[NumpyArray, NumpyArray, N
 
 
 # ----------------------------------------------- messages
-def named_kinks(nearby: Nearby, slopes: Slopes, numbers: NumpyArray) -> str:
+def named_kinks(nearby: Nearby, slopes: Slopes, numbers: Array) -> str:
     """The first elements at which pieces meet, with their slopes, and the number of further
     ones.
     """
-    first: dict[str, int] = {}
-    for number in numbers.tolist():
-        first.setdefault(element_of(nearby, number), number)
+    elements, first = np.unique(numbers // nearby.point.numbers, return_index=True)
     names = []
-    for place, number in list(first.items())[:MOST_NAMED]:
-        names.append(
-            f"{place} ({sides_of(slopes_that_vary(nearby, slopes, number), nearby, number)})"
-        )
-    return list_names(names, len(first))
+    for number in numbers[first[:MOST_NAMED]].tolist():
+        sides = sides_of(slopes_that_vary(nearby, slopes, number), nearby, number)
+        names.append(f"{element_of(nearby, number)} ({sides})")
+    return list_names(names, elements.size)
 
 
 def slopes_that_vary(nearby: Nearby, summed: Slopes, number: int) -> Slopes:
@@ -767,8 +725,9 @@ def slopes_that_vary(nearby: Nearby, summed: Slopes, number: int) -> Slopes:
 
 def element_of(nearby: Nearby, number: int) -> str:
     """The name in reports of the element that a number belongs to."""
-    k, index = array_and_element(nearby.point.x, number // 2 if nearby.complex else number)
-    return nearby.point.place(Entry(k, index, 0, 0.0, 0.0, 0.0))
+    point = nearby.point
+    k, index = array_and_element(point.x, number // point.numbers)
+    return point.place(Entry(k, index, 0, 0.0, 0.0, 0.0))
 
 
 def sides_of(slopes: Slopes, nearby: Nearby, number: int) -> str:
@@ -793,9 +752,9 @@ def named_jumps(nearby: Nearby, slopes: Slopes) -> str:
         move = np.zeros(nearby.free.size)
         move[number] = nearby.scales[number]
         for x in nearby.beside(move):
-            change = abs(np.asarray(point.vector(x)) - nearby.outputs)
+            change = abs(point.vector(x) - nearby.outputs)
             slope = float(np.nanmax(abs(slopes.rows), initial=0.0)) * float(nearby.scales[number])
-            if bool((change > CLEAR * (nearby.reach * slope + nearby.noise)).any()):
+            if (change > CLEAR * (nearby.reach * slope + nearby.noise)).any():
                 places[element_of(nearby, number)] = None
         if len(places) == MOST_NAMED:
             break
@@ -809,18 +768,19 @@ def check_where_infinite(prober: Prober) -> CheckOutcome:
     """
     point, claim = prober.point, prober.draw_claim()
     prober.claims.append(claim)
-    if all(bool(np.isfinite(g).all()) for g in claim[1]):
+    if all(np.isfinite(g).all() for g in claim[1]):
         return CheckOutcome(Status.PASS)
     cotangent = abs(claim[0])  # of one sign, so that statements on the slopes hold for the outputs
     gradients = point.vjp(SMALL * cotangent)
     elements = [~np.isfinite(g) for g in gradients]
-    places = [(k, int(i)) for k, mask in enumerate(elements) for i in np.flatnonzero(mask).tolist()]
-    if not places:
+    positions = np.flatnonzero(flat(elements))
+    if not positions.size:
         return CheckOutcome(Status.PASS)
-    drawn = sorted(prober.random.permutation(len(places))[:MOST_LOOKED_AT].tolist())
+    drawn = np.sort(prober.random.permutation(positions.size)[:MOST_LOOKED_AT])
     right, wrong = list[str](), list[Entry]()
-    for number, index in [places[k] for k in drawn]:
-        value = complex(gradients[number].reshape(-1)[index]).real
+    for position in positions[drawn].tolist():
+        number, index = array_and_element(point.x, position)
+        value = complex(flat(gradients)[position]).real
         sides = slopes_of_sides(point, number, index, cotangent)
         slope, bar = next(
             (side for side in sides.values() if np.isfinite(side[0])), (np.nan, np.nan)
@@ -841,10 +801,10 @@ def check_where_infinite(prober: Prober) -> CheckOutcome:
         )
         diagnosis = (Diagnosis.of("GC124", text),)
         return CheckOutcome(
-            Status.FAIL, wrong=wrong, exhaustive=len(drawn) == len(places), diagnosis=diagnosis
+            Status.FAIL, wrong=wrong, exhaustive=drawn.size == positions.size, diagnosis=diagnosis
         )
     point.infinite = elements
-    text = VerdictReason.UNBOUNDED.sentence(places=list_names(right, len(places)))
+    text = VerdictReason.UNBOUNDED.sentence(places=list_names(right, positions.size))
     return CheckOutcome(Status.KINK, text)
 
 
@@ -885,7 +845,7 @@ class Kink(NamedTuple):
     from the same numbers times the labels of their rows: the ratio gives the row of an element that
     feeds only one.
     """
-    labels: NumpyArray
+    labels: Array
     """The labels of the rows, in order."""
 
 
@@ -1008,11 +968,8 @@ KINKED: dict[str, KinkRule] = {
         abs(a.values[0]).max(axis=a.axes(), keepdims=True, initial=0) + 0 * abs(a.values[0]) == 0
     ],
     **dict.fromkeys(("maximum", "minimum", "fmax", "fmin"), where_equal),
-    **dict.fromkeys(
-        ("less_than", "less_equal", "greater_than", "greater_equal", "equal", "not_equal"),
-        where_equal,
-    ),
-    **dict.fromkeys(("isclose", "allclose", "equal_all"), where_equal),
+    **dict.fromkeys(("isclose", "allclose", "equal_all", "equal", "not_equal"), where_equal),
+    **dict.fromkeys(("less_than", "less_equal", "greater_than", "greater_equal"), where_equal),
     **dict.fromkeys(("remainder", "floor_divide"), where_multiples),
     **dict.fromkeys(("max", "argmax"), lambda a: where_extremes_tie(a, "max")),
     **dict.fromkeys(("min", "argmin"), lambda a: where_extremes_tie(a, "min")),
@@ -1030,8 +987,6 @@ def kinks(tape: Tape) -> list[Kink]:
     recording, kinked = tape.recording, list[Kink]()
     steps = [step for step in recording.steps if step.name in KINKED]
     decisions = [decision for decision in recording.decisions if decision.name in KINKED]
-    if not [*steps, *decisions]:  # as most tapes
-        return []
     random = np.random.default_rng(0)
     if steps:
         dead = dead_steps(
@@ -1044,13 +999,11 @@ def kinks(tape: Tape) -> list[Kink]:
         starts, again = dict[int, Array](), dict[int, Array]()
         masks, labels = elements_at_kinks(tape, step)
         for edge, mask in zip(step.edges, masks, strict=False):
-            if edge >= 0 and mask is not None and bool(mask.any()):
-                shape, mask_shape = recording.arrays[edge].shape, mask.shape
-                mask = mask.any(axis=tuple(range(mask.ndim - len(shape))))
-                mask = mask.any(axis=tuple(k for k, n in enumerate(shape) if n == 1), keepdims=True)
-                drawn = random.uniform(1, 2, shape) * mask
+            if edge >= 0 and mask.any():
+                shape = recording.arrays[edge].shape
+                drawn = random.uniform(1, 2, shape) * (sum_to_shape(mask, shape) != 0)
                 # A broadcast element feeds several rows.
-                label = labels if mask_shape == shape == labels.shape else 0.0
+                label = labels if mask.shape == shape == labels.shape else 0.0
                 starts[edge] = starts.get(edge, 0.0) + drawn
                 again[edge] = again.get(edge, 0.0) + drawn * label
         if starts:
@@ -1067,7 +1020,7 @@ def kinks(tape: Tape) -> list[Kink]:
     return kinked
 
 
-def row_labels(name: str, values: Sequence[Any], axis: Any) -> NumpyArray:
+def row_labels(name: str, values: Sequence[Any], axis: Any) -> Array:
     """A number from 1 to 2 for every row of an operation, in the shape of its arguments."""
     shape = np.broadcast_shapes(*(np.shape(v) for v in values if v is not None))
     row_shape = list(shape)
@@ -1080,7 +1033,7 @@ def row_labels(name: str, values: Sequence[Any], axis: Any) -> NumpyArray:
     return np.broadcast_to(labels.reshape(row_shape), shape)
 
 
-def window_labels(a: Arguments) -> NumpyArray:
+def window_labels(a: Arguments) -> Array:
     """For each element, the label of the window in which it is tied; 0 if there are several such
     windows, or none.
     """
@@ -1098,7 +1051,7 @@ last one).
 """
 
 
-def elements_at_kinks(tape: Tape, step: Any) -> tuple[Sequence[Any], NumpyArray]:
+def elements_at_kinks(tape: Tape, step: Any) -> tuple[Sequence[Any], Array]:
     """For each argument of an operation or decision, the elements at a kink; and the labels of its
     rows.
     """
@@ -1114,12 +1067,13 @@ def elements_at_kinks(tape: Tape, step: Any) -> tuple[Sequence[Any], NumpyArray]
         wide(v) if getattr(getattr(v, "dtype", None), "name", "") in EPSILON else v for v in values
     ]
     for edge, value in zip(step.edges, values, strict=False):
-        maker = tape.maker(edge) if edge >= 0 else None
-        cancelled = maker.edges if maker is not None and maker.name in ("add", "subtract") else ()
-        size = (
-            0.0 if edge < 0 else abs(value) + sum(abs(wide(arrays[e])) for e in cancelled if e >= 0)
-        )
-        units.append(size * EPSILON.get(arrays[edge].dtype.name, 0.0))
+        unit: Any = 0.0
+        if edge >= 0:
+            maker = tape.maker(edge)
+            cancelled = maker.edges if maker and maker.name in ("add", "subtract") else ()
+            size = abs(value) + sum(abs(wide(arrays[e])) for e in cancelled if e >= 0)
+            unit = size * EPSILON.get(arrays[edge].dtype.name, 0.0)
+        units.append(unit)
     arguments = Arguments(values, units, named)
     with np.errstate(all="ignore"):
         masks = KINKED[step.name](arguments)
@@ -1130,18 +1084,13 @@ def elements_at_kinks(tape: Tape, step: Any) -> tuple[Sequence[Any], NumpyArray]
     return masks, row_labels(step.name, values[: 2 if len(masks) > 1 else 1], named.get("axis"))
 
 
-def kinked_by_tape(point: Point, cotangent: Array | None = None) -> list[Array] | None:
-    """Per moved input, the elements that feed an operation at its kink, according to the tape; None
-    if there are none.
-
-    Args:
-        cotangent: a cotangent without zeros, if the tape's gradient for it is needed anyway.
+def kinked_by_tape(point: Point, cotangent: Array) -> list[Array] | None:
+    """Per moved input, the elements that feed an operation at its kink, or whose slope has no
+    bound, according to the tape; None if there are none. `cotangent` has no zeros.
     """
     tape = point.tape
     if tape is None:
         return None
-    # A slope without bound.
-    cotangent = point.outputs.vector * 0 + 1 if cotangent is None else cotangent
     masks = [~np.isfinite(g) for g in point.by_tape(cotangent)]
     for kink in kinks(tape):
         fed = point.select_moved(kink.inputs)

@@ -12,9 +12,16 @@ from typing import TypeVar
 
 import numpy as np
 
-from gradcheck.backends.base import Array, is_differentiable
+from gradcheck.backends.base import Array, Cotangents, InputGradients, is_differentiable
 from gradcheck.backends.recording import Recording, chooses
-from gradcheck.checking.differences import RATIO, Line, move_along, random_direction, scale_of
+from gradcheck.checking.differences import (
+    RATIO,
+    Direction,
+    Line,
+    move_along,
+    random_direction,
+    scale_of,
+)
 from gradcheck.checking.precision import (
     CLEAR,
     EPS,
@@ -23,8 +30,10 @@ from gradcheck.checking.precision import (
     Measured,
     coarsest,
     distance,
+    flat,
     largest,
     noting,
+    of_each_largest,
     rounded_input,
     wide,
 )
@@ -36,8 +45,8 @@ from gradcheck.support.foreign import text_of
 
 T = TypeVar("T")
 
-Direction = Sequence[Array | None]
-"""One array per moved input; None for one that stays."""
+Masks = Sequence[Array | None]
+"""One array per moved input; None for an input that takes no part."""
 
 MOST_ROWS = 2**14
 """The most outputs that each get a separate derivative; if there are more, only their weighted sum
@@ -48,15 +57,6 @@ SUM_OF_OUTPUTS = -1
 
 
 # ------------------------------------------------- many arrays as one
-def flat(arrays: Sequence[Array]) -> Array:
-    """All elements of `arrays` in one vector; complex if one of them is."""
-    return (
-        np.concatenate([a.reshape(-1) for a in arrays])
-        if len(arrays) > 1
-        else arrays[0].reshape(-1)
-    )
-
-
 def shapes_of(arrays: Sequence[Array]) -> list[tuple[int, ...]]:
     """The shapes of some arrays."""
     return [a.shape for a in arrays]
@@ -70,28 +70,21 @@ def flat_real(arrays: Sequence[Array]) -> Array:
     return vector.astype("float64")
 
 
-def unflatten(vector: Array, arrays: Sequence[Array]) -> list[Array]:
-    """The parts of a flat vector, in the shapes of `arrays`."""
-    ends = np.cumsum([a.size for a in arrays])[:-1]
-    parts = np.split(vector, ends)
-    return [values.reshape(a.shape) for values, a in zip(parts, arrays, strict=True)]
-
-
-def of_each_largest(arrays: Sequence[Array]) -> Array:
-    """A flat vector: for each entry, the magnitude of the largest finite entry of its array."""
-    return flat([np.full(a.shape, largest(a)) for a in arrays])
+def count_numbers(arrays: Sequence[Array]) -> int:
+    """The real numbers per element of some arrays: 2 if one of them is complex, as then all count
+    as complex.
+    """
+    return 1 + any(a.dtype.kind == "c" for a in arrays)
 
 
 def array_and_element(arrays: Sequence[Array], position: int) -> tuple[int, int]:
     """The array, and the index in it, at a position of the flat vector of all arrays."""
-    for number, array in enumerate(arrays):
-        if position < array.size:
-            return number, position
-        position -= array.size
-    raise IndexError(position)
+    ends = np.cumsum([array.size for array in arrays])
+    number = int(np.searchsorted(ends, position, "right"))
+    return number, position - int(ends[number]) + arrays[number].size
 
 
-def one_input_only(number: int, value: Array, arrays: Sequence[Array]) -> list[Array | None]:
+def one_input_only(number: int, value: Array, arrays: Sequence[Array]) -> Masks:
     """A direction, or masks, over `arrays` in which only one array takes part."""
     return [value if k == number else None for k in range(len(arrays))]
 
@@ -111,6 +104,11 @@ def shares(gradient: Array, direction: Array) -> Array:
     return (
         products if np.isfinite(complex(products.sum())) else np.where(direction != 0, products, 0)
     )
+
+
+def elements_of(direction: Direction) -> Masks:
+    """Masks of the elements that move."""
+    return [None if d is None else d != 0 for d in direction]
 
 
 def parts_of(gradients: Sequence[Array], direction: Direction) -> list[Array]:
@@ -181,20 +179,29 @@ class FlatOutputs:
     arrays: list[Array]
     active: list[int]
 
+    def select(self, outputs: Sequence[Array]) -> list[Array]:
+        """Select the active ones of some outputs."""
+        return [outputs[k] for k in self.active]
+
     @cached_property
-    def complex(self) -> bool:
-        """Whether every element has two numbers in the vector."""
-        return any(self.arrays[k].dtype.kind == "c" for k in self.active)
+    def selected(self) -> list[Array]:
+        """The active outputs at the point."""
+        return self.select(self.arrays)
+
+    @cached_property
+    def numbers(self) -> int:
+        """The numbers that every element has in the vector."""
+        return count_numbers(self.selected)
 
     @cached_property
     def vector(self) -> Array:
         """The active outputs, flat, in float64."""
-        return flat_real([self.arrays[k] for k in self.active])
+        return flat_real(self.selected)
 
     @property
     def size(self) -> int:
         """Elements of the active outputs."""
-        return sum(self.arrays[k].size for k in self.active)
+        return int(self.vector.size) // self.numbers
 
     def split(self, cotangent: Array) -> list[Array | None]:
         """A flat real cotangent as one array per output, of its dtype; None for outputs without a
@@ -203,7 +210,7 @@ class FlatOutputs:
         Values too large for the dtype become its largest number: such an overflow says nothing
         about the layer.
         """
-        vector = cotangent.view("complex128") if self.complex else cotangent
+        vector = cotangent.view("complex128") if self.numbers == 2 else cotangent
         parts: list[Array | None] = [None] * len(self.arrays)
         start = 0
         for k in self.active:
@@ -235,17 +242,17 @@ class FlatOutputs:
 
     def element(self, position: int) -> int:
         """The flat element that a position of the vector belongs to."""
-        return position // 2 if self.complex else position
+        return position // self.numbers
 
     def locate(self, position: int) -> tuple[int, tuple[int, ...]]:
         """The output, and the index in it, at a position of the flat outputs."""
-        number, index = array_and_element([self.arrays[k] for k in self.active], position)
+        number, index = array_and_element(self.selected, position)
         k = self.active[number]
         return k, tuple(int(i) for i in np.unravel_index(index, self.arrays[k].shape))
 
     def not_finite(self) -> tuple[int, tuple[int, ...]] | None:
         """The first element that is inf or NaN, if any."""
-        bad = (~np.isfinite(self.vector)).nonzero()[0].tolist() if self.size else []
+        bad = np.flatnonzero(~np.isfinite(self.vector)).tolist()
         return self.locate(self.element(bad[0])) if bad else None
 
 
@@ -299,13 +306,15 @@ class Point:
         """The dtypes of the casts that forward makes."""
         self.x = self.select_moved(self.inputs)
         """The inputs that are moved."""
+        self.numbers = count_numbers(self.x)
+        """The real numbers of every element of these."""
         self.everywhere = [np.ones(x.shape, bool) for x in self.x]
         """Masks of all elements of the moved inputs."""
         self.infinite: Sequence[Array] = [~mask for mask in self.everywhere]
         """Masks of the elements at which the gradient is infinite, one per moved input: these stay
         as they are.
         """
-        self.epsilon = coarsest([*self.x, *(self.outputs.arrays[k] for k in self.outputs.active)])
+        self.epsilon = coarsest([*self.x, *self.outputs.selected])
         """The epsilon of the coarsest dtype among inputs and outputs in the evaluations."""
 
     def first_outputs(self) -> list[Array]:
@@ -334,6 +343,16 @@ class Point:
         raise AssertionError("the last attempt returns or raises")
 
     @property
+    def size(self) -> int:
+        """Elements of the moved inputs."""
+        return sum(x.size for x in self.x)
+
+    @property
+    def is_own_precision(self) -> bool:
+        """Whether the runs so far had the dtypes and casts of the layer's own."""
+        return self.as_given and not self.casts_left_out
+
+    @property
     def casts_left_out(self) -> bool:
         """Whether the runs so far had casts to fewer digits, which were left out."""
         return bool(self.runs.omitted_casts)
@@ -343,11 +362,9 @@ class Point:
         """The reason why there is no gradient to check; empty if there is one."""
         if not self.moved:
             return "no input takes a gradient"
-        if not self.outputs.active:
-            return "the call returned no Tensor that claims a gradient"
         if not self.outputs.size:
             return "the outputs have no elements"
-        return "" if sum(x.size for x in self.x) else "the inputs have no elements"
+        return "" if self.size else "the inputs have no elements"
 
     def beside(self, moved: Sequence[Array]) -> Point:
         """The function at another point."""
@@ -387,48 +404,42 @@ class Point:
                 f"; the forward raises {type(error).__name__} at nearby points: {text_of(error)}"
             )
             outputs = [array * np.nan for array in self.outputs.arrays]
-        return [outputs[k] for k in self.outputs.active]
+        return self.outputs.select(outputs)
 
     def vector(self, moved: Sequence[Array]) -> Array:
         """The flat real outputs with the moved inputs replaced."""
         return flat_real(self.forward(moved))
 
-    def direction(
-        self, random: np.random.Generator, masks: Sequence[Array | None] | None = None
-    ) -> list[Array | None]:
+    def direction(self, random: np.random.Generator, masks: Masks | None = None) -> Direction:
         """A random direction over all moved inputs, or over the elements in `masks` (None: that
         input does not move).
         """
         chosen = self.everywhere if masks is None else masks
-        direction: list[Array | None] = []
-        for x, scale, mask, infinite in zip(
-            self.x, self.scales, chosen, self.infinite, strict=True
-        ):
-            if mask is None:
-                direction.append(None)
-            else:
-                direction.append(random_direction(x, scale, random) * (mask & ~infinite))
-        return direction
+        rows = zip(self.x, self.scales, chosen, self.infinite, strict=True)
+        return [
+            None if mask is None else random_direction(x, scale, random) * (mask & ~infinite)
+            for x, scale, mask, infinite in rows
+        ]
 
-    def free_elements(self, masks: Sequence[Array | None] | None = None) -> list[Array]:
+    def free_elements(self, masks: Masks | None = None) -> list[Array]:
         """Per moved input, the elements that are moved: all, or those in its mask."""
         chosen = self.everywhere if masks is None else masks
         pairs = zip(chosen, self.infinite, strict=True)
         return [infinite & False if mask is None else mask & ~infinite for mask, infinite in pairs]
 
-    def along_element(self, number: int, index: int, size: complex) -> list[Array | None]:
+    def along_element(self, number: int, index: int, size: complex) -> Direction:
         """A direction along one element of a moved input."""
         x = self.x[number]
         d = np.zeros(x.size, x.dtype)
         d[index] = size
         return one_input_only(number, d.reshape(x.shape), self.x)
 
-    def line(self, direction: Sequence[Array | None], weights: Array | None = None) -> Line:
+    def line(self, direction: Direction, weights: Array | None = None) -> Line:
         """The line through the point along a direction."""
         return Line(self.vector, self.x, direction, self.outputs.vector, weights)
 
     # ------------------------ what is claimed, and what the tape says
-    def claimed_gradients(self, cotangent: Array) -> list[Array | None]:
+    def claimed_gradients(self, cotangent: Array) -> InputGradients:
         """The gradients that the layer claims, for all inputs."""
         self.spent.count_run(vjps=1)
         return self.runs.gradients(list(self.inputs), self.outputs.split(cotangent))
@@ -437,7 +448,7 @@ class Point:
         """The gradients of the moved inputs."""
         return self.moved_gradients(self.claimed_gradients(cotangent))
 
-    def moved_gradients(self, gradients: Sequence[Array | None]) -> list[Array]:
+    def moved_gradients(self, gradients: Cotangents) -> list[Array]:
         """Select the gradients of the moved inputs in double precision, with zeros for None."""
         pairs = zip(self.x, self.select_moved(gradients), strict=True)
         return [wide(np.zeros_like(x) if g is None else g) for x, g in pairs]
@@ -497,14 +508,14 @@ class Point:
         if shapes_of(outputs) != shapes_of(plain):
             return False
         error = distance(wide(flat(outputs)), wide(flat(plain)))
-        if not bool(error.any()):
+        if not error.any():
             return True
         random, nondet = np.random.default_rng(0), self.problem.nondet
         measured = Measured(
             lambda c: self.compute(self.inputs, c), self.epsilon, random, nondet=nondet
         )
         measured.draw()
-        bounds = flat(measured.bounds()) + nondet * of_each_largest(plain)
+        bounds = measured.bounds() + nondet * of_each_largest(plain)
         return bool((error <= bounds).all())
 
     @property
@@ -522,7 +533,7 @@ class Point:
             self.last_by_tape = cotangent, self.select_moved(taped)
         return self.last_by_tape[1]
 
-    def one_step_later(self, cotangents: Sequence[Array | None]) -> list[Array] | None:
+    def one_step_later(self, cotangents: Cotangents) -> list[Array] | None:
         """The tape's gradients of the moved inputs if an iteration that a comparison stopped runs
         one step further; None if no such iteration was recorded, or if its value had not converged
         to rounding.
@@ -549,15 +560,17 @@ class Point:
 
         self.spent.count_run(evaluations=1)
         recording = self.runs.recording(self.inputs, change)
-        if recording is None or recording.error is not None or recording.leaks:
+        assert recording is not None
+        later = Tape(recording)
+        if later.incomplete:
             return None
-        pairs = zip(recording.outputs, self.outputs.arrays, strict=True)
+        pairs = zip(later.outputs, self.outputs.arrays, strict=True)
         converged = max(CLEAR * EPS, MANY * self.given_epsilon)
         if not all(
             a.shape == b.shape and largest(a - b) <= converged * largest(b) for a, b in pairs
         ):
             return None
-        return self.moved_gradients(Tape(recording).gradient(cotangents))
+        return self.moved_gradients(later.gradient(cotangents))
 
     # --------------------------------------------- rounding, measured
     def noise(self, line: Line, step: int, random: np.random.Generator) -> Array:
@@ -570,18 +583,18 @@ class Point:
             line.extend((step,))
         else:
             line.take(step, flat_real(end.plain))
-        bounds, farther = (flat(measured.bounds(absolute=True)) for measured in (start, end))
+        bounds, farther = (measured.bounds(absolute=True) for measured in (start, end))
         # outside of the domain nothing is known, and nothing asked
         bounds = np.maximum(bounds, np.where(np.isfinite(farther), farther, 0.0))
         bounds = bounds + self.problem.nondet * of_each_largest(start.plain)
         # A change has two ends, and both are rounded.
-        return 2 * (bounds.repeat(2) if self.outputs.complex else bounds)
+        return 2 * bounds.repeat(self.outputs.numbers)
 
     def measured_outputs(self, moved: Sequence[Array], random: np.random.Generator) -> Measured:
         """The active outputs with the moved inputs replaced, and the error bound of each."""
         known = None
         if moved is self.x and self.tape is not None:  # then they need not be computed
-            known = [self.outputs.arrays[k] for k in self.outputs.active], self.tape.choices
+            known = self.outputs.selected, self.tape.choices
         measured = Measured(
             lambda c: self.perturbed_outputs(moved, c),
             self.epsilon,
@@ -603,15 +616,16 @@ class Point:
         perturbed.
         """
         inputs = [rounded_input(x, change) for x in moved]
-        if self.tape is None or not self.tape.replays:
+        if not self.replays:
             return self.forward(inputs, change)
+        assert self.tape is not None
         recording = self.tape.recording
         outputs = recording.outputs_among(recording.recompute(self.all_inputs(inputs), change))
-        return [outputs[k] for k in self.outputs.active]
+        return self.outputs.select(outputs)
 
     def measured_claim(
         self,
-        cotangents: Sequence[Array | None],
+        cotangents: Cotangents,
         random: np.random.Generator,
         keep_casts: bool = False,
     ) -> Measured:
@@ -629,7 +643,7 @@ class Point:
     def measured_tape(
         self,
         tape: Tape,
-        cotangents: Sequence[Array | None],
+        cotangents: Cotangents,
         taped: Sequence[Array],
         random: np.random.Generator,
         keep_casts: bool = False,
@@ -644,34 +658,25 @@ class Point:
                 rounded_input(x, change) if k in self.moved else x.copy()
                 for k, x in enumerate(recording.arrays[: recording.inputs])
             ]
+            self.spent.count_run(evaluations=int(not tape.replays))
+            again: Recording | None
             if tape.replays:
-                self.spent.count_run()
                 again = recording.replay(inputs, change)
             else:
-                again = self.record_perturbed(inputs, change, keep_casts)
+                again = self.runs.recording(inputs, change, keep_casts)
+            assert again is not None
+            if again.error is not None:  # the call raises only with perturbed results
+                raise again.error
             return self.moved_gradients(perturbed_gradient(Tape(again), cotangents, change))
 
         plain = taped, tape.choices
         return Measured(compute, self.epsilon, random, plain, self.problem.nondet)
 
-    def record_perturbed(
-        self, inputs: Sequence[Array], change: Change, keep_casts: bool
-    ) -> Recording:
-        """The call at these inputs, with every intermediate result perturbed. Raises the exception
-        of the call, if it raises only then.
-        """
-        self.spent.count_run(evaluations=1)
-        again = self.runs.recording(inputs, change, keep_casts)
-        assert again is not None
-        if again.error is not None:
-            raise again.error
-        return again
-
     # ---------------------------------------------------------- names
     @property
     def complex(self) -> bool:
         """Whether an input or output is complex."""
-        return self.outputs.complex or any(x.dtype.kind == "c" for x in self.x)
+        return 2 in (self.outputs.numbers, self.numbers)
 
     def place(self, entry: Entry) -> str:
         """The name in reports of an entry's input element."""

@@ -146,7 +146,7 @@ def wide(array: Array) -> Array:
 
 def finite(arrays: Iterable[Array | None]) -> bool:
     """Whether all elements of some arrays are finite; None counts as an array without elements."""
-    return all(a is None or bool((abs(a) < np.inf).all()) for a in arrays)
+    return all(a is None or (abs(a) < np.inf).all() for a in arrays)
 
 
 @np.errstate(invalid="ignore")
@@ -255,9 +255,33 @@ def rounded_input(x: Array, change: Change) -> Array:
     return fresh
 
 
+# ------------------------------------------------- many arrays as one
+def flat(arrays: Sequence[Array]) -> Array:
+    """All elements of `arrays` in one vector; complex if one of them is."""
+    return (
+        np.concatenate([a.reshape(-1) for a in arrays])
+        if len(arrays) > 1
+        else arrays[0].reshape(-1)
+    )
+
+
+def unflatten(vector: Array, arrays: Sequence[Array]) -> list[Array]:
+    """The parts of a flat vector, in the shapes of `arrays`."""
+    parts, start = list[Array](), 0
+    for array in arrays:
+        parts.append(vector[start : start + array.size].reshape(array.shape))
+        start += array.size
+    return parts
+
+
+def of_each_largest(arrays: Sequence[Array]) -> Array:
+    """A flat vector: for each entry, the magnitude of the largest finite entry of its array."""
+    return flat([np.full(a.shape, largest(a)) for a in arrays])
+
+
 class Measured:
     """The arrays that a computation returns, and an error bound of each entry by rounding, from the
-    runs so far.
+    runs so far: everything in one flat vector.
 
     Args:
         compute: computes the arrays under a `Change`.
@@ -281,9 +305,10 @@ class Measured:
             choices: list[Array] = []
             plain = compute(noting(choices)), choices
         self.plain, self.choices = plain
-        self.responses: list[Any] = [0.0 for _ in self.plain]
+        self.vector = flat(self.plain)
+        self.responses: Any = 0.0
         """The largest change of every entry so far."""
-        self.finer: list[Any] = [0.0 for _ in self.plain]
+        self.finer: Any = 0.0
         """Responses to perturbations by `MANY` epsilons."""
 
     def draw(self) -> None:
@@ -291,69 +316,59 @@ class Measured:
         fewer digits than are perturbed.
         """
         self.draw_at(PERTURBATION_SIZES[self.epsilon])
-        if any(bool(lost.any()) for lost in self.lost()):
+        if self.lost().any():
             self.finer = self.largest_changes(MANY * self.epsilon, self.finer)
 
     def draw_at(self, size: float) -> None:
         """Perturb once more by 1 ± `size`."""
         self.responses = self.largest_changes(size, self.responses)
 
-    def largest_changes(self, size: float, before: Sequence[Any]) -> list[Any]:
+    def largest_changes(self, size: float, before: Any) -> Array:
         """Update the largest change of every entry so far by one more run."""
         again = self.compute(perturbing(size, self.random, self.choices))
-        return [
-            np.maximum(b, distance(a, p) - (self.nondet and self.nondet * largest(p)))
-            for b, a, p in zip(before, again, self.plain, strict=True)
-        ]
+        by_chance = self.nondet and self.nondet * of_each_largest(self.plain)
+        return np.maximum(before, distance(flat(again), self.vector) - by_chance)
 
-    def bounds(self, absolute: bool = False) -> list[Array]:
-        """The bound η per array and entry: the largest error by rounding; inf if no digit is known,
+    def lost(self) -> Array:
+        """The entries that respond out of proportion."""
+        return self.responses > LOST[self.epsilon] * abs(self.vector)
+
+    def terms(self) -> Array:
+        """The size of the terms of which each entry is the sum: its value or, if they cancel, its
+        response relative to the perturbations.
+        """
+        sizes = np.maximum(abs(self.vector), self.responses / PERTURBATION_SIZES[self.epsilon])
+        return np.where(np.isfinite(sizes), sizes, 0.0)
+
+    def bounds(self, absolute: bool = False) -> Array:
+        """The bound η of every entry: the largest error by rounding; inf if no digit is known,
         unless an `absolute` error is requested.
-        """
-        rows = zip(self.plain, self.responses, self.finer, self.lost(), strict=True)
-        return [self.bound(p, r, f, lost, absolute) for p, r, f, lost in rows]
 
-    def terms(self) -> list[Array]:
-        """Per array and entry, the size of the terms of which it is the sum: its value or, if they
-        cancel, its response relative to the perturbations.
+        Each response is raised to at least the median of its row: a single response may be small by
+        chance, half of a row is not.
         """
-        size = PERTURBATION_SIZES[self.epsilon]
-        sizes = [
-            np.maximum(abs(p), r / size) for p, r in zip(self.plain, self.responses, strict=True)
-        ]
-        return [np.where(np.isfinite(s), s, 0.0) for s in sizes]
-
-    def bound(
-        self, plain: Array, response: Array, finer: Any, lost: Array, absolute: bool
-    ) -> Array:
-        """η of one array. Raise each entry's response to at least the median of its row: a single
-        response may be small by chance, half of a row is not.
-        """
-        size = finite_sizes(plain)
-        if plain.ndim and plain.shape[-1] > 1:
-            response = np.maximum(response, size * median_response(response, size))
+        size, lost = finite_sizes(self.vector), self.lost()
+        rows = zip(unflatten(self.responses, self.plain), unflatten(size, self.plain), strict=True)
+        medians = flat([median_response(*row) + 0.0 * row[1] for row in rows])
+        response = np.maximum(self.responses, size * medians)
         bound = MANY * self.epsilon / PERTURBATION_SIZES[self.epsilon] * response
-        if bool(lost.any()):
-            odd = finer > UNKNOWN * response
-            nothing = odd | (finer > UNKNOWN * (size + SMALLEST["float64"]))
+        if lost.any():
+            odd = self.finer > UNKNOWN * response
+            nothing = odd | (self.finer > UNKNOWN * (size + SMALLEST["float64"]))
             finer_bound = np.where(
-                nothing & (not absolute), np.inf, finer * np.where(odd, MANY, 1.0)
+                nothing & (not absolute), np.inf, self.finer * np.where(odd, MANY, 1.0)
             )
             known = np.where(response < np.inf, bound, 0.0)  # how far it may leave the domain
             bound = np.where(lost, np.maximum(known, finer_bound), bound)
         return bound + FEW * self.epsilon * (size + SMALLEST["float64"])
 
-    def lost(self) -> list[Array]:
-        """The entries that respond out of proportion, per array."""
-        return [
-            r > LOST[self.epsilon] * abs(p) for p, r in zip(self.plain, self.responses, strict=True)
-        ]
-
 
 def median_response(response: Array, size: Array) -> Array:
     """The median of the relative responses per row, without those of lost entries; 0 if all are
-    lost.
+    lost, or in rows of one entry.
     """
+    if not size.ndim or size.shape[-1] < 2:
+        return 0.0
     relative = np.where(response <= UNKNOWN * size, response / (size + (size == 0)), np.inf)
     rows = relative.reshape(-1, size.shape[-1])
     rows.sort(axis=-1)

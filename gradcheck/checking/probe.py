@@ -24,28 +24,27 @@ from enum import Enum, auto
 
 import numpy as np
 
-from gradcheck.backends.base import Array
+from gradcheck.backends.base import Array, Cotangents
 from gradcheck.checking.differences import (
     BRIEF,
     FAR_BARS,
     RATIO,
     USUAL,
     Derivative,
+    Direction,
     Interval,
     Line,
     derivative_of,
     from_close_values,
 )
 from gradcheck.checking.point import (
-    Direction,
     Entry,
+    Masks,
     Point,
     directional_derivative,
+    elements_of,
     even_weights,
-    flat,
-    of_each_largest,
     parts_of,
-    unflatten,
 )
 from gradcheck.checking.precision import (
     CLEAR,
@@ -57,12 +56,12 @@ from gradcheck.checking.precision import (
     SMALLEST,
     Measured,
     distance,
+    flat,
+    of_each_largest,
+    unflatten,
 )
 from gradcheck.checking.reasons import VerdictReason
 from gradcheck.result import Diagnosis, Status
-
-Masks = Sequence[Array | None]
-"""One array per moved input; None for an input that takes no part."""
 
 POWER = 1e-2
 """The differences have power if an error of 1 % of the claim would have shown."""
@@ -231,12 +230,12 @@ class Comparison:
 
     claimed: Sequence[Array]
     taped: Sequence[Array]
-    bounds: Sequence[Array] = ()
-    """The largest difference of both by rounding; inf if no digit is known; empty if they agree
+    bounds: Sequence[Array]
+    """The largest difference of both by rounding; inf if no digit is known; zeros if they agree
     without a measurement.
     """
-    of_claim: Sequence[Array] = ()
-    of_tape: Sequence[Array] = ()
+    of_claim: Sequence[Array]
+    of_tape: Sequence[Array]
     """The absolute error bound of each by its own rounding; finite even if no digit is known."""
     wrong: Sequence[Array] | None = None
     """The entries in which both differ by more than that; None if there are none."""
@@ -252,25 +251,23 @@ class Comparison:
         """The largest absolute difference of both by rounding, finite even if no digit is known: a
         number that cancels to 0 has no digits, but a small error.
         """
-        return [a + b for a, b in zip(self.of_claim, self.of_tape, strict=True)] or [
-            0 * abs(t) for t in self.taped
-        ]
+        return [a + b for a, b in zip(self.of_claim, self.of_tape, strict=True)]
 
     @property
     def blank(self) -> bool:
         """Whether some input's gradient has no entry with a known digit."""
-        rows = zip(self.claimed, self.taped, self.bounds, strict=False)
-        return any(c.size and bool((b >= np.fmax(abs(c), abs(t))).all()) for c, t, b in rows)
+        rows = zip(self.claimed, self.taped, self.bounds, strict=True)
+        return any(c.size and (b >= np.fmax(abs(c), abs(t))).all() for c, t, b in rows)
 
     def tape_estimate(self, direction: Masks) -> TapeEstimate | None:
         """The tape's estimate of the projection on a direction; None if its gradient is mostly
         rounding.
         """
-        if self.bounds and self.wrong is None and self.mostly_rounding:
+        if self.wrong is None and self.mostly_rounding:
             return None
         value = directional_derivative(self.taped, direction)
         bar, of_claim = (
-            sum(float(abs(share).sum()) for share in parts_of(bounds, direction)) if bounds else 0.0
+            sum(float(abs(share).sum()) for share in parts_of(bounds, direction))
             for bounds in (self.of_tape, self.of_claim)
         )
         return TapeEstimate(value, self.wrong is not None, bar, of_claim)
@@ -298,8 +295,9 @@ def tape_diff(
     doubted = ~(error <= unmeasured_tolerance(point, claim, right, allowed)) & flat(
         point.free_elements(masks)
     )
-    if not bool(doubted.any()):
-        return Comparison(claimed, taped)
+    if not doubted.any():
+        none = [0 * abs(t) for t in taped]
+        return Comparison(claimed, taped, bounds=none, of_claim=none, of_tape=none)
 
     scales = flat(point.scales)
     random, parts = np.random.default_rng(point.spent.vjps), point.outputs.split(cotangent)
@@ -314,16 +312,16 @@ def tape_diff(
         for quantity in measured:
             quantity.draw()
         beside = unperturbed_rounding(point, measured, sizes) + unconverged
-        rounding = flat(measured[0].bounds())
+        rounding = measured[0].bounds()
         for of_claim in measured[1:]:
             # a claim that is not finite has no digits to lose: only the tape may be unknown there
-            rounding = np.where(np.isfinite(claim), flat(of_claim.bounds()), 0.0) + rounding
+            rounding = np.where(np.isfinite(claim), of_claim.bounds(), 0.0) + rounding
         bounds = np.where(doubted, rounding + allowed, 0.0) + beside
         wrong = doubted & ~(error <= bounds)
-        if len(measured) == 1 and bool((wrong | (doubted & ~(bounds <= exact))).any()):
+        if len(measured) == 1 and (wrong | (doubted & ~(bounds <= exact))).any():
             measured.append(point.measured_claim(parts, random))
         # a disagreement does not count after one draw, unless it is far
-        elif not bool((wrong & (error <= CLEAR * bounds)).any()):
+        elif not (wrong & (error <= CLEAR * bounds)).any():
             break
     unsure = doubted & ~wrong & (bounds > POWER * np.fmax(abs(claim), abs(right)))
     weights = scales * np.where(np.isfinite(right), abs(right), 0.0)
@@ -333,8 +331,8 @@ def tape_diff(
         claimed,
         taped,
         bounds=unflatten(bounds, taped),
-        of_claim=unflatten(flat(measured[-1].bounds(absolute=True)) + beside, taped),
-        of_tape=measured[0].bounds(absolute=True),
+        of_claim=unflatten(measured[-1].bounds(absolute=True) + beside, taped),
+        of_tape=unflatten(measured[0].bounds(absolute=True), taped),
         wrong=none_if_all_false(unflatten(wrong, taped)),
         unsure=none_if_all_false(unflatten(unsure, taped)),
         mostly_rounding=not (total and 2 * of_rounding <= total),
@@ -355,12 +353,10 @@ def unperturbed_rounding(point: Point, measured: Sequence[Measured], sizes: Arra
     unobserved = MANY * point.epsilon if point.runs.leaks else 0.0
     if not (point.casts_left_out or point.may_round):
         return unobserved * sizes
-    return unobserved * sizes + FEW * FLOAT32 * sum(flat(quantity.terms()) for quantity in measured)
+    return unobserved * sizes + FEW * FLOAT32 * sum(quantity.terms() for quantity in measured)
 
 
-def unconverged_bounds(
-    point: Point, parts: Sequence[Array | None], taped: Array, sizes: Array
-) -> Array:
+def unconverged_bounds(point: Point, parts: Cotangents, taped: Array, sizes: Array) -> Array:
     """Bounds, per entry, of the error of the tape's gradients of a stopped iteration: the change by
     one more step.
 
@@ -377,7 +373,7 @@ def unconverged_bounds(
 def none_if_all_false(masks: Iterable[Array]) -> list[Array] | None:
     """The masks; None if they contain no element."""
     masks = list(masks)
-    return masks if any(bool(mask.any()) for mask in masks) else None
+    return masks if any(mask.any() for mask in masks) else None
 
 
 # ------------------------------------------------------------ a probe
@@ -385,7 +381,7 @@ def none_if_all_false(masks: Iterable[Array]) -> list[Array] | None:
 class Probe:
     """Estimates for one direction d and one cotangent u."""
 
-    direction: list[Array | None]
+    direction: Direction
     derivative: Derivative
     cotangent: Array
     gradients: list[Array]
@@ -414,15 +410,18 @@ class Probe:
         return self.decision is (Ruling.PASS if self.wrong is None else Ruling.FAIL)
 
     @property
+    def is_wrong(self) -> bool:
+        """Whether it is a FAIL that no kink explains."""
+        return self.decision is Ruling.FAIL and not self.kinked
+
+    @property
     def unresolved(self) -> Array:
         """A mask of the outputs in which an error of `POWER` would not have shown although they are
         not constant.
         """
         derivative = self.derivative
-        size = np.maximum(abs(derivative.both.value), derivative.nearby)
-        return ~(derivative.both.bar <= POWER * size) & (
-            (size > 0) | ~(derivative.both.bar < np.inf)
-        )
+        size = np.maximum(abs(derivative.value), derivative.nearby)
+        return ~(derivative.bar <= POWER * size) & ((size > 0) | ~(derivative.bar < np.inf))
 
     @property
     def error(self) -> float:
@@ -476,12 +475,8 @@ class Prober:
         for _ in range(MOST_PROBES):
             probe = self.probe(masks, all_steps=True, by_rows=by_rows, without=without)
             unseen = probe.decision is Ruling.UNSEEN and self.point.tape is not None
-            if (
-                probe.conclusive
-                or probe.wrong is not None
-                or unseen
-                or probe.decision in (Ruling.BY_TAPE, before)
-            ):
+            known = probe.decision in (Ruling.PASS, Ruling.BY_TAPE, before)
+            if known or unseen or probe.wrong is not None:
                 break
             before = probe.decision
         return probe
@@ -507,22 +502,22 @@ class Prober:
             line = point.line(direction)
         else:
             cotangent, gradients = self.draw_claim(without)
-            if not all(bool(abs(share).sum() < np.inf) for share in parts_of(gradients, direction)):
+            if not all((abs(share).sum() < np.inf) for share in parts_of(gradients, direction)):
                 cotangent = cotangent * SMALL
                 gradients = point.vjp(cotangent)
             line = point.line(direction, cotangent)
         derivative = self.scan_line(line, self.noise(line, all_steps), all_steps)
         if by_rows:
-            cotangent = self.equal_weights(derivative.both, masks) * ~derivative.kinked
+            cotangent = self.equal_weights(derivative, masks) * ~derivative.kinked
             cotangent = cotangent if without is None else cotangent * ~without
             gradients = point.vjp(cotangent)
         return self.compare_estimates(direction, derivative, cotangent, gradients, by_rows, masks)
 
-    def probe_along(self, direction: list[Array | None], like: Probe, all_steps: bool) -> Probe:
+    def probe_along(self, direction: Direction, like: Probe, all_steps: bool) -> Probe:
         """A probe along a given direction, with the cotangent and the noise of another one."""
         line = self.point.line(direction, None if like.by_rows else like.cotangent)
         derivative = self.scan_line(line, like.derivative.noise, all_steps)
-        masks = [None if d is None else d != 0 for d in direction]
+        masks = elements_of(direction)
         return self.compare_estimates(
             direction, derivative, like.cotangent, like.gradients, like.by_rows, masks
         )
@@ -577,14 +572,14 @@ class Prober:
         size = np.maximum(size, STANDS_OUT * np.where(known, interval.bar, 0.0))
         weights = even_weights(size.size, self.random)
         # where of no output anything is seen all count: a cotangent of 0 would have everyone agree
-        known = known if bool(known.any()) else ~known
+        known = known if known.any() else ~known
         return weights * np.where(
             known, 1 / np.maximum(np.where(size > 0, size, 1.0), SMALLEST_SIZE), 0.0
         )
 
     def compare_estimates(
         self,
-        direction: list[Array | None],
+        direction: Direction,
         derivative: Derivative,
         cotangent: Array,
         gradients: list[Array],
@@ -629,7 +624,7 @@ class Prober:
     def hides_kink(
         self,
         comparison: Comparison,
-        direction: list[Array | None],
+        direction: Direction,
         cotangent: Array,
         differences: DifferenceEstimate,
     ) -> bool:
@@ -647,7 +642,7 @@ class Prober:
         if ahead is None or behind is None:
             return False
         room = SAME_PIECE * np.fmax(abs(flat(ahead)), abs(flat(behind)))
-        room = room + flat(comparison.bounds or comparison.rounding)
+        room = room + flat(comparison.bounds)
         differ = distance(flat(ahead), flat(behind)) > room
         if comparison.wrong is not None:
             return bool((differ & flat(comparison.wrong)).any())
@@ -660,11 +655,11 @@ class Prober:
         self, derivative: Derivative, u: Array, claim: BackwardEstimate
     ) -> DifferenceEstimate:
         """The differences' estimate for the rows weighted by `u`."""
-        used, both = u != 0, derivative.both
-        rows = np.array([both.value, both.bar, derivative.gap, derivative.nearby])
+        used = u != 0
+        rows = np.array([derivative.value, derivative.bar, derivative.gap, derivative.nearby])
         values, bars, gaps, slopes = np.where(used, u * rows, 0.0)
         value = float(values.sum())
-        bar = random_sum(abs(bars)) + claim.spread if bool(used.any()) else np.inf
+        bar = random_sum(abs(bars)) + claim.spread if used.any() else np.inf
         if np.isfinite(claim.size):
             bar += ROUNDING * claim.size
         allowed = self.rtol * max(abs(value), abs(claim.value))
@@ -703,10 +698,9 @@ def add_kink(outcome: CheckOutcome, why: str) -> CheckOutcome:
     """Add to an outcome that the function has a kink at which nothing is wrong."""
     if outcome.verdict not in (Status.PASS, Status.KINK):
         return outcome
-    reasons = f"{outcome.why}; {why}" if outcome.why else why
     return replace(
         outcome,
         verdict=Status.KINK,
-        why=reasons,
+        why="; ".join(filter(None, (outcome.why, why))),
         diagnosis=(*outcome.diagnosis, Diagnosis.of("GC120", why)),
     )

@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from gradcheck.backends.base import Array
+from gradcheck.backends.base import Array, Cotangents, InputGradients
 from gradcheck.backends.bundled import Recording
 from gradcheck.checking.precision import Change
 from gradcheck.result import Diagnosis, Fix, Index, element
@@ -25,7 +25,7 @@ class Observation:
     aliased: tuple[str, ...] = ()
     """Inputs whose memory a gradient shares."""
     outputs: Sequence[Array] | None = None
-    gradients: Sequence[Array | None] | None = None
+    gradients: Cotangents | None = None
     """Results of forward and backward, in the inputs' dtypes, if they were kept."""
     interrupted: bool = False
     """Whether forward ran at other values between the two."""
@@ -56,10 +56,10 @@ class Recomputation(Protocol):
     def gradients(
         self,
         inputs: Sequence[Array],
-        cotangents: Sequence[Array | None],
+        cotangents: Cotangents,
         change: Change | None = None,
         keep_casts: bool = False,
-    ) -> list[Array | None]:
+    ) -> InputGradients:
         """Implements `Problem.vjp`."""
 
     def recording(
@@ -104,10 +104,10 @@ class Problem:
     differentiable: Sequence[bool]
     output_names: Sequence[str]
     forward: Callable[[Sequence[Array]], list[Array]]
-    vjp: Callable[[Sequence[Array], Sequence[Array | None]], list[Array | None]]
-    observe: Callable[[Sequence[Array | None]], Observation] = lambda cotangents: Observation()
+    vjp: Callable[[Sequence[Array], Cotangents], InputGradients]
+    observe: Callable[[Cotangents], Observation] = lambda cotangents: Observation()
     """Runs forward and backward once, with these cotangents, and reports side effects."""
-    vjp_alone: Callable[[int, Sequence[Array], Sequence[Array | None]], Array | None] | None = None
+    vjp_alone: Callable[[int, Sequence[Array], Cotangents], Array | None] | None = None
     """The gradient of one input, by its number, where no other input needs one; None where layers
     do not learn which inputs need gradients.
     """
@@ -166,10 +166,10 @@ class UnseenRuns:
     def gradients(
         self,
         inputs: Sequence[Array],
-        cotangents: Sequence[Array | None],
+        cotangents: Cotangents,
         change: Change | None = None,
         keep_casts: bool = False,
-    ) -> list[Array | None]:
+    ) -> InputGradients:
         """`Problem.vjp`; no intermediate result is changed."""
         return self.problem.vjp(inputs, cotangents)
 

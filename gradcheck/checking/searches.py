@@ -57,7 +57,7 @@ def jumps_carry(
     even = np.isfinite(quotients).all(axis=0) & (quotients[0] != 0)
     for fine, coarse in itertools.pairwise(quotients):
         even &= abs(fine - coarse) <= IN_PROPORTION * np.fmax(abs(fine), abs(coarse))
-    if not bool(even.any()):
+    if not even.any():
         return False
     # every row counts alike, and no share that is missed cancels another
     weights = np.where(

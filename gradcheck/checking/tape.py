@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcheck.backends.base import Array
+from gradcheck.backends.base import Array, Cotangents
 from gradcheck.backends.bundled import Recording, Step
 from gradcheck.checking.precision import (
     EPSILON,
@@ -189,7 +189,7 @@ class Tape:
         """The operations of one line that is run several times."""
         return [steps for steps in self.lines if len(steps) > 1]
 
-    def starts(self, cotangents: Sequence[Array | None]) -> dict[int, Array]:
+    def starts(self, cotangents: Cotangents) -> dict[int, Array]:
         """The cotangents by the numbers of the outputs, in double precision."""
         starts: dict[int, Array] = {}
         for end, u in zip(self.recording.ends, cotangents, strict=True):
@@ -238,7 +238,7 @@ class Tape:
             for k in range(self.recording.inputs)
         ]
 
-    def gradient(self, cotangents: Sequence[Array | None]) -> list[Array]:
+    def gradient(self, cotangents: Cotangents) -> list[Array]:
         """The cotangents of the inputs (zeros if none flows there), in float64 or complex128.
 
         `cotangents` are one per output, of its shape; None for an output that takes no part.
@@ -259,6 +259,13 @@ def without_unselected(step: Step, pulled: Pulled) -> Pulled:
     return position, number, np.where(is_unselected, 0.0, cotangent)
 
 
+def sum_to_shape(value: Array, shape: Sequence[int]) -> Array:
+    """Sum a value over the axes along which an array of a shape was broadcast."""
+    extra = value.ndim - len(shape)
+    stretched = [k + extra for k, n in enumerate(shape) if n == 1]
+    return value.sum(axis=(*range(extra), *stretched), keepdims=True).reshape(shape)
+
+
 def linear(step: Step) -> bool:
     """Whether an operation is linear in its one operand, up to a constant."""
     scales = step.name == "multiply" or (step.name == "divide" and step.edges[0] >= 0)
@@ -271,7 +278,7 @@ def linear(step: Step) -> bool:
     }
 
 
-def dead_steps(tape: Tape, cotangents: Sequence[Array | None]) -> frozenset[int]:
+def dead_steps(tape: Tape, cotangents: Cotangents) -> frozenset[int]:
     """The operations whose output the result does not depend on, because it cancels: the maximum in
     a stable softmax.
 
@@ -296,9 +303,7 @@ def dead_steps(tape: Tape, cotangents: Sequence[Array | None]) -> frozenset[int]
     return frozenset(dead)
 
 
-def perturbed_gradient(
-    tape: Tape, cotangents: Sequence[Array | None], change: Change
-) -> list[Array]:
+def perturbed_gradient(tape: Tape, cotangents: Cotangents, change: Change) -> list[Array]:
     """The tape's gradient, with a change of every product in the backward walk."""
 
     def perturb_products(kind: str) -> list[Array]:
@@ -314,7 +319,7 @@ def perturbed_gradient(
         return tape.fill_missing(pending)
 
     gradients = perturb_products(VJP)
-    if all(bool(np.isfinite(g).all()) for g in gradients):
+    if all(np.isfinite(g).all() for g in gradients):
         return gradients
     # a product that is 0 for good may have moved, and met a slope without bound
     return [

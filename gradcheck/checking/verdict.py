@@ -15,13 +15,12 @@ from gradcheck.checking.contracts import Contracts, digits, lost_digits, wrong_i
 from gradcheck.checking.differences import FAR_BARS
 from gradcheck.checking.domains import advice
 from gradcheck.checking.kinks import check_at_kinks, check_where_infinite, kinked_by_tape, kinks
-from gradcheck.checking.point import Point, one_input_only
+from gradcheck.checking.point import Masks, Point, elements_of, one_input_only
 from gradcheck.checking.precision import EPS, SMALLEST
 from gradcheck.checking.probe import (
     LOW_PRECISION,
     POWER,
     CheckOutcome,
-    Masks,
     Probe,
     Prober,
     Ruling,
@@ -107,11 +106,10 @@ class Check:
         if infinite.verdict is Status.FAIL:
             return infinite
         outcome = CheckOutcome(Status.PASS)
-        if not all(bool(m.all()) for m in point.infinite):
-            claims = self.prober.claims
-            kinked = kinked_by_tape(point, claims[-1][0] if claims else None)
+        if not all(m.all() for m in point.infinite):
+            kinked = kinked_by_tape(point, self.prober.claims[-1][0])
             free = None if kinked is None else [~m for m in kinked]
-            if free is None or any(bool(m.any()) for m in free):
+            if free is None or any(m.any() for m in free):
                 outcome = self.check_smooth_part(free)
             if kinked is not None and outcome.verdict is not Status.FAIL:
                 outcome = check_at_kinks(self.prober, outcome, kinked)
@@ -150,18 +148,16 @@ class Check:
         up.
         """
         if self.point.tape is None:
-            other = self.point.direction(
-                self.prober.random, [None if d is None else d != 0 for d in probe.direction]
-            )
+            other = self.point.direction(self.prober.random, elements_of(probe.direction))
             total = [a if b is None else a + b for a, b in zip(probe.direction, other, strict=True)]
-            first = probe.derivative.both
+            first = probe.derivative
             second, third = (
-                self.prober.probe_along(d, probe, True).derivative.both for d in (other, total)
+                self.prober.probe_along(d, probe, True).derivative for d in (other, total)
             )
             differ = abs(first.value + second.value - third.value) > FAR_BARS * (
                 first.bar + second.bar + third.bar
             )
-            if bool((differ & (probe.cotangent != 0 if probe.by_rows else True)).any()):
+            if (differ & (probe.cotangent != 0 if probe.by_rows else True)).any():
                 return self.pieces_meet()
         self.worst = probe.error
         return CheckOutcome(Status.FAIL, probe=probe)
@@ -181,7 +177,7 @@ class Check:
         marks = ("by the tape",) if probe.decision is Ruling.BY_TAPE else ()
         if comparison.unsure is not None:
             alone = self.prober.probe_until_conclusive(comparison.unsure, by_rows=True)
-            if alone.decision is Ruling.FAIL and not alone.kinked:
+            if alone.is_wrong:
                 return self.confirm_failure(alone)
             if marks and comparison.blank:
                 return self.without_evidence(probe)
@@ -201,19 +197,17 @@ class Check:
     def check_without_tape(self, probe: Probe, masks: Masks | None) -> CheckOutcome:
         """A second direction and cotangent, and the parts that are probed separately."""
         second = self.prober.probe_until_conclusive(masks)
-        if second.decision is Ruling.FAIL and not second.kinked:
+        if second.is_wrong:
             return self.confirm_failure(second)
         unseen = list[str]()
         for name, mask, without in self.parts(masks, probe, second):
             alone = self.prober.probe_until_conclusive(mask, by_rows=True, without=without)
-            if alone.decision is Ruling.FAIL and not alone.kinked:
+            if alone.is_wrong:
                 return self.confirm_failure(alone)
             if alone.decision is not Ruling.PASS and (
-                alone.claim.size or bool(alone.derivative.largest.any())
+                alone.claim.size or alone.derivative.largest.any()
             ):
-                if without is not None and not bool(
-                    (alone.derivative.both.bar[~without] < np.inf).all()
-                ):
+                if without is not None and not (alone.derivative.bar[~without] < np.inf).all():
                     return self.no_derivative(alone)
                 unseen.append(name)
         # Outside, but not by more than a kink that would not have shown.
@@ -238,7 +232,7 @@ class Check:
         inputs, names = self.point.x, self.point.select_moved(self.problem.names)
         free = self.point.everywhere if masks is None else masks
         for k, mask in enumerate(free) if len(inputs) > 1 else ():
-            if mask is not None and bool(mask.any()):
+            if mask is not None and mask.any():
                 yield names[k], one_input_only(k, mask, inputs), None
         small = [
             None
@@ -247,14 +241,11 @@ class Check:
             & (d != 0)
             for g, d in zip(probe.gradients, probe.direction, strict=True)
         ]
-        count, total = (
-            sum(int(m.sum()) for m in small if m is not None),
-            sum(x.size for x in inputs),
-        )
-        if 0 < count < total:
-            yield f"{count} of {total} elements", small, None
+        count = sum(int(m.sum()) for m in small if m is not None)
+        if 0 < count < self.point.size:
+            yield f"{count} of {self.point.size} elements", small, None
         lost = probe.unresolved & second.unresolved
-        if probe.by_rows and bool(lost.any()):
+        if probe.by_rows and lost.any():
             yield f"{int(lost.sum())} of {lost.size} outputs", masks, ~lost
 
     # ---------------------------------- where the point does not tell
@@ -275,12 +266,12 @@ class Check:
             )
             stays = bool((derivative.largest <= FAR_BARS * noise).all())
             would_show = POWER * float((abs(probe.cotangent) * sizes).sum())
-            stays |= not bool(derivative.nearby.any()) and probe.differences.bar <= would_show
+            stays |= not derivative.nearby.any() and probe.differences.bar <= would_show
         if stays and probe.claim.size <= probe.differences.bar < np.inf:
             return CheckOutcome(Status.PASS, marks=("nothing changes here",))
         if self.point.searches:
             return inconclusive_outcome(VerdictReason.SEARCH)
-        if not self.point.raised and not bool((derivative.both.bar < np.inf).all()):
+        if not self.point.raised and not (derivative.bar < np.inf).all():
             return self.no_derivative(probe)
         return inconclusive_outcome(VerdictReason.UNSEEN, raised=self.point.raised)
 

@@ -26,7 +26,6 @@ from gradcheck.exploring.examples import (
 )
 from gradcheck.result import Status
 from gradcheck.spec.literals import Layout
-from gradcheck.spec.model import Input
 from gradcheck.support.display_paths import count
 
 SHRINKING = 0.4
@@ -218,7 +217,7 @@ def simplify_numbers(search: Search) -> None:
     no number becomes 0, as layers have kinks there), then plain values.
     """
     inputs = search.failures[-1].inputs
-    names = [name for name, spec in inputs.items() if is_rounded(spec)]
+    names = [name for name, spec in inputs.items() if is_drawn(spec) and is_floating(spec)]
     for places, name in product((0, 1, 2, 3), names):
         values = search.failures[-1].values[name]
         near = values.round(places)
@@ -234,11 +233,6 @@ def simplify_numbers(search: Search) -> None:
                 repeated = inputs[name].layout == "expanded"
                 changed[(slice(None), *index[1:]) if repeated else index] = value
                 search.fails(with_values(search.failures[-1], name, changed))
-
-
-def is_rounded(spec: Input) -> bool:
-    """Whether an input's numbers may be changed, because they are drawn."""
-    return is_drawn(spec) and is_floating(spec)
 
 
 def with_values(example: Example, name: str, values: NumpyArray) -> Example:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
-from gradcheck.case.input_arrays import make_input
+from gradcheck.case.input_arrays import make_input, sizes_of
 from gradcheck.checking.precision import SMALLEST, NumpyArray
 from gradcheck.spec.literals import Layout
 from gradcheck.spec.model import Input
@@ -147,11 +147,6 @@ def letters_of(inputs: Inputs) -> list[str]:
     """Return the names of the free sizes, in order."""
     sizes = [size for spec in inputs.values() for size in spec.shape or ()]
     return list(dict.fromkeys(size for size in sizes if isinstance(size, str)))
-
-
-def sizes_of(spec: Input) -> tuple[int, ...]:
-    """Return the shape of an input whose sizes are known."""
-    return tuple(int(size) for size in spec.shape or ())
 
 
 def build(inputs: Inputs, recipe: Recipe) -> Example:

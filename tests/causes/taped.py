@@ -11,7 +11,7 @@ from gradcheck.backends.base import Array
 from gradcheck.backends.bundled import BundledBackend
 from gradcheck.case.function import TensorFunction
 from gradcheck.checking.point import Point
-from gradcheck.checking.precision import noting
+from gradcheck.checking.precision import noting, unflatten
 from gradcheck.checking.problem import Problem
 from gradcheck.checking.tape import Tape
 from pylayer.paddle.autograd import PyLayer
@@ -45,6 +45,8 @@ def rounding_of(point: Point, cotangent: Array) -> list[Array]:
     random = np.random.default_rng(0)
     parts, tape = point.outputs.split(cotangent), point.tape
     assert tape is not None
+    if not point.x:
+        return []
     both = (
         point.measured_claim(parts, random),
         point.measured_tape(tape, parts, point.by_tape(cotangent), random),
@@ -52,7 +54,7 @@ def rounding_of(point: Point, cotangent: Array) -> list[Array]:
     for measured in both:
         for _ in range(4):
             measured.draw()
-    return [a + b for a, b in zip(*(m.bounds(absolute=True) for m in both), strict=True)]
+    return unflatten(sum(m.bounds(absolute=True) for m in both), point.x)
 
 
 def drawn(point: Point, count: int) -> list[Array]:

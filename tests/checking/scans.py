@@ -46,12 +46,12 @@ class Looked:
     @property
     def value(self) -> Array:
         """The derivative of every output."""
-        return self.derivative.both.value / self.direction.reshape(-1)
+        return self.derivative.value / self.direction.reshape(-1)
 
     @property
     def bar(self) -> Array:
         """How far off it may be."""
-        return self.derivative.both.bar / abs(self.direction.reshape(-1))
+        return self.derivative.bar / abs(self.direction.reshape(-1))
 
     @property
     def sides(self) -> tuple[Array, Array]:
@@ -67,7 +67,7 @@ class Looked:
         """Whether it is not excluded: at a kink by both sides, elsewhere by the bar and a kink that would not show."""
         found, d = self.derivative, self.direction.reshape(-1)
         beside = np.where(found.kinked, found.gap / 2, found.gap)
-        return bool((abs(true * d - found.both.value) <= found.both.bar + beside).all())
+        return bool((abs(true * d - found.value) <= found.bar + beside).all())
 
 
 def look(f: Function, x: Any, *, seed: int | None = None, hidden: bool = True) -> Looked:

@@ -204,7 +204,7 @@ def test_the_differences_are_asked_twice_before_a_fail(second: Ruling, monkeypat
 def test_a_fail_by_the_tape_is_believed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     check = Check(problem(np.square, lambda x, y, g: 2 * x * g, X), 0, 0.0, True, "strict")
     look = replace(check.prober.probe(), decision=Ruling.FAIL)
-    wrong = replace(look, comparison=Comparison([X], [2 * X], wrong=[np.ones(6, bool)]))
+    wrong = replace(look, comparison=Comparison([X], [2 * X], [0 * X], [0 * X], [0 * X], wrong=[np.ones(6, bool)]))
     waiting = iter([look, wrong, look])
     monkeypatch.setattr(check.prober, "probe", lambda *_, **__: next(waiting))
     assert check.prober.probe_until_conclusive() is wrong

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from scans import line_of
 
 from gradcheck.checking.differences import Line, random_direction, scale_of
-from gradcheck.checking.point import directional_derivative, flat, flat_real
-from gradcheck.checking.precision import coarsest
+from gradcheck.checking.point import directional_derivative, flat_real
+from gradcheck.checking.precision import coarsest, flat
 from gradcheck.checking.probe import root_of_squares
 
 FLOATS = st.floats(2.0**-300, 2.0**300).flatmap(lambda x: st.sampled_from([x, -x]))
