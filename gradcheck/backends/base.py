@@ -9,8 +9,8 @@ import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
-from importlib import import_module
 from importlib.util import find_spec
+from pkgutil import resolve_name
 from types import BuiltinFunctionType, CodeType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -534,8 +534,7 @@ def load_backend(name: str) -> Backend:
         RuntimeError: the backend is CuPy, which finds no GPU.
     """
     row = backend_row(name)
-    module, _, attribute = row.implementation.partition(":")
-    make: Callable[..., Backend] = getattr(import_module(module), attribute)
+    make: Callable[..., Backend] = resolve_name(row.implementation)
     return make(*row.arguments)
 
 
