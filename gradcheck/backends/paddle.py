@@ -6,15 +6,15 @@ import functools
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
-from typing import Any, cast
+from typing import Any
 
 import ml_dtypes
 import numpy as np
 
-from gradcheck.backends.base import Array, ObserverBlock, Tensor, Tensors
+from gradcheck.backends.base import Array, Tensor, Tensors
 from gradcheck.backends.paddle_api import PADDLE_WORDS, PaddleApi
 from gradcheck.backends.paddle_ranks import RanksOfProcesses
-from pylayer.watch import LayerObserver, layer_observers
+from pylayer.watch import LayerObserver
 
 
 class PaddleBackend(PaddleApi):
@@ -130,12 +130,7 @@ class PaddleBackend(PaddleApi):
     @contextmanager
     def observing(self, observer: LayerObserver) -> Iterator[None]:
         """Watch Paddle's calls: ``apply`` makes a context whose backward calls the layer's."""
-        context_type = getattr(self.paddle.autograd.py_layer, "PyLayerBackward", None)
-        context, nn = cast(Any, context_type), self.paddle.static.nn
-        if not isinstance(context_type, type):  # the engine, in the place of a release
-            with ObserverBlock(layer_observers, observer):
-                yield
-            return
+        context, nn = self.paddle.autograd.py_layer.PyLayerBackward, self.paddle.static.nn
         init, backward, static_pylayer = context.__init__, context.backward, nn.static_pylayer
 
         def report_applied(ctx: Any, *args: Any) -> None:
@@ -172,10 +167,7 @@ class PaddleBackend(PaddleApi):
             context.__init__, context.backward, nn.static_pylayer = init, backward, static_pylayer
 
     def share(self, leaf: Tensor, other: Tensor) -> None:
-        if hasattr(leaf, "get_tensor"):
-            leaf.get_tensor()._share_data_with(other.get_tensor())
-        else:  # the engine, in the place of a release
-            leaf.array, leaf.node = other.array, None
+        leaf.get_tensor()._share_data_with(other.get_tensor())
 
     def overlap(self, a: Tensor, b: Tensor) -> bool:
         """Observes contiguous Tensors, by their first and last addresses."""
