@@ -26,6 +26,7 @@ from gradcheck.backends.base import (
     FRAMEWORK_PACKAGES,
     Cotangents,
     Spot,
+    flat_tensors,
     folders_of,
     is_differentiable,
 )
@@ -105,8 +106,7 @@ class Step:
 
         Constants have none.
         """
-        cotangent = self.pack_cotangents(cotangents) if self.is_list else cotangents[0]
-        gradients = []
+        cotangent, gradients = self.pack_cotangents(cotangents), []
         for k, (edge, rule) in enumerate(zip(self.edges, self.rules, strict=True)):
             if edge >= 0:
                 gradients.append((k, edge, apply_vjp(cotangent, *rule)))
@@ -494,11 +494,9 @@ class LeafWatch(Observer):
         self.leaves: dict[int, Tensor] = {}
 
     def note(self, values: Sequence[Any]) -> None:
-        for value in values:
-            if isinstance(value, (list, tuple)):
-                self.note(value)
-            elif isinstance(value, Tensor) and value.is_leaf and not value.stop_gradient:
-                self.leaves[id(value)] = value
+        for tensor in flat_tensors(values, lambda value: isinstance(value, Tensor)):
+            if tensor.is_leaf and not tensor.stop_gradient:
+                self.leaves[id(tensor)] = tensor
 
     def made(self, node: Node, arguments: Sequence[Any], out: Any) -> None:
         self.note(node.parents)

@@ -31,6 +31,7 @@ from gradcheck.backends.base import (
     InputGradients,
     Recordable,
     RecordableCall,
+    flat_tensors,
 )
 from gradcheck.backends.played import (
     Counterpart,
@@ -114,13 +115,7 @@ def name_of_dtype(dtype: Any) -> str:
 
 def tensors_among(values: Sequence[Any]) -> list[Any]:
     """The tensors among values, at any depth of lists."""
-    tensors: list[Any] = []
-    for value in values:
-        if isinstance(value, torch.Tensor):
-            tensors.append(value)
-        elif isinstance(value, (list, tuple)):
-            tensors += tensors_among(value)
-    return tensors
+    return flat_tensors(values, torch.is_tensor)
 
 
 def map_items(value: Any, function: Callable[[Any], Any]) -> Any:
