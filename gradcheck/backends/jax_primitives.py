@@ -120,18 +120,10 @@ def iota(*, dtype: Any, shape: Sequence[int], dimension: int, **_: Any) -> Any:
 def dot_general(x: Tensor, y: Tensor, *, dimension_numbers: Any, **_: Any) -> Any:
     """A matrix product as the engine's ``matmul`` if its axes allow it, otherwise as an einsum."""
     (of_x, of_y), (batch_x, batch_y) = dimension_numbers
-    dims = x.array.ndim, y.array.ndim
-    count = len(batch_x)
+    dims, count = (x.array.ndim, y.array.ndim), len(batch_x)
     leading = tuple(range(count))
-    is_matmul = (
-        (tuple(batch_x), tuple(batch_y)) == (leading, leading)
-        and tuple(of_x) == (dims[0] - 1,)
-        and tuple(of_y) == (count,)
-        and dims[1] == count + 2
-        and (not count or dims[0] == dims[1])
-        and dims[0] >= count + 1
-    )
-    if is_matmul:
+    has_matmul_axes = dimension_numbers == (((dims[0] - 1,), (count,)), (leading, leading))
+    if has_matmul_axes and dims[1] == count + 2 and (not count or dims[0] == dims[1]):
         return paddle.matmul(x, y)
     letters = iter("abcdefghijklmnopqrstuvwxyz")
     names_x, names_y = [""] * dims[0], [""] * dims[1]
@@ -283,25 +275,21 @@ def power(x: Tensor, *, y: int, **_: Any) -> Any:
 SAME_NAME = [
     "acos", "acosh", "asin", "asinh", "atan", "atanh", "conj", "cos", "cosh", "digamma", "erf",
     "exp", "expm1", "imag", "lgamma", "log", "log1p", "real", "rsqrt", "sin", "sinh", "sqrt", "tan",
-    "tanh",
+    "tanh", "abs", "atan2", "ceil", "complex", "floor", "sign",
 ]  # fmt: skip
 """Primitives of floating operands that the engine has under the same name."""
 
 PRIMITIVES: dict[str, PrimitiveRow] = {
     **{name: of_floats(getattr(paddle, name)) for name in SAME_NAME},
-    "abs": of_floats(paddle.abs),
     "add": without_parameters(lambda x, y: x + y),
     "add_any": without_parameters(lambda x, y: x + y),
     "and": without_parameters(paddle.bitwise_and),
     "argmax": position_of(paddle.argmax),
     "argmin": position_of(paddle.argmin),
-    "atan2": of_floats(paddle.atan2),
     "bessel_i0e": of_floats(paddle.i0e),
     "bessel_i1e": of_floats(paddle.i1e),
     "broadcast_in_dim": broadcast_in_dim,
-    "ceil": of_floats(paddle.ceil),
     "clamp": clamp_row,
-    "complex": of_floats(paddle.complex),
     "concatenate": lambda *xs, dimension, **_: paddle.concat(list(xs), dimension),
     "conv_general_dilated": convolution,
     "convert_element_type": convert,
@@ -318,7 +306,6 @@ PRIMITIVES: dict[str, PrimitiveRow] = {
     "dynamic_update_slice": dynamic_update_slice,
     "eq": without_parameters(lambda x, y: x == y),
     "erf_inv": of_floats(paddle.erfinv),
-    "floor": of_floats(paddle.floor),
     "gather": gather,
     "ge": without_parameters(lambda x, y: x >= y),
     "gt": without_parameters(lambda x, y: x > y),
@@ -350,7 +337,6 @@ PRIMITIVES: dict[str, PrimitiveRow] = {
     "scatter-add": scatter_add,
     "select_n": select_n,
     "sharding_constraint": without_parameters(lambda x: x),
-    "sign": of_floats(paddle.sign),
     "slice": slice_,
     "sort": sort_row,
     "split": split_row,

@@ -44,9 +44,7 @@ column is from a run."""
 
 
 def describe_note(note: Note, matrix: RuleMatrix) -> str:
-    """Describe a deviation: The text of a deviation, such as ``3.0.0 to 3.2.2: crash: why; fixed in
-    3.3.1``.
-    """
+    """Describe a deviation, as in ``3.0.0 to 3.2.2: crash: why; fixed in 3.3.1``."""
     where = describe_backends(note.backends, matrix.backends)
     fixed = f"; fixed in {note.fixed_in}" if note.fixed_in else ""
     issue = f"; {note.issue}" if note.issue else ""
