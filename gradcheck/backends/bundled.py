@@ -12,12 +12,8 @@ import numpy as np
 import pylayer
 from gradcheck.backends.base import Computed, Recordable, Tensors, WorldRanks
 from gradcheck.backends.paddle_api import ENGINE_WORDS, PaddleApi
-from gradcheck.backends.recomputation import Recomputation as Recomputation
+from gradcheck.backends.recomputation import Recomputation
 from gradcheck.backends.recording import LeafWatch
-from gradcheck.backends.recording import PerturbingWatch as PerturbingWatch
-from gradcheck.backends.recording import Recording as Recording
-from gradcheck.backends.recording import Step as Step
-from gradcheck.backends.recording import record_call as record_call
 from pylayer.distributed.topology import lay_out
 from pylayer.distributed.world import World, run_separately
 from pylayer.layer.py_layer import reads_as_releases

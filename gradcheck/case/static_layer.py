@@ -22,7 +22,7 @@ from gradcheck.backends.base import (
     flat_tensors,
     is_differentiable,
 )
-from gradcheck.backends.bundled import Recomputation
+from gradcheck.backends.recomputation import Recomputation
 from gradcheck.case.function import (
     Call,
     FirstCall,

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from gradcheck.backends.base import Array
-from gradcheck.backends.bundled import Recording, Step
+from gradcheck.backends.recording import Recording, Step
 from gradcheck.checking.precision import EPSILON, MANY, MOVES, VJP, Change, dtype_name, wide
 from gradcheck.support.foreign import describe_error
 

@@ -22,7 +22,7 @@ from layers import LAYERS  # noqa: E402
 from snippets.run import gradients  # noqa: E402
 
 import pylayer.paddle as paddle  # noqa: E402
-from gradcheck.backends.bundled import Recording, record_call  # noqa: E402
+from gradcheck.backends.recording import Recording, record_call  # noqa: E402
 from pylayer.watch.numpy_recording import Code  # noqa: E402
 
 

@@ -17,7 +17,7 @@ from snippets import first, scipy_code, second, third
 from snippets.run import function_of, inputs, on_tensors, prelude, snippets, tape_of, told
 
 import pylayer.paddle as paddle
-from gradcheck.backends.bundled import PerturbingWatch, Recording, record_call
+from gradcheck.backends.recording import PerturbingWatch, Recording, record_call
 from gradcheck.checking.kinks import kinks
 from gradcheck.checking.tape import Tape
 from pylayer.watch import numpy_array, numpy_dispatch, observe

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import pylayer.paddle as paddle
-from gradcheck.backends.bundled import Recording, record_call
+from gradcheck.backends.recording import Recording, record_call
 from pylayer.watch.numpy_recording import Code
 
 
