@@ -75,7 +75,7 @@ def content_of(file: Path) -> dict[str, Any]:
     try:
         with refusals_of(file, ConfigError):
             return tomllib.loads(read_limited(file, MOST_BYTES).decode("utf-8"))
-    except (ValueError, RecursionError) as error:  # FileTooLargeError, a date such as 2020-13-01
+    except (ValueError, RecursionError) as error:  # a date such as 2020-13-01
         raise ConfigError(f"{file}: {shorten_message(str(error))}") from None
 
 
