@@ -449,18 +449,10 @@ def installed_rows() -> dict[str, BackendRow]:
     return {entry.name: entry.load() for entry in entry_points_of("gradcheck.backends")}
 
 
-def find_row(name: str) -> BackendRow | None:
-    """The row of a backend; None for an unknown name."""
-    kind = kind_of(name)
-    return BACKENDS.get(kind) or installed_rows().get(kind)
-
-
 def backend_row(name: str) -> BackendRow:
     """The row of a backend. Raises KeyError: the name is unknown."""
-    row = find_row(name)
-    if row is None:
-        raise KeyError(name)
-    return row
+    kind = kind_of(name)
+    return BACKENDS.get(kind) or installed_rows()[kind]
 
 
 def framework_of_backend(name: str) -> str:

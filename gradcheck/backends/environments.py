@@ -23,7 +23,7 @@ from packaging.version import InvalidVersion, Version
 from gradcheck.backends.base import (
     BACKENDS,
     backend_row,
-    find_row,
+    installed_rows,
     kind_of,
     missing,
     version_of,
@@ -159,7 +159,7 @@ def same_version(version: str, other_version: str) -> bool:
 def name_problem(backend: str) -> str:
     """The mistake in a backend's name, in one line; empty if none. The version must be exact."""
     kind, separator, wanted = backend.partition("@")
-    if find_row(kind) is None:
+    if kind not in BACKENDS and kind not in installed_rows():
         joined = re.fullmatch(rf"({'|'.join(DISTRIBUTIONS)})[=-]*([0-9].*)", backend)
         known = f"the backends are {', '.join(BACKENDS)}"
         meant = f"did you mean {joined[1]}@{joined[2]}?" if joined else hint(kind, BACKENDS, known)
