@@ -315,8 +315,8 @@ class Backend(Protocol):
         self,
         function: Recordable,
         sources: Sequence[Any],
-        original: Computed | None = None,
-        takes_gradients: bool = False,
+        original: Computed | None,
+        takes_gradients: bool,
     ) -> Any:
         """The function computed again, perturbed or recorded; None where the backend cannot.
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import pylayer
-from gradcheck.backends.base import Computed, Recordable, Tensors, WorldRanks
+from gradcheck.backends.base import Tensors, WorldRanks
 from gradcheck.backends.paddle_api import ENGINE_WORDS, PaddleApi
 from gradcheck.backends.recomputation import Recomputation
 from gradcheck.backends.recording import LeafWatch
@@ -93,14 +93,7 @@ class BundledBackend(PaddleApi):
 
     to_tensor = staticmethod(at_once(to_tensor))
 
-    def recomputation(
-        self,
-        function: Recordable,
-        sources: Sequence[Any],
-        original: Computed | None = None,
-        takes_gradients: bool = False,
-    ) -> Recomputation:
-        return Recomputation(function, sources, original, takes_gradients)
+    recomputation = staticmethod(Recomputation)
 
     observing = Observing
 

@@ -439,8 +439,8 @@ class JaxBackend(Backend):
         self,
         function: Recordable,
         sources: Sequence[Any],
-        original: Computed | None = None,
-        takes_gradients: bool = False,
+        original: Computed | None,
+        takes_gradients: bool,
     ) -> Recomputation | None:
         if self.not_played:
             return None

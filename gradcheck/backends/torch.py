@@ -213,8 +213,8 @@ class TorchBackend(Backend):
         self,
         function: Recordable,
         sources: Sequence[Any],
-        original: Computed | None = None,
-        takes_gradients: bool = False,
+        original: Computed | None,
+        takes_gradients: bool,
     ) -> Recomputation:
         return Recomputation(ObservedFunction(function), (), None, takes_gradients)
 
