@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -10,8 +10,6 @@ from gradcheck.conformance.behaviour import Behaviour
 from gradcheck.conformance.programs import PlainProgram
 from gradcheck.conformance.table import Row, RuleMatrix, column_title
 from gradcheck.spec.model import ExpectationClass
-
-MATRIX_FORMAT = "gradcheck-matrix/3"
 
 
 class _MatrixPart(BaseModel):
@@ -129,12 +127,3 @@ def word_of(behaviour: Behaviour) -> str:
     """Return a behaviour in letters."""
     words = {Behaviour.HOLDS: "as expected", Behaviour.NOT_RUN: "not run"}
     return words.get(behaviour, str(behaviour))
-
-
-def matrix_schema() -> dict[str, Any]:
-    """The JSON Schema (draft 2020-12) of ``matrix.json``."""
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **MatrixRecord.model_json_schema(by_alias=True, mode="serialization"),
-        "title": MATRIX_FORMAT,
-    }
