@@ -106,10 +106,9 @@ class PaddleBackend(PaddleApi):
         Raises:
             NotImplementedError: see `grad`.
         """
-        nested: list[str] = []
         wanted = {id(leaf) for leaf in inputs}
         further_leaves = [leaf for leaf in existing_leaves if id(leaf) not in wanted]
-        with refusing_within(self.paddle.base.core.eager, "run_partial_grad", nested):
+        with refusing_nested_grads(self.paddle.base.core.eager) as nested:
             try:
                 gradients: list[Tensor | None] = self.paddle.grad(
                     outputs,
@@ -193,24 +192,22 @@ def extent(tensor: Tensor) -> tuple[int, int]:
 
 
 @contextmanager
-def refusing_within(module: Any, name: str, refused: list[str]) -> Iterator[None]:
-    """Make a function of a module raise on a nested call of itself, and add that call to
-    `refused`.
-    """
-    function, running = getattr(module, name), list[str]()
+def refusing_nested_grads(eager: Any) -> Iterator[list[str]]:
+    """A block in which ``paddle.grad`` raises within itself; it gives the messages so far."""
+    run, running, refused = eager.run_partial_grad, list[bool](), list[str]()
 
     def refuse_nested(*args: Any, **kwargs: Any) -> Any:
         if running:
-            refused.append(name)
-            raise RuntimeError(f"{name} within {name}")
-        running.append(name)
+            refused.append("run_partial_grad within run_partial_grad")
+            raise RuntimeError(refused[-1])
+        running.append(True)
         try:
-            return function(*args, **kwargs)
+            return run(*args, **kwargs)
         finally:
             running.pop()
 
-    setattr(module, name, refuse_nested)
+    eager.run_partial_grad = refuse_nested
     try:
-        yield
+        yield refused
     finally:
-        setattr(module, name, function)
+        eager.run_partial_grad = run
