@@ -64,8 +64,8 @@ RecordableCall = tuple[list[Tensor], Callable[[], list[Tensor]]]
 class Recordable(Computed, Protocol):
     """A function whose call can also be recorded."""
 
-    def recordable_call(self, arrays: Sequence[Array], /) -> RecordableCall | None:
-        """The recordable call at some arrays; None if there is none."""
+    def recordable_call(self, arrays: Sequence[Array], /) -> RecordableCall:
+        """The recordable call at some arrays."""
 
 
 class FrameworkWords(NamedTuple):

@@ -590,12 +590,9 @@ class ObservedFunction:
             self.makes_no_casts.add(half)
         return result
 
-    def recordable_call(self, arrays: Sequence[Array]) -> RecordableCall | None:
+    def recordable_call(self, arrays: Sequence[Array]) -> RecordableCall:
         """The shadows of the leaves of a call, and the call that gives those of its outputs."""
-        recordable = self.function.recordable_call(arrays)
-        if recordable is None:
-            return None
-        leaves, call = recordable
+        leaves, call = self.function.recordable_call(arrays)
         shadows, book = list(map(leaf_shadow, leaves)), Shadows()
 
         def shadows_of_outputs() -> list[Shadow]:
