@@ -97,7 +97,7 @@ class Recomputation:
         leaves, call = self.function.recordable_call(inputs)
         code = self.code if self.uses_numpy else None
         options = call, leaves, lines, perturbation, code, self.takes_gradients
-        recording: Recording = self.without_casts(keep_casts, record_call, *options)[0]
+        recording: Recording = self.without_casts(keep_casts, record_call, *options)
         knew = self.uses_numpy
         self.uses_numpy |= recording.uses_numpy or bool(recording.leaks)
         if recording.leaks and not knew:

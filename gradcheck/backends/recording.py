@@ -598,8 +598,8 @@ def record_call(
     perturbation: Perturbation | None = None,
     numpy: Code | None = None,
     backwards: bool = False,
-) -> tuple[Recording, bool]:
-    """A call with the leaves `inputs`, and whether it changed one in place; see `Recording`.
+) -> Recording:
+    """A call with the leaves `inputs`, recorded; see `Recording`.
 
     An exception of the call is the recording's `error`. NumPy code that can be reached from `numpy`
     is recorded as well.
@@ -607,14 +607,14 @@ def record_call(
     recording = Recording(inputs, lines, perturbation, backwards)
     outputs: Sequence[Tensor] = ()
     numpy_code = recording_numpy(numpy or Code(()), perturbation is None)
-    with observe(recording) as changed_inputs, enable_grad(), numpy_code as session:
+    with observe(recording), enable_grad(), numpy_code as session:
         try:
             outputs = call()
         except Exception as problem:  # whatever the layer raises where it is recorded
             recording.error = problem
         recording.end(outputs)
         recording.uses_numpy = session.is_used
-    return recording, bool(changed_inputs)
+    return recording
 
 
 def spot_of(frame: FrameType | None) -> Spot | None:

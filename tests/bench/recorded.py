@@ -35,7 +35,7 @@ def recording(layer: Any, inputs: list[Any]) -> Recording:
         found = made.apply(*tensors)
         return list(found) if isinstance(found, (list, tuple)) else [found]
 
-    return record_call(call, tensors, lines=True, numpy=Code([made]))[0]
+    return record_call(call, tensors, lines=True, numpy=Code([made]))
 
 
 def judged(layer: Any, dtype: str) -> tuple[str, float]:

@@ -207,7 +207,7 @@ def tape_of(f: Callable[..., Any], arrays: Any) -> Recording:
         found = on_tensors(f)(*tensors)
         return list(found) if isinstance(found, (list, tuple)) else [found]
 
-    return record_call(call, tensors, lines=True, numpy=Code([f]))[0]
+    return record_call(call, tensors, lines=True, numpy=Code([f]))
 
 
 def gradients(found: Recording, cotangents: list[Any]) -> dict[int, Any]:
