@@ -9,6 +9,7 @@ autograd.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -261,7 +262,7 @@ BY_NAME = [
     "logical_not", "isnan", "isfinite", "isinf", "maximum", "minimum", "fmax", "fmin", "atan2",
     "logaddexp", "hypot", "logical_and", "logical_or", "logical_xor", "real", "imag", "conj",
     "tril", "triu", "roll", "flip", "where", "max", "min", "argmax", "argmin", "bmm", "reshape",
-    "stack", "unbind", "diagonal", "complex",
+    "stack", "unbind", "diagonal", "complex", "logsumexp",
 ]  # fmt: skip
 """Operations that have the same name and the same arguments."""
 
@@ -270,24 +271,24 @@ ATEN_ROWS: dict[str, tuple[str, Play]] = {
     # elementwise
     "sigmoid": ("sigmoid", F.sigmoid),
     "round": ("round", lambda x: P.round(x)),
-    "eq": ("equal", lambda x, y: x == y),
-    "ne": ("not_equal", lambda x, y: x != y),
-    "lt": ("less_than", lambda x, y: x < y),
-    "le": ("less_equal", lambda x, y: x <= y),
-    "gt": ("greater_than", lambda x, y: x > y),
-    "ge": ("greater_equal", lambda x, y: x >= y),
+    "eq": ("equal", operator.eq),
+    "ne": ("not_equal", operator.ne),
+    "lt": ("less_than", operator.lt),
+    "le": ("less_equal", operator.le),
+    "gt": ("greater_than", operator.gt),
+    "ge": ("greater_equal", operator.ge),
     "add": ("add", lambda x, y, alpha=1: x + scale(y, alpha)),
     "sub": ("subtract", lambda x, y, alpha=1: x - scale(y, alpha)),
     "rsub": ("subtract", lambda x, y, alpha=1: y - scale(x, alpha)),
-    "mul": ("multiply", lambda x, y: x * y),
+    "mul": ("multiply", operator.mul),
     "div": ("divide", divide),
-    "pow": ("pow", lambda x, y: x**y),
-    "remainder": ("remainder", lambda x, y: x % y),
-    "floor_divide": ("floor_divide", lambda x, y: x // y),
+    "pow": ("pow", operator.pow),
+    "remainder": ("remainder", operator.mod),
+    "floor_divide": ("floor_divide", operator.floordiv),
     "addcmul": ("add", lambda x, a, b, value=1: x + scale(a * b, value)),
     "addcdiv": ("add", lambda x, a, b, value=1: x + scale(a / b, value)),
     "lerp": ("add", lambda x, y, w: x + w * (y - x)),
-    "sgn": ("sign", lambda x: P.sign(x)),
+    "sgn": ("sign", P.sign),
     "clamp": ("clip", clamp),
     "clamp_min": ("clip", clamp),
     "clamp_max": ("clip", lambda x, high: clamp(x, None, high)),
@@ -329,7 +330,6 @@ ATEN_ROWS: dict[str, tuple[str, Play]] = {
     "prod.dim_int": ("prod", lambda x, axis, keepdim=False, dtype=None: P.prod(x, axis, keepdim)),
     "var.correction": ("divide", variance),
     "std.correction": ("sqrt", deviation),
-    "logsumexp": ("logsumexp", lambda x, axis, keepdim=False: P.logsumexp(x, axis, keepdim)),
     "linalg_vector_norm": ("norm", vector_norm),
     "dist": ("norm", lambda x, y, p=2: vector_norm(x - y, p)),
     "cumsum": ("cumsum", lambda x, axis, dtype=None: P.cumsum(x, axis)),

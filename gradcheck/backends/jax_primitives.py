@@ -9,6 +9,7 @@ primitives without a row, JAX computes the result and its vjp.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -281,8 +282,8 @@ SAME_NAME = [
 
 PRIMITIVES: dict[str, PrimitiveRow] = {
     **{name: of_floats(getattr(paddle, name)) for name in SAME_NAME},
-    "add": without_parameters(lambda x, y: x + y),
-    "add_any": without_parameters(lambda x, y: x + y),
+    "add": without_parameters(operator.add),
+    "add_any": without_parameters(operator.add),
     "and": without_parameters(paddle.bitwise_and),
     "argmax": position_of(paddle.argmax),
     "argmin": position_of(paddle.argmin),
@@ -300,31 +301,31 @@ PRIMITIVES: dict[str, PrimitiveRow] = {
     "cummin": cumulative(lambda x, axis: paddle.cummin(x, axis)[0]),
     "cumprod": cumulative(paddle.cumprod),
     "cumsum": cumulative(paddle.cumsum),
-    "div": of_floats(lambda x, y: x / y),
+    "div": of_floats(operator.truediv),
     "dot_general": dot_general,
     "dynamic_slice": dynamic_slice,
     "dynamic_update_slice": dynamic_update_slice,
-    "eq": without_parameters(lambda x, y: x == y),
+    "eq": without_parameters(operator.eq),
     "erf_inv": of_floats(paddle.erfinv),
     "gather": gather,
-    "ge": without_parameters(lambda x, y: x >= y),
-    "gt": without_parameters(lambda x, y: x > y),
+    "ge": without_parameters(operator.ge),
+    "gt": without_parameters(operator.gt),
     "integer_pow": power,
     "iota": iota,
     "is_finite": of_floats(paddle.isfinite),
-    "le": without_parameters(lambda x, y: x <= y),
+    "le": without_parameters(operator.le),
     "logistic": of_floats(functional.sigmoid),
-    "lt": without_parameters(lambda x, y: x < y),
+    "lt": without_parameters(operator.lt),
     "max": without_parameters(paddle.maximum),
     "min": without_parameters(paddle.minimum),
-    "mul": without_parameters(lambda x, y: x * y),
-    "ne": without_parameters(lambda x, y: x != y),
-    "neg": without_parameters(lambda x: -x),
+    "mul": without_parameters(operator.mul),
+    "ne": without_parameters(operator.ne),
+    "neg": without_parameters(operator.neg),
     "not": without_parameters(paddle.bitwise_not),
     "optimization_barrier": lambda *xs, **_: list(xs),
     "or": without_parameters(paddle.bitwise_or),
     "pad": pad,
-    "pow": of_floats(lambda x, y: x**y),
+    "pow": of_floats(operator.pow),
     "reduce_and": over_axes(paddle.all),
     "reduce_max": over_axes(paddle.max),
     "reduce_min": over_axes(paddle.min),
@@ -343,7 +344,7 @@ PRIMITIVES: dict[str, PrimitiveRow] = {
     "square": without_parameters(lambda x: x * x),
     "squeeze": lambda x, dimensions, **_: paddle.squeeze(x, list(dimensions)),
     "stop_gradient": without_parameters(lambda x: x),
-    "sub": without_parameters(lambda x, y: x - y),
+    "sub": without_parameters(operator.sub),
     "transpose": lambda x, permutation, **_: paddle.transpose(x, list(permutation)),
 }
 """The engine's operations, by the primitive's name.
