@@ -11,7 +11,7 @@ import numpy as np
 
 import pylayer
 from gradcheck.backends.base import Tensors, WorldRanks
-from gradcheck.backends.paddle_api import ENGINE_WORDS, PaddleApi
+from gradcheck.backends.paddle_api import PaddleApi
 from gradcheck.backends.recomputation import Recomputation
 from gradcheck.backends.recording import LeafWatch
 from pylayer.distributed.topology import lay_out
@@ -72,7 +72,7 @@ class BundledBackend(PaddleApi):
     """
 
     records = True
-    words = ENGINE_WORDS
+    words = PaddleApi.words._replace(rules="the engine's")
 
     def __init__(self, name: str, device: str, install: bool = True) -> None:
         self.name = name

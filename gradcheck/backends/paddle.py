@@ -12,7 +12,7 @@ import ml_dtypes
 import numpy as np
 
 from gradcheck.backends.base import Array, Tensor, Tensors
-from gradcheck.backends.paddle_api import PADDLE_WORDS, PaddleApi
+from gradcheck.backends.paddle_api import PaddleApi
 from gradcheck.backends.paddle_ranks import RanksOfProcesses
 from pylayer.watch import LayerObserver
 
@@ -21,7 +21,6 @@ class PaddleBackend(PaddleApi):
     """The release that is installed, on the CPU."""
 
     name = "paddle"
-    words = PADDLE_WORDS
     translates = True
     ranks_are_processes = True
 
