@@ -16,9 +16,15 @@ Tensor.data_ptr = lambda self: self.array.ctypes.data
 Tensor.element_size = lambda self: self.array.itemsize
 """
 """The engine as ``import paddle``, with what Paddle has beside it and `gradcheck.backends.paddle` needs."""
+RELEASE = f"""{FACADE}
+from gradcheck.backends.bundled import BundledBackend
+from gradcheck.backends.paddle import PaddleBackend
+PaddleBackend.observing, PaddleBackend.share = BundledBackend.observing, BundledBackend.share
+"""
+"""The engine as a release that the backend of Paddle runs on: layers and memory are the engine's."""
 
 
-def make_environment(folder: Path, version: str, code: str = FACADE, *, packages: bool = True) -> Path:
+def make_environment(folder: Path, version: str, code: str = RELEASE, *, packages: bool = True) -> Path:
     """The interpreter of an environment in which a Paddle of that version seems to be installed.
 
     Its ``import paddle`` runs `code`. It has this interpreter's packages, unless `packages` is false.

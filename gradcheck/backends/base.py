@@ -9,8 +9,8 @@ import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
-from importlib import import_module
 from importlib.util import find_spec
+from pkgutil import resolve_name
 from types import BuiltinFunctionType, CodeType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -64,8 +64,8 @@ RecordableCall = tuple[list[Tensor], Callable[[], list[Tensor]]]
 class Recordable(Computed, Protocol):
     """A function whose call can also be recorded."""
 
-    def recordable_call(self, arrays: Sequence[Array], /) -> RecordableCall | None:
-        """The recordable call at some arrays; None if there is none."""
+    def recordable_call(self, arrays: Sequence[Array], /) -> RecordableCall:
+        """The recordable call at some arrays."""
 
 
 class FrameworkWords(NamedTuple):
@@ -315,8 +315,8 @@ class Backend(Protocol):
         self,
         function: Recordable,
         sources: Sequence[Any],
-        original: Computed | None = None,
-        takes_gradients: bool = False,
+        original: Computed | None,
+        takes_gradients: bool,
     ) -> Any:
         """The function computed again, perturbed or recorded; None where the backend cannot.
 
@@ -449,18 +449,10 @@ def installed_rows() -> dict[str, BackendRow]:
     return {entry.name: entry.load() for entry in entry_points_of("gradcheck.backends")}
 
 
-def find_row(name: str) -> BackendRow | None:
-    """The row of a backend; None for an unknown name."""
-    kind = kind_of(name)
-    return BACKENDS.get(kind) or installed_rows().get(kind)
-
-
 def backend_row(name: str) -> BackendRow:
     """The row of a backend. Raises KeyError: the name is unknown."""
-    row = find_row(name)
-    if row is None:
-        raise KeyError(name)
-    return row
+    kind = kind_of(name)
+    return BACKENDS.get(kind) or installed_rows()[kind]
 
 
 def framework_of_backend(name: str) -> str:
@@ -534,8 +526,7 @@ def load_backend(name: str) -> Backend:
         RuntimeError: the backend is CuPy, which finds no GPU.
     """
     row = backend_row(name)
-    module, _, attribute = row.implementation.partition(":")
-    make: Callable[..., Backend] = getattr(import_module(module), attribute)
+    make: Callable[..., Backend] = resolve_name(row.implementation)
     return make(*row.arguments)
 
 

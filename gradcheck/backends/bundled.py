@@ -10,14 +10,10 @@ from typing import Any
 import numpy as np
 
 import pylayer
-from gradcheck.backends.base import Computed, Recordable, Tensors, WorldRanks
-from gradcheck.backends.paddle_api import ENGINE_WORDS, PaddleApi
-from gradcheck.backends.recomputation import Recomputation as Recomputation
+from gradcheck.backends.base import Tensors, WorldRanks
+from gradcheck.backends.paddle_api import PaddleApi
+from gradcheck.backends.recomputation import Recomputation
 from gradcheck.backends.recording import LeafWatch
-from gradcheck.backends.recording import PerturbingWatch as PerturbingWatch
-from gradcheck.backends.recording import Recording as Recording
-from gradcheck.backends.recording import Step as Step
-from gradcheck.backends.recording import record_call as record_call
 from pylayer.distributed.topology import lay_out
 from pylayer.distributed.world import World, run_separately
 from pylayer.layer.py_layer import reads_as_releases
@@ -76,7 +72,7 @@ class BundledBackend(PaddleApi):
     """
 
     records = True
-    words = ENGINE_WORDS
+    words = PaddleApi.words._replace(rules="the engine's")
 
     def __init__(self, name: str, device: str, install: bool = True) -> None:
         self.name = name
@@ -97,14 +93,7 @@ class BundledBackend(PaddleApi):
 
     to_tensor = staticmethod(at_once(to_tensor))
 
-    def recomputation(
-        self,
-        function: Recordable,
-        sources: Sequence[Any],
-        original: Computed | None = None,
-        takes_gradients: bool = False,
-    ) -> Recomputation:
-        return Recomputation(function, sources, original, takes_gradients)
+    recomputation = staticmethod(Recomputation)
 
     observing = Observing
 

@@ -8,7 +8,6 @@ Nothing of gradcheck is installed there: servers find it by path (`run.interpret
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
 import re
@@ -24,14 +23,14 @@ from packaging.version import InvalidVersion, Version
 from gradcheck.backends.base import (
     BACKENDS,
     backend_row,
-    find_row,
+    installed_rows,
     kind_of,
     missing,
     version_of,
 )
 from gradcheck.support.resources import release_paths
 from gradcheck.support.suggest import hint
-from gradcheck.support.user_error import UserError
+from gradcheck.support.user_error import UserError, refusals_of
 from gradcheck.support.variables import without_our_paths
 
 DISTRIBUTIONS = {"paddle": ("paddlepaddle", "setuptools")}
@@ -44,10 +43,8 @@ Paddle imports setuptools, which new environments no longer have (Python 3.12, u
 WORKER_NEEDS = ("greenlet>=3", "ml-dtypes>=0.5", "numpy>=1.26", "packaging>=24", "pydantic>=2.11")
 """Packages that a server imports, other than the backend."""
 
-BELOW: tuple[tuple[str, str, tuple[str, ...]], ...] = (
-    ("paddle", "3.0", ("numpy<2", "setuptools<81")),
-)
-"""Further requirements of releases below a version of a backend.
+BELOW_3 = ("numpy<2", "setuptools<81")
+"""Further requirements of releases of Paddle below 3.0.
 
 Paddle 2.6.2 is compiled against NumPy 1 and imports ``pkg_resources``, which setuptools had up to
 version 80; it accepts any version of both.
@@ -162,11 +159,13 @@ def same_version(version: str, other_version: str) -> bool:
 def name_problem(backend: str) -> str:
     """The mistake in a backend's name, in one line; empty if none. The version must be exact."""
     kind, separator, wanted = backend.partition("@")
-    if find_row(kind) is None or not separator:
+    if kind not in BACKENDS and kind not in installed_rows():
         joined = re.fullmatch(rf"({'|'.join(DISTRIBUTIONS)})[=-]*([0-9].*)", backend)
         known = f"the backends are {', '.join(BACKENDS)}"
         meant = f"did you mean {joined[1]}@{joined[2]}?" if joined else hint(kind, BACKENDS, known)
-        return "" if find_row(kind) else f"there is no backend {backend!r}; {meant}"
+        return f"there is no backend {backend!r}; {meant}"
+    if not separator:
+        return ""
     if kind not in DISTRIBUTIONS:
         return f"{kind} has no versions to choose from: write {kind} for the one that is installed"
     try:
@@ -188,11 +187,9 @@ def unknown_release(backend: str) -> str:
 def requirements(backend: str) -> list[str]:
     """Requirements of a backend with a version, as pip reads them."""
     kind, _, wanted = backend.partition("@")
-    older = [
-        needs for name, limit, needs in BELOW if name == kind and Version(wanted) < Version(limit)
-    ]
     package, *beside = DISTRIBUTIONS[kind]
-    return [f"{package}=={wanted}", *WORKER_NEEDS, *beside, *itertools.chain(*older)]
+    older = BELOW_3 if Version(wanted) < Version("3.0") else ()
+    return [f"{package}=={wanted}", *WORKER_NEEDS, *beside, *older]
 
 
 # ------------------------------ environments that we make
@@ -219,7 +216,7 @@ def made_environments() -> list[str]:
 
 def python_in(environment: Path) -> Path:
     """The interpreter of an environment."""
-    return environment / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    return environment / "bin/python"
 
 
 def make(
@@ -266,12 +263,10 @@ def make(
 
 def run_printing(command: Sequence[str], backend: str) -> None:
     """Run a command that prints to stderr. Raises NotMadeError."""
-    try:
+    with refusals_of(f"{command[0]} cannot be started", NotMadeError):
         status = subprocess.run(
             command, stdin=subprocess.DEVNULL, stdout=sys.stderr.fileno(), check=False
         ).returncode
-    except OSError as error:
-        raise NotMadeError(f"{command[0]} cannot be started: {error.strerror or error}") from None
     if status:
         raise NotMadeError(
             f"{backend} was not installed: {Path(command[0]).name} ended with status {status}, see "

@@ -49,14 +49,6 @@ from pylayer.watch import LayerObserver, watchers
 
 BWD_RULE = re.compile(r"[Cc]ustom VJP bwd rule|custom_vjp.*bwd|bwd rule for function", re.DOTALL)
 """The start of JAX's message when it rejects the result of a bwd."""
-JAX_WORDS = FrameworkWords(
-    framework="JAX",
-    layer="custom_vjp",
-    module="module",
-    takes_gradient="a floating dtype",
-    takes_none="they are integers or booleans",
-    rules="JAX's",
-)
 QUICKLY = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
 """Options of XLA for programs that run only a few times: compilation takes most of a check's
 time.
@@ -159,7 +151,14 @@ class JaxBackend(Backend):
     layer_type = HandWritten
     module_type = NoModule
     tensor_type = AnyTensor
-    words = JAX_WORDS
+    words = FrameworkWords(
+        framework="JAX",
+        layer="custom_vjp",
+        module="module",
+        takes_gradient="a floating dtype",
+        takes_none="they are integers or booleans",
+        rules="JAX's",
+    )
 
     def __init__(self) -> None:
         self.observers: list[LayerObserver] = []
@@ -439,8 +438,8 @@ class JaxBackend(Backend):
         self,
         function: Recordable,
         sources: Sequence[Any],
-        original: Computed | None = None,
-        takes_gradients: bool = False,
+        original: Computed | None,
+        takes_gradients: bool,
     ) -> Recomputation | None:
         if self.not_played:
             return None

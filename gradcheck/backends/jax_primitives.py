@@ -9,6 +9,7 @@ primitives without a row, JAX computes the result and its vjp.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -120,18 +121,10 @@ def iota(*, dtype: Any, shape: Sequence[int], dimension: int, **_: Any) -> Any:
 def dot_general(x: Tensor, y: Tensor, *, dimension_numbers: Any, **_: Any) -> Any:
     """A matrix product as the engine's ``matmul`` if its axes allow it, otherwise as an einsum."""
     (of_x, of_y), (batch_x, batch_y) = dimension_numbers
-    dims = x.array.ndim, y.array.ndim
-    count = len(batch_x)
+    dims, count = (x.array.ndim, y.array.ndim), len(batch_x)
     leading = tuple(range(count))
-    is_matmul = (
-        (tuple(batch_x), tuple(batch_y)) == (leading, leading)
-        and tuple(of_x) == (dims[0] - 1,)
-        and tuple(of_y) == (count,)
-        and dims[1] == count + 2
-        and (not count or dims[0] == dims[1])
-        and dims[0] >= count + 1
-    )
-    if is_matmul:
+    has_matmul_axes = dimension_numbers == (((dims[0] - 1,), (count,)), (leading, leading))
+    if has_matmul_axes and dims[1] == count + 2 and (not count or dims[0] == dims[1]):
         return paddle.matmul(x, y)
     letters = iter("abcdefghijklmnopqrstuvwxyz")
     names_x, names_y = [""] * dims[0], [""] * dims[1]
@@ -283,25 +276,21 @@ def power(x: Tensor, *, y: int, **_: Any) -> Any:
 SAME_NAME = [
     "acos", "acosh", "asin", "asinh", "atan", "atanh", "conj", "cos", "cosh", "digamma", "erf",
     "exp", "expm1", "imag", "lgamma", "log", "log1p", "real", "rsqrt", "sin", "sinh", "sqrt", "tan",
-    "tanh",
+    "tanh", "abs", "atan2", "ceil", "complex", "floor", "sign",
 ]  # fmt: skip
 """Primitives of floating operands that the engine has under the same name."""
 
 PRIMITIVES: dict[str, PrimitiveRow] = {
     **{name: of_floats(getattr(paddle, name)) for name in SAME_NAME},
-    "abs": of_floats(paddle.abs),
-    "add": without_parameters(lambda x, y: x + y),
-    "add_any": without_parameters(lambda x, y: x + y),
+    "add": without_parameters(operator.add),
+    "add_any": without_parameters(operator.add),
     "and": without_parameters(paddle.bitwise_and),
     "argmax": position_of(paddle.argmax),
     "argmin": position_of(paddle.argmin),
-    "atan2": of_floats(paddle.atan2),
     "bessel_i0e": of_floats(paddle.i0e),
     "bessel_i1e": of_floats(paddle.i1e),
     "broadcast_in_dim": broadcast_in_dim,
-    "ceil": of_floats(paddle.ceil),
     "clamp": clamp_row,
-    "complex": of_floats(paddle.complex),
     "concatenate": lambda *xs, dimension, **_: paddle.concat(list(xs), dimension),
     "conv_general_dilated": convolution,
     "convert_element_type": convert,
@@ -312,32 +301,31 @@ PRIMITIVES: dict[str, PrimitiveRow] = {
     "cummin": cumulative(lambda x, axis: paddle.cummin(x, axis)[0]),
     "cumprod": cumulative(paddle.cumprod),
     "cumsum": cumulative(paddle.cumsum),
-    "div": of_floats(lambda x, y: x / y),
+    "div": of_floats(operator.truediv),
     "dot_general": dot_general,
     "dynamic_slice": dynamic_slice,
     "dynamic_update_slice": dynamic_update_slice,
-    "eq": without_parameters(lambda x, y: x == y),
+    "eq": without_parameters(operator.eq),
     "erf_inv": of_floats(paddle.erfinv),
-    "floor": of_floats(paddle.floor),
     "gather": gather,
-    "ge": without_parameters(lambda x, y: x >= y),
-    "gt": without_parameters(lambda x, y: x > y),
+    "ge": without_parameters(operator.ge),
+    "gt": without_parameters(operator.gt),
     "integer_pow": power,
     "iota": iota,
     "is_finite": of_floats(paddle.isfinite),
-    "le": without_parameters(lambda x, y: x <= y),
+    "le": without_parameters(operator.le),
     "logistic": of_floats(functional.sigmoid),
-    "lt": without_parameters(lambda x, y: x < y),
+    "lt": without_parameters(operator.lt),
     "max": without_parameters(paddle.maximum),
     "min": without_parameters(paddle.minimum),
-    "mul": without_parameters(lambda x, y: x * y),
-    "ne": without_parameters(lambda x, y: x != y),
-    "neg": without_parameters(lambda x: -x),
+    "mul": without_parameters(operator.mul),
+    "ne": without_parameters(operator.ne),
+    "neg": without_parameters(operator.neg),
     "not": without_parameters(paddle.bitwise_not),
     "optimization_barrier": lambda *xs, **_: list(xs),
     "or": without_parameters(paddle.bitwise_or),
     "pad": pad,
-    "pow": of_floats(lambda x, y: x**y),
+    "pow": of_floats(operator.pow),
     "reduce_and": over_axes(paddle.all),
     "reduce_max": over_axes(paddle.max),
     "reduce_min": over_axes(paddle.min),
@@ -350,14 +338,13 @@ PRIMITIVES: dict[str, PrimitiveRow] = {
     "scatter-add": scatter_add,
     "select_n": select_n,
     "sharding_constraint": without_parameters(lambda x: x),
-    "sign": of_floats(paddle.sign),
     "slice": slice_,
     "sort": sort_row,
     "split": split_row,
     "square": without_parameters(lambda x: x * x),
     "squeeze": lambda x, dimensions, **_: paddle.squeeze(x, list(dimensions)),
     "stop_gradient": without_parameters(lambda x: x),
-    "sub": without_parameters(lambda x, y: x - y),
+    "sub": without_parameters(operator.sub),
     "transpose": lambda x, permutation, **_: paddle.transpose(x, list(permutation)),
 }
 """The engine's operations, by the primitive's name.

@@ -296,7 +296,7 @@ class JaxProgram:
         """Constants in their slots, None in the others."""
         self.equations: list[Equation] = []
         self.layers: list[tuple[HandWritten, Slots, Slots]] = []
-        """The functions with a hand-written derivative, with their inputs and outputs."""
+        """The user's functions with a hand-written derivative, with their inputs and outputs."""
         self.inputs = [self.new_slot() for _ in closed.jaxpr.invars]
         self.outputs = self.inline(closed.jaxpr, closed.consts, self.inputs, ())
         self.leave_out_unused()
@@ -333,8 +333,8 @@ class JaxProgram:
             below = (*calls, eqn) if is_jit else calls
             jaxpr, constants = getattr(called, "jaxpr", called), getattr(called, "consts", ())
             outputs = self.inline(jaxpr, constants, inputs, below)
-            if name.startswith("custom"):
-                self.layers.append((hand_written(jaxpr, params), inputs, outputs))
+            if name.startswith("custom") and (layer := hand_written(jaxpr, params)).is_users:
+                self.layers.append((layer, inputs, outputs))
             return outputs
         operands = [self.values[slot] for slot in inputs]
         is_constant = all(x is not None for x in operands)
@@ -389,8 +389,7 @@ class JaxProgram:
 
     def applied_layers(self) -> list[HandWritten]:
         """The user's functions with a hand-written derivative, also inside loops."""
-        layers = [layer for program in self.programs() for layer, _, _ in program.layers]
-        return [layer for layer in dict.fromkeys(layers) if layer.is_users]
+        return list({layer: None for p in self.programs() for layer, _, _ in p.layers})
 
     def slots_between(self, sources: Sequence[int], ends: Sequence[int]) -> set[int]:
         """The slots of floating values on a path from some inputs to some outputs, both given by
@@ -421,7 +420,7 @@ class JaxProgram:
             if between.intersection(equation.outputs):
                 for program in equation.parts:
                     layers += program.applied_layers()
-        return [layer for layer in dict.fromkeys(layers) if layer.is_users]
+        return list(dict.fromkeys(layers))
 
 
 def hand_written(jaxpr: Any, params: dict[str, Any]) -> HandWritten:

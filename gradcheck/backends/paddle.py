@@ -6,22 +6,21 @@ import functools
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
-from typing import Any, cast
+from typing import Any
 
 import ml_dtypes
 import numpy as np
 
-from gradcheck.backends.base import Array, ObserverBlock, Tensor, Tensors
-from gradcheck.backends.paddle_api import PADDLE_WORDS, PaddleApi
+from gradcheck.backends.base import Array, Tensor, Tensors
+from gradcheck.backends.paddle_api import PaddleApi
 from gradcheck.backends.paddle_ranks import RanksOfProcesses
-from pylayer.watch import LayerObserver, layer_observers
+from pylayer.watch import LayerObserver
 
 
 class PaddleBackend(PaddleApi):
     """The release that is installed, on the CPU."""
 
     name = "paddle"
-    words = PADDLE_WORDS
     translates = True
     ranks_are_processes = True
 
@@ -106,10 +105,9 @@ class PaddleBackend(PaddleApi):
         Raises:
             NotImplementedError: see `grad`.
         """
-        nested: list[str] = []
         wanted = {id(leaf) for leaf in inputs}
         further_leaves = [leaf for leaf in existing_leaves if id(leaf) not in wanted]
-        with refusing_within(self.paddle.base.core.eager, "run_partial_grad", nested):
+        with refusing_nested_grads(self.paddle.base.core.eager) as nested:
             try:
                 gradients: list[Tensor | None] = self.paddle.grad(
                     outputs,
@@ -130,12 +128,7 @@ class PaddleBackend(PaddleApi):
     @contextmanager
     def observing(self, observer: LayerObserver) -> Iterator[None]:
         """Watch Paddle's calls: ``apply`` makes a context whose backward calls the layer's."""
-        context_type = getattr(self.paddle.autograd.py_layer, "PyLayerBackward", None)
-        context, nn = cast(Any, context_type), self.paddle.static.nn
-        if not isinstance(context_type, type):  # the engine, in the place of a release
-            with ObserverBlock(layer_observers, observer):
-                yield
-            return
+        context, nn = self.paddle.autograd.py_layer.PyLayerBackward, self.paddle.static.nn
         init, backward, static_pylayer = context.__init__, context.backward, nn.static_pylayer
 
         def report_applied(ctx: Any, *args: Any) -> None:
@@ -172,10 +165,7 @@ class PaddleBackend(PaddleApi):
             context.__init__, context.backward, nn.static_pylayer = init, backward, static_pylayer
 
     def share(self, leaf: Tensor, other: Tensor) -> None:
-        if hasattr(leaf, "get_tensor"):
-            leaf.get_tensor()._share_data_with(other.get_tensor())
-        else:  # the engine, in the place of a release
-            leaf.array, leaf.node = other.array, None
+        leaf.get_tensor()._share_data_with(other.get_tensor())
 
     def overlap(self, a: Tensor, b: Tensor) -> bool:
         """Observes contiguous Tensors, by their first and last addresses."""
@@ -201,24 +191,22 @@ def extent(tensor: Tensor) -> tuple[int, int]:
 
 
 @contextmanager
-def refusing_within(module: Any, name: str, refused: list[str]) -> Iterator[None]:
-    """Make a function of a module raise on a nested call of itself, and add that call to
-    `refused`.
-    """
-    function, running = getattr(module, name), list[str]()
+def refusing_nested_grads(eager: Any) -> Iterator[list[str]]:
+    """A block in which ``paddle.grad`` raises within itself; it gives the messages so far."""
+    run, running, refused = eager.run_partial_grad, list[bool](), list[str]()
 
     def refuse_nested(*args: Any, **kwargs: Any) -> Any:
         if running:
-            refused.append(name)
-            raise RuntimeError(f"{name} within {name}")
-        running.append(name)
+            refused.append("run_partial_grad within run_partial_grad")
+            raise RuntimeError(refused[-1])
+        running.append(True)
         try:
-            return function(*args, **kwargs)
+            return run(*args, **kwargs)
         finally:
             running.pop()
 
-    setattr(module, name, refuse_nested)
+    eager.run_partial_grad = refuse_nested
     try:
-        yield
+        yield refused
     finally:
-        setattr(module, name, function)
+        eager.run_partial_grad = run

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from gradcheck.backends.base import Array, Backend, FrameworkWords, Generator, Refusal, Tensor
+from gradcheck.backends.base import Backend, FrameworkWords, Generator, Refusal, Tensor
 from gradcheck.support.foreign import text_of
 
 REFUSED = re.compile(
@@ -35,6 +35,14 @@ class PaddleApi(Backend):
     """A backend with Paddle's API; `paddle` is the module that ``import paddle`` gives."""
 
     packages = ("paddle",)
+    words = FrameworkWords(
+        framework="Paddle",
+        layer="PyLayer",
+        module="nn.Layer",
+        takes_gradient="stop_gradient=False",
+        takes_none="stop_gradient is True for all of them",
+        rules="Paddle's",
+    )
     documents = "paddle"
     lacks_kernel = re.compile("kernel .* is not registered")
     submodules = "_sub_layers"
@@ -101,17 +109,3 @@ class PaddleApi(Backend):
 
     def strided_view(self, tensor: Tensor, shape: list[int], strides: list[int]) -> Tensor:
         return self.paddle.as_strided(tensor, shape, strides)
-
-
-PADDLE_WORDS = FrameworkWords(
-    framework="Paddle",
-    layer="PyLayer",
-    module="nn.Layer",
-    takes_gradient="stop_gradient=False",
-    takes_none="stop_gradient is True for all of them",
-    rules="Paddle's",
-)
-"""How messages refer to a release of Paddle."""
-ENGINE_WORDS = PADDLE_WORDS._replace(rules="the engine's")
-
-__all__ = ["APPLIED", "ENGINE_WORDS", "PADDLE_WORDS", "Array", "PaddleApi"]

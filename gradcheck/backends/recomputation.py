@@ -92,18 +92,12 @@ class Recomputation:
         perturbation: Perturbation | None = None,
         keep_casts: bool = False,
         lines: bool = False,
-    ) -> Recording | None:
-        """The call, operation by operation, with the lines of the user's code if requested.
-
-        None if the function has no call that can be recorded.
-        """
-        recordable = self.function.recordable_call(inputs)
-        if recordable is None:
-            return None
-        leaves, call = recordable
+    ) -> Recording:
+        """The call, operation by operation, with the lines of the user's code if requested."""
+        leaves, call = self.function.recordable_call(inputs)
         code = self.code if self.uses_numpy else None
         options = call, leaves, lines, perturbation, code, self.takes_gradients
-        recording: Recording = self.without_casts(keep_casts, record_call, *options)[0]
+        recording: Recording = self.without_casts(keep_casts, record_call, *options)
         knew = self.uses_numpy
         self.uses_numpy |= recording.uses_numpy or bool(recording.leaks)
         if recording.leaks and not knew:

@@ -26,6 +26,7 @@ from gradcheck.backends.base import (
     FRAMEWORK_PACKAGES,
     Cotangents,
     Spot,
+    flat_tensors,
     folders_of,
     is_differentiable,
 )
@@ -54,7 +55,7 @@ the output's number on the tape (-1 if nothing is recorded).
 """
 STEP_FUNCTIONS = {"floor", "ceil", "trunc", "round", "sign"}
 """Operations whose floating results are choices."""
-VjpRule = tuple[Vjp, Sequence[Any], Sequence[int] | None]
+VjpRule = tuple[Vjp, Sequence[Any], Sequence[int]]
 """The vjp of an input, the values that it reads, and the input's shape."""
 
 
@@ -105,8 +106,7 @@ class Step:
 
         Constants have none.
         """
-        cotangent = self.pack_cotangents(cotangents) if self.is_list else cotangents[0]
-        gradients = []
+        cotangent, gradients = self.pack_cotangents(cotangents), []
         for k, (edge, rule) in enumerate(zip(self.edges, self.rules, strict=True)):
             if edge >= 0:
                 gradients.append((k, edge, apply_vjp(cotangent, *rule)))
@@ -169,16 +169,14 @@ class Step:
         return replace(self, arguments=arguments, values=values)
 
 
-def apply_vjp(
-    cotangent: Any, vjp: Vjp, values: Sequence[Any], shape: Sequence[int] | None
-) -> Array:
+def apply_vjp(cotangent: Any, vjp: Vjp, values: Sequence[Any], shape: Sequence[int]) -> Array:
     """A vjp's result for the cotangent of the output, summed to the shape of the input."""
     ops = raw_ops[np.ndarray]
     gradient = np.asarray(apply_rule(vjp, cotangent, ops, values))
     # The ufunc's own method: every edge of every walk comes here.
     if not np.logical_and.reduce(np.isfinite(gradient), axis=None):
         gradient = without_flow(gradient, cotangent)
-    if shape is not None and gradient.shape != tuple(shape):
+    if gradient.shape != tuple(shape):
         gradient = unbroadcast(ops, gradient, tuple(shape))
     return gradient
 
@@ -320,7 +318,7 @@ class Recording(Observer):
         self.outputs = [to_numpy(tensor.array) for tensor in outputs]
         self.ends = [self.number_of(parent_of(tensor)) for tensor in outputs]
         # A value that is taken out after the last operation cannot be part of the result.
-        last = max(self.ends) if self.ends and min(self.ends) >= 0 else len(self.arrays)
+        last = max(self.ends) if min(self.ends, default=-1) >= 0 else len(self.arrays)
         self.leaks = [text for count, text in self.taken_out if last >= count]
 
     @np.errstate(all="ignore")
@@ -409,8 +407,7 @@ class Recording(Observer):
         values = outputs_of(out)
         (spot, called), first = self.spots(), len(self.arrays)
         inputs = [self.arrays[edge] if edge >= 0 else None for edge in edges]
-        if self.perturbation is not None:
-            perturb_outputs(self.perturbation, op, values, inputs, itertools.count(first))
+        perturb_outputs(self.perturbation, op, values, inputs, itertools.count(first))
         values = list(map(to_numpy, values))
         if not is_differentiable(values[0]):
             name = f"{op.name} to integers"
@@ -425,8 +422,7 @@ class Recording(Observer):
         self.arrays += values
 
     def computed(self, op: OpDef, inputs: Sequence[Any], out: Any) -> None:
-        if self.perturbation is not None:
-            perturb_outputs(self.perturbation, op, out, operand_arrays(inputs))
+        perturb_outputs(self.perturbation, op, out, operand_arrays(inputs))
         self.chose(op.name, op.arguments, inputs)
 
     def decided(self, tensor: Tensor) -> None:
@@ -467,14 +463,12 @@ class PerturbingWatch(Observer):
     """
 
     def made(self, node: Node, arguments: Sequence[Any], out: Any) -> None:
-        if self.perturbation is not None:
-            assert isinstance(node, OpNode)
-            assert isinstance(node.op, Op)
-            perturb_outputs(self.perturbation, node.op, out, node.op.inputs_in(arguments))
+        assert isinstance(node, OpNode)
+        assert isinstance(node.op, Op)
+        perturb_outputs(self.perturbation, node.op, out, node.op.inputs_in(arguments))
 
     def computed(self, op: OpDef, inputs: Sequence[Any], out: Any) -> None:
-        if self.perturbation is not None:
-            perturb_outputs(self.perturbation, op, out, operand_arrays(inputs))
+        perturb_outputs(self.perturbation, op, out, operand_arrays(inputs))
 
     def left(self, tensor: Tensor, how: str) -> None:
         if how not in WALKS and is_differentiable(tensor.array):
@@ -494,11 +488,9 @@ class LeafWatch(Observer):
         self.leaves: dict[int, Tensor] = {}
 
     def note(self, values: Sequence[Any]) -> None:
-        for value in values:
-            if isinstance(value, (list, tuple)):
-                self.note(value)
-            elif isinstance(value, Tensor) and value.is_leaf and not value.stop_gradient:
-                self.leaves[id(value)] = value
+        for tensor in flat_tensors(values, lambda value: isinstance(value, Tensor)):
+            if tensor.is_leaf and not tensor.stop_gradient:
+                self.leaves[id(tensor)] = tensor
 
     def made(self, node: Node, arguments: Sequence[Any], out: Any) -> None:
         self.note(node.parents)
@@ -555,7 +547,7 @@ def on_host(value: Any) -> Any:
 
 
 def perturb_outputs(
-    perturbation: Perturbation,
+    perturbation: Perturbation | None,
     op: OpDef,
     outputs: Any,
     read: Sequence[Any],
@@ -563,8 +555,10 @@ def perturb_outputs(
 ) -> None:
     """Perturb the fresh outputs of an operation, which have these numbers on the tape.
 
-    None stands for an unreported choice, not for an output.
+    Among the outputs, None stands for an unreported choice.
     """
+    if perturbation is None:
+        return
     for value, number in zip(outputs_of(outputs), numbers):  # noqa: B905 - numbers do not end
         if value is None or not is_fresh(op.name, value, read):
             continue
@@ -604,8 +598,8 @@ def record_call(
     perturbation: Perturbation | None = None,
     numpy: Code | None = None,
     backwards: bool = False,
-) -> tuple[Recording, bool]:
-    """A call with the leaves `inputs`, and whether it changed one in place; see `Recording`.
+) -> Recording:
+    """A call with the leaves `inputs`, recorded; see `Recording`.
 
     An exception of the call is the recording's `error`. NumPy code that can be reached from `numpy`
     is recorded as well.
@@ -613,14 +607,14 @@ def record_call(
     recording = Recording(inputs, lines, perturbation, backwards)
     outputs: Sequence[Tensor] = ()
     numpy_code = recording_numpy(numpy or Code(()), perturbation is None)
-    with observe(recording) as changed_inputs, enable_grad(), numpy_code as session:
+    with observe(recording), enable_grad(), numpy_code as session:
         try:
             outputs = call()
         except Exception as problem:  # whatever the layer raises where it is recorded
             recording.error = problem
         recording.end(outputs)
         recording.uses_numpy = session.is_used
-    return recording, bool(changed_inputs)
+    return recording
 
 
 def spot_of(frame: FrameType | None) -> Spot | None:

@@ -133,11 +133,8 @@ class TorchBackend(Backend):
 
     # ----------------------------------------------------------------- gradients
     def call(self, function: Callable[[dict[str, Tensor]], Any], tensors: dict[str, Tensor]) -> Any:
-        if torch.is_grad_enabled():
-            with users_code():
-                return function(tensors)
-        with torch.enable_grad():
-            return self.call(function, tensors)
+        with torch.enable_grad(), users_code():
+            return function(tensors)
 
     def grad(
         self,
@@ -216,8 +213,8 @@ class TorchBackend(Backend):
         self,
         function: Recordable,
         sources: Sequence[Any],
-        original: Computed | None = None,
-        takes_gradients: bool = False,
+        original: Computed | None,
+        takes_gradients: bool,
     ) -> Recomputation:
         return Recomputation(ObservedFunction(function), (), None, takes_gradients)
 

@@ -31,6 +31,7 @@ from gradcheck.backends.base import (
     InputGradients,
     Recordable,
     RecordableCall,
+    flat_tensors,
 )
 from gradcheck.backends.played import (
     Counterpart,
@@ -114,13 +115,7 @@ def name_of_dtype(dtype: Any) -> str:
 
 def tensors_among(values: Sequence[Any]) -> list[Any]:
     """The tensors among values, at any depth of lists."""
-    tensors: list[Any] = []
-    for value in values:
-        if isinstance(value, torch.Tensor):
-            tensors.append(value)
-        elif isinstance(value, (list, tuple)):
-            tensors += tensors_among(value)
-    return tensors
+    return flat_tensors(values, torch.is_tensor)
 
 
 def map_items(value: Any, function: Callable[[Any], Any]) -> Any:
@@ -595,12 +590,9 @@ class ObservedFunction:
             self.makes_no_casts.add(half)
         return result
 
-    def recordable_call(self, arrays: Sequence[Array]) -> RecordableCall | None:
+    def recordable_call(self, arrays: Sequence[Array]) -> RecordableCall:
         """The shadows of the leaves of a call, and the call that gives those of its outputs."""
-        recordable = self.function.recordable_call(arrays)
-        if recordable is None:
-            return None
-        leaves, call = recordable
+        leaves, call = self.function.recordable_call(arrays)
         shadows, book = list(map(leaf_shadow, leaves)), Shadows()
 
         def shadows_of_outputs() -> list[Shadow]:

@@ -22,7 +22,7 @@ from gradcheck.backends.base import (
     flat_tensors,
     is_differentiable,
 )
-from gradcheck.backends.bundled import Recomputation
+from gradcheck.backends.recomputation import Recomputation
 from gradcheck.case.engine_twin import recording_engine
 from gradcheck.case.function import (
     Call,

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradcheck.backends.base import Array, Cotangents
-from gradcheck.backends.bundled import Step
+from gradcheck.backends.recording import Step
 from gradcheck.causes.words import SourcePlace, source_place
 from gradcheck.checking.precision import wide
 from gradcheck.checking.tape import Tape, dead_steps

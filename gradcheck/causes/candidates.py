@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradcheck.backends.base import Array, Cotangents
-from gradcheck.backends.bundled import Step
+from gradcheck.backends.recording import Step
 from gradcheck.checking.kinks import axes_of
 from gradcheck.checking.precision import CLEAR, EPS, MOVES, wide
 from gradcheck.checking.tape import Tape, sum_to_shape

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradcheck.backends.base import Array, Cotangents
-from gradcheck.backends.bundled import Recording, Step
+from gradcheck.backends.recording import Recording, Step
 from gradcheck.causes.candidates import (
     SHARE,
     Candidate,

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradcheck.backends.base import Array, Spot
-from gradcheck.backends.bundled import Step
+from gradcheck.backends.recording import Step
 from gradcheck.causes.candidates import FORGETS, OF_WORLDS, Edge
 from gradcheck.causes.search import SCREEN, Backward, Cause, CauseSearch, Mistake
 from gradcheck.checking.point import Point

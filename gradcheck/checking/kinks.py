@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradcheck.backends.base import Array
-from gradcheck.backends.bundled import Step
+from gradcheck.backends.recording import Step
 from gradcheck.checking.differences import RATIO, USUAL, move_along
 from gradcheck.checking.point import (
     SUM_OF_OUTPUTS,

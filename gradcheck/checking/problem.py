@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from gradcheck.backends.base import Array, Cotangents, InputGradients
-from gradcheck.backends.bundled import Recording
+from gradcheck.backends.recording import Recording
 from gradcheck.checking.precision import Change
 from gradcheck.result import Diagnosis, Fix, Index, element
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from gradcheck.backends.base import Array, Cotangents
-from gradcheck.backends.bundled import Recording, Step
+from gradcheck.backends.recording import Recording, Step
 from gradcheck.checking.precision import (
     EPSILON,
     MANY,

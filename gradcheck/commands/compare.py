@@ -13,7 +13,7 @@ from gradcheck.result import Result
 from gradcheck.run.known_failure import KnownFailure
 from gradcheck.support.display_paths import count
 from gradcheck.support.escape import one_line
-from gradcheck.support.file_io import FileTooLargeError, read_limited
+from gradcheck.support.file_io import read_limited
 from gradcheck.support.user_error import UserError, refusals_of
 
 MOST_REPORT_BYTES = 250_000_000
@@ -75,8 +75,6 @@ def results_in(path: str) -> dict[str, Result]:
         report = Report.model_validate(json.loads(content))
         if "format" not in report.model_fields_set:
             raise ValueError("every field of a report has a default, but a report has its format")
-    except FileTooLargeError as error:
-        raise UserError(f"{path}: {error}") from None
     except (ValueError, RecursionError):
         raise UserError(
             f"{path}: this is not a report of the format {REPORT_FORMAT}, which "

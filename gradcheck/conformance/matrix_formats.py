@@ -26,7 +26,7 @@ from gradcheck.report.markdown import text
 from gradcheck.report.page import templates
 from gradcheck.report.record import PagePart
 from gradcheck.result import Result
-from gradcheck.spec.model import CLASSES, ExpectationClass
+from gradcheck.spec.model import CLASSES
 from gradcheck.support.escape import one_line
 
 TEXT_WIDTH = 120
@@ -44,9 +44,7 @@ column is from a run."""
 
 
 def describe_note(note: Note, matrix: RuleMatrix) -> str:
-    """Describe a deviation: The text of a deviation, such as ``3.0.0 to 3.2.2: crash: why; fixed in
-    3.3.1``.
-    """
+    """Describe a deviation, as in ``3.0.0 to 3.2.2: crash: why; fixed in 3.3.1``."""
     where = describe_backends(note.backends, matrix.backends)
     fixed = f"; fixed in {note.fixed_in}" if note.fixed_in else ""
     issue = f"; {note.issue}" if note.issue else ""
@@ -57,11 +55,6 @@ def select_legend(matrix: RuleMatrix) -> list[tuple[Behaviour, str]]:
     """Return the words used in the matrix, and their meanings."""
     used = {cell.behaviour for row in matrix.rows for cell in row.cells.values()}
     return [(behaviour, meaning) for behaviour, meaning in MEANING.items() if behaviour in used]
-
-
-def list_heading(class_: ExpectationClass) -> str:
-    """Return the heading of a class, with its meaning."""
-    return f"{HEADINGS[class_]}: {CLASSES[class_]}"
 
 
 # --------------------------------------------------------------------------- text
@@ -188,7 +181,6 @@ def _template_values(matrix: RuleMatrix) -> dict[str, Any]:
         "legend": select_legend(matrix),
         "headings": HEADINGS,
         "classes": CLASSES,
-        "list_heading": list_heading,
         "span": describe_backends,
         "title": column_title,
         "one_line": one_line,

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from gradcheck.conformance.behaviour import Behaviour
 from gradcheck.conformance.programs import PlainProgram
-from gradcheck.conformance.table import Note, Row, RuleMatrix, column_title
+from gradcheck.conformance.table import Row, RuleMatrix, column_title
 from gradcheck.spec.model import ExpectationClass
-
-MATRIX_FORMAT = "gradcheck-matrix/3"
 
 
 class _MatrixPart(BaseModel):
@@ -116,30 +114,12 @@ def rule_record(row: Row, program: PlainProgram | None) -> RuleRecord:
     return RuleRecord(
         rule=row.rule.id,
         **{"class": row.class_},
-        says=row.rule.says,
         document=row.document.document,
-        section=row.rule.section,
-        quote=row.rule.quote,
-        gloss=row.rule.gloss,
-        against=row.rule.against,
-        decided=row.rule.decided,
+        **row.rule.model_dump(exclude={"id", "class_", "engine"}),
         cells=cells,
-        notes=[note_record(note) for note in row.notes],
+        notes=[NoteRecord(does=note.behaviour, **note._asdict()) for note in row.notes],
         scenarios=list(row.scenarios),
         program=shown,
-    )
-
-
-def note_record(note: Note) -> NoteRecord:
-    """Return the object of a deviation."""
-    return NoteRecord(
-        does=note.behaviour,
-        backends=list(note.backends),
-        reason=note.reason,
-        scenarios=list(note.scenarios),
-        issue=note.issue,
-        first_seen=note.first_seen,
-        fixed_in=note.fixed_in,
     )
 
 
@@ -147,12 +127,3 @@ def word_of(behaviour: Behaviour) -> str:
     """Return a behaviour in letters."""
     words = {Behaviour.HOLDS: "as expected", Behaviour.NOT_RUN: "not run"}
     return words.get(behaviour, str(behaviour))
-
-
-def matrix_schema() -> dict[str, Any]:
-    """The JSON Schema (draft 2020-12) of ``matrix.json``."""
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **MatrixRecord.model_json_schema(by_alias=True, mode="serialization"),
-        "title": MATRIX_FORMAT,
-    }

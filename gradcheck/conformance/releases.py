@@ -13,7 +13,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from packaging.version import InvalidVersion, Version
 from pydantic import Field
@@ -148,13 +148,3 @@ def deviations_of(scenario: str) -> dict[str, Deviation]:
         if entry is not None:
             deviations[release] = entry
     return deviations
-
-
-def release_schema() -> dict[str, Any]:
-    """The JSON Schema (draft 2020-12) of a release file."""
-    schema = ReleaseFile.model_json_schema(by_alias=True)
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **schema,
-        "title": RELEASE_FORMAT,
-    }

@@ -255,10 +255,10 @@ class MatrixBuilder:
     def make_cell(self, scenarios: Iterable[str], backend: str, holds: Behaviour) -> Cell:
         """Return a backend's behaviour in some scenarios; `holds` if all are as expected."""
         done = [self.worst[scenario].get(backend, Behaviour.NOT_RUN) for scenario in scenarios]
-        ran = [behaviour for behaviour in done if behaviour is not Behaviour.NOT_RUN]
-        worst = min(ran, key=ORDER.index, default=Behaviour.NOT_RUN)
-        number = ran.count(Behaviour.HOLDS)
-        return Cell(holds if worst is Behaviour.HOLDS else worst, number, len(ran))
+        worst = min(done, key=ORDER.index)  # what was not run is the last in this order
+        ran = len(done) - done.count(Behaviour.NOT_RUN)
+        number = done.count(Behaviour.HOLDS)
+        return Cell(holds if worst is Behaviour.HOLDS else worst, number, ran)
 
     def make_notes(self, outcomes: Iterable[CaseBehaviour]) -> tuple[Note, ...]:
         """Return the deviations, the worst first.

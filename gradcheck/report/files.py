@@ -7,14 +7,16 @@ is the format, its object a function that takes a `Report` and returns the text 
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
+from gradcheck.support.entry_points import entry_points_of
 from gradcheck.support.foreign import describe_error, type_name
 from gradcheck.support.user_error import UserError
 
 if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
     from gradcheck.report.record import Report
 
 FORMATS = {
@@ -28,12 +30,11 @@ FORMATS = {
 }
 """Name of a format → the function that writes it, imported when needed."""
 
-GROUP = "gradcheck.reports"
-
 
 def find_installed_formats() -> dict[str, EntryPoint]:
     """Return the formats of installed packages by name; the packages are not imported."""
-    return {entry.name: entry for entry in entry_points(group=GROUP) if entry.name not in FORMATS}
+    entries = entry_points_of("gradcheck.reports")
+    return {entry.name: entry for entry in entries if entry.name not in FORMATS}
 
 
 def list_formats() -> list[str]:
@@ -48,8 +49,7 @@ def render_report(name: str, report: Report) -> str:
     """
     if name not in FORMATS:
         return _render_installed(find_installed_formats()[name], report)
-    module, _, function = FORMATS[name].partition(":")
-    write: Callable[[Report], str] = getattr(import_module(module), function)
+    write: Callable[[Report], str] = resolve_name(FORMATS[name])
     return write(report)
 
 

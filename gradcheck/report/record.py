@@ -7,9 +7,8 @@ import platform
 from typing import Any, Final, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
-from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue, SkipJsonSchema
+from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import to_json
-from pydantic_core.core_schema import FloatSchema
 
 from gradcheck import __version__
 from gradcheck.backends.base import installed_version
@@ -86,7 +85,7 @@ def versions() -> dict[str, str]:
 
 
 def as_json(report: Report) -> str:
-    """An object with the versions, the command and the results; `report_schema` describes it.
+    """An object with the versions, the command and the results, see ``schemas/report.json``.
 
     It is strict JSON in ASCII: numbers that JSON cannot represent are the texts ``NaN``,
     ``Infinity`` and ``-Infinity``.
@@ -105,19 +104,3 @@ def json_data(report: Report) -> dict[str, Any]:
     """The report as data that JSON can represent."""
     data: dict[str, Any] = json.loads(to_json(report.model_dump(), inf_nan_mode="strings"))
     return data
-
-
-def report_schema() -> dict[str, Any]:
-    """The JSON Schema of the reports that `as_json` writes."""
-    schema = Report.model_json_schema(mode="serialization", schema_generator=_SchemaWithTexts)
-    dialect = "https://json-schema.org/draft/2020-12/schema"
-    return {"$schema": dialect, **schema, "title": "A report of gradcheck"}
-
-
-class _SchemaWithTexts(GenerateJsonSchema):
-    """A schema generator for numbers, with texts for those that JSON cannot represent."""
-
-    def float_schema(self, schema: FloatSchema) -> JsonSchemaValue:
-        limits = super().float_schema(schema)
-        number = {"type": limits.pop("type")}
-        return {**limits, "anyOf": [number, {"enum": ["NaN", "Infinity", "-Infinity"]}]}

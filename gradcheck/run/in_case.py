@@ -11,6 +11,7 @@ import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from importlib import import_module
+from pkgutil import resolve_name
 from typing import NoReturn, TextIO
 
 import numpy as np
@@ -37,8 +38,7 @@ def prepare_process(execute_name: str, backend: str, warm_up: bool) -> Execute:
     If `warm_up` is set and the backend permits it before a fork, a first case is run so that
     objects made on first use exist.
     """
-    module, _, name = execute_name.partition(":")
-    execute: Execute = getattr(import_module(module), name)
+    execute: Execute = resolve_name(execute_name)
     row = backend_row(backend)
     for preloaded in row.preload:
         import_module(preloaded)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from gradcheck.result import AS_DOCUMENTED, Result, Status
 from gradcheck.run.known_failure import KnownFailure
-from gradcheck.support.file_io import FileTooLargeError, read_limited, write_whole
+from gradcheck.support.file_io import read_limited, write_whole
 from gradcheck.support.user_error import UserError, refusals_of
 
 # ------------------------------------------- outputs and gradients of several backends side by side
@@ -97,8 +97,6 @@ class Baseline:
                 raise ValueError(content["format"])
             failures = content["failures"].items()
             known = {name: KnownFailure.model_validate(value) for name, value in failures}
-        except FileTooLargeError as error:
-            raise UserError(f"--baseline {path}: {error}") from None
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             problem = "this is not a baseline; --baseline-update writes one"
             raise UserError(f"--baseline {path}: {problem}") from None

@@ -49,7 +49,7 @@ def select_ids(cases: Iterable[Case], ids: Iterable[str]) -> list[Case]:
 
 
 def names_of(case: Case) -> set[str]:
-    """Names of a case: The names that select a case: ``tanh/dtype=float32@numpy``, and the same
+    """The names that select a case: ``tanh/dtype=float32@numpy``, and the same
     without one or both parts after the id.
     """
     parameters, separator, backend = case.name.partition("@")

@@ -71,21 +71,21 @@ class EveryName:
 
 
 # --------------------------------------------------------------------------- syntax
-@functools.lru_cache(maxsize=256)  # what many scenarios inherit is compiled once
-def _compile(source: str, role: str) -> PythonCode | Violation:
+@functools.lru_cache(maxsize=256)  # code that many scenarios inherit is parsed once
+def _parse_source(source: str, role: str) -> PythonCode | Violation:
     """Return the code of `source`, or its mistake; `role` describes it in messages."""
-    return _pattern_mistake(source) if role == PATTERN else _compile_anew(source, role)
+    return _pattern_mistake(source) if role == PATTERN else _parse_python(source, role)
 
 
 def find_syntax_mistakes(source: str | None, role: str) -> Iterator[Violation]:
-    """Yield why `source` cannot be compiled; `role` describes it in messages."""
-    if source is not None and isinstance(mistake := _compile(source, role), Violation):
+    """Yield why `source` cannot be parsed; `role` describes it in messages."""
+    if source is not None and isinstance(mistake := _parse_source(source, role), Violation):
         yield mistake
 
 
 def find_code(source: str | None, role: str) -> PythonCode:
     """Return the code of `source`; `EMPTY_CODE` if there is none, or if it is not Python."""
-    code = EMPTY_CODE if source is None else _compile(source, role)
+    code = EMPTY_CODE if source is None else _parse_source(source, role)
     return code if isinstance(code, PythonCode) else EMPTY_CODE
 
 
@@ -167,8 +167,8 @@ def find_unused_parameters(scenario: Scenario) -> Iterator[Violation]:
             yield Violation((section, name), message, help, at_key=True)
 
 
-def _compile_anew(source: str, role: str) -> PythonCode | Violation:
-    """Return compiled code, or its mistake."""
+def _parse_python(source: str, role: str) -> PythonCode | Violation:
+    """Return parsed code, or its mistake."""
     if not source.strip():
         return Violation((), f"{role} is empty", "write the code, or remove the key")
     if len(source) > MAX_CHARACTERS:

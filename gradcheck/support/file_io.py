@@ -13,16 +13,14 @@ from pathlib import Path
 from typing import TextIO
 
 
-class FileTooLargeError(ValueError):
-    """A file is larger than the limit; the message continues after the file's name."""
-
-
 def read_limited(path: Path, most: int) -> bytes:
-    """Return the content of a file of at most `most` bytes. Raises FileTooLargeError, OSError."""
+    """Return the content of a file of at most `most` bytes. Raises OSError, also if it is larger;
+    see `user_error.refusals_of`.
+    """
     with path.open("rb") as file:
         content = file.read(most + 1)
     if len(content) > most:
-        raise FileTooLargeError(f"it is larger than {most / 1e6:g} MB")
+        raise OSError(f"it is larger than {most / 1e6:g} MB")
     return content
 
 

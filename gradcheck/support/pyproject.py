@@ -22,26 +22,14 @@ class ConfigError(UserError):
     """
 
 
-def nearest_file(start: Path) -> Path | None:
-    """Return the nearest pyproject.toml from `start` up to the first folder with ``.git``."""
-    for folder in (start, *start.parents):
-        file = folder / "pyproject.toml"
-        if file.is_file():
-            return file
-        if os.path.lexists(folder / ".git"):
-            return None
-    return None
-
-
 def root_of(start: Path) -> Path:
-    """Return the root of the project of `start`: the folder of `nearest_file` or of ``.git``, or
-    `start`.
+    """Return the root of the project of `start`: the nearest folder, from `start` up, with a
+    pyproject.toml or ``.git``; `start` itself if there is none.
     """
-    if file := nearest_file(start):
-        return file.parent
-    return next(
-        (folder for folder in (start, *start.parents) if os.path.lexists(folder / ".git")), start
-    )
+    for folder in (start, *start.parents):
+        if (folder / "pyproject.toml").is_file() or os.path.lexists(folder / ".git"):
+            return folder
+    return start
 
 
 def roots(folder: Path | None = None) -> list[Path]:
@@ -68,8 +56,8 @@ def table_of(start: Path) -> tuple[Path, Mapping[str, Any]] | None:
     Raises:
         ConfigError: the file is unreadable or not TOML, or ``[tool.gradcheck]`` is not a table.
     """
-    file = nearest_file(Path(os.path.realpath(start)))
-    if file is None:
+    file = root_of(Path(os.path.realpath(start))) / "pyproject.toml"
+    if not file.is_file():
         return None
     try:
         table = content_of(file)["tool"]["gradcheck"]
@@ -87,7 +75,7 @@ def content_of(file: Path) -> dict[str, Any]:
     try:
         with refusals_of(file, ConfigError):
             return tomllib.loads(read_limited(file, MOST_BYTES).decode("utf-8"))
-    except (ValueError, RecursionError) as error:  # FileTooLargeError, a date such as 2020-13-01
+    except (ValueError, RecursionError) as error:  # a date such as 2020-13-01
         raise ConfigError(f"{file}: {shorten_message(str(error))}") from None
 
 

@@ -36,7 +36,7 @@ from fresh_public import PUBLIC  # noqa: E402
 
 import gradcheck  # noqa: E402
 import pylayer.paddle as paddle  # noqa: E402
-from gradcheck.backends.bundled import record_call  # noqa: E402
+from gradcheck.backends.recording import record_call  # noqa: E402
 from pylayer.watch.numpy_recording import Code  # noqa: E402
 
 FOLDER = Path(tempfile.mkdtemp(prefix="fresh-"))
@@ -456,7 +456,7 @@ def codes(found: Any) -> str:
 def leaks(made: Any, inputs: list[Any]) -> list[str]:
     """What a layer in NumPy leaves out of the recording."""
     tensors = [tensor(x) for x in inputs]
-    found = record_call(lambda: list(as_tuple(made.apply(*tensors))), tensors, lines=True, numpy=Code([made]))[0]
+    found = record_call(lambda: list(as_tuple(made.apply(*tensors))), tensors, lines=True, numpy=Code([made]))
     return [str(found.error)] if found.error else list(dict.fromkeys(found.leaks))
 
 

@@ -22,7 +22,7 @@ from layers import LAYERS  # noqa: E402
 from snippets.run import gradients  # noqa: E402
 
 import pylayer.paddle as paddle  # noqa: E402
-from gradcheck.backends.bundled import Recording, record_call  # noqa: E402
+from gradcheck.backends.recording import Recording, record_call  # noqa: E402
 from pylayer.watch.numpy_recording import Code  # noqa: E402
 
 
@@ -35,7 +35,7 @@ def recording(layer: Any, inputs: list[Any]) -> Recording:
         found = made.apply(*tensors)
         return list(found) if isinstance(found, (list, tuple)) else [found]
 
-    return record_call(call, tensors, lines=True, numpy=Code([made]))[0]
+    return record_call(call, tensors, lines=True, numpy=Code([made]))
 
 
 def judged(layer: Any, dtype: str) -> tuple[str, float]:

@@ -14,7 +14,7 @@ from test_causes import causes, random
 
 import gradcheck
 import pylayer.paddle as paddle
-from gradcheck.backends.bundled import Step
+from gradcheck.backends.recording import Step
 from gradcheck.causes.words import explained_by_tape
 from gradcheck.checking.point import Point
 from gradcheck.result import Status

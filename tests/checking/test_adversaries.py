@@ -28,7 +28,7 @@ from claims import (
 
 import gradcheck
 import pylayer.paddle as paddle
-from gradcheck.backends.bundled import Step
+from gradcheck.backends.recording import Step
 from gradcheck.result import Status
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from releases import FACADE, make_environment
+from releases import RELEASE, make_environment
 
 from gradcheck.backends import environments
 from gradcheck.support.resources import release_paths
@@ -74,7 +74,7 @@ def test_a_release_runs_in_its_own_interpreter_beside_the_engine_here(spec, grad
 def test_what_two_backends_compute_differently_is_a_failure_of_its_own(spec, gradcheck, cache):
     made = cache / "paddle@9.0.0"
     other = "\nimport paddle\nours = paddle.tanh\npaddle.tanh = lambda x: ours(x) * 2\n"
-    make_environment(made, "9.0.0", FACADE + other)
+    make_environment(made, "9.0.0", RELEASE + other)
     (made / environments.COMPLETE).write_text("")
     spec(OP)
     done = gradcheck(

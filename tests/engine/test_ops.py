@@ -64,12 +64,17 @@ def leaves(arrays: Sequence[Any]) -> list[Tensor]:
 
 
 class Function(NamedTuple):
-    """A function whose call cannot be recorded."""
-
     forward: Any
     vjp: Any
 
-    def recordable_call(self, arrays: Any) -> None:
+    def recordable_call(self, arrays: Any) -> Any:
+        raise NotImplementedError
+
+
+class Unrecorded(Recomputation):
+    """Runs a function again, but records nothing."""
+
+    def recording(self, *arguments: Any, **options: Any) -> Any:
         return None
 
 
@@ -91,7 +96,7 @@ def first_order(call: Call) -> Problem:
         output_names=[f"out{k}" for k in range(count)],
         forward=forward,
         vjp=vjp,
-        reruns=Recomputation(Function(forward, vjp), []),
+        reruns=Unrecorded(Function(forward, vjp), []),
     )
 
 
@@ -121,7 +126,7 @@ def second_order(call: Call) -> Problem:
 
     names = [*first.names, *(f"g{k}" for k in range(len(cotangents)))]
     inputs = [*first.inputs, *cotangents]
-    outputs, reruns = [f"dx{k}" for k in range(n)], Recomputation(Function(forward, vjp), [])
+    outputs, reruns = [f"dx{k}" for k in range(n)], Unrecorded(Function(forward, vjp), [])
     return Problem(names, inputs, [True] * len(inputs), outputs, forward, vjp, reruns=reruns)
 
 

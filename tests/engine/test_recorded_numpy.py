@@ -17,7 +17,7 @@ from snippets import first, scipy_code, second, third
 from snippets.run import function_of, inputs, on_tensors, prelude, snippets, tape_of, told
 
 import pylayer.paddle as paddle
-from gradcheck.backends.bundled import PerturbingWatch, Recording, record_call
+from gradcheck.backends.recording import PerturbingWatch, Recording, record_call
 from gradcheck.checking.kinks import kinks
 from gradcheck.checking.tape import Tape
 from pylayer.watch import numpy_array, numpy_dispatch, observe
@@ -33,7 +33,7 @@ def leaf(values: Any) -> Any:
 def tape(function: Callable[..., Any], *arrays: Any) -> Recording:
     """A function of arrays, recorded."""
     tensors = [leaf(v) for v in arrays]
-    return record_call(lambda: [on_tensors(function)(*tensors)], tensors, lines=True, numpy=Code([function]))[0]
+    return record_call(lambda: [on_tensors(function)(*tensors)], tensors, lines=True, numpy=Code([function]))
 
 
 def names(found: Recording) -> list[str]:
@@ -121,7 +121,7 @@ def test_a_recording_of_numpy_is_that_of_the_same_operations_of_the_engine() -> 
     x = np.array([[0.3, 1.2], [0.9, 0.4]])
     in_numpy = tape(lambda v: np.exp(v @ v).sum(axis=0), x)
     tensor = leaf(x)
-    in_paddle = record_call(lambda: [paddle.exp(tensor @ tensor).sum(axis=0)], [tensor], lines=False)[0]
+    in_paddle = record_call(lambda: [paddle.exp(tensor @ tensor).sum(axis=0)], [tensor], lines=False)
     assert names(in_numpy)[:3] == names(in_paddle) == ["matmul", "exp", "sum"]
 
 
@@ -442,7 +442,7 @@ def test_a_usual_call_records_what_the_general_way_does(
             return out * 1.0
 
         tensor = paddle.to_tensor(x, stop_gradient=False)
-        found = record_call(lambda: [on_tensors(call)(tensor)], [tensor], lines=True, numpy=Code([call]))[0]
+        found = record_call(lambda: [on_tensors(call)(tensor)], [tensor], lines=True, numpy=Code([call]))
         gradients = Tape(found).gradient([np.ones_like(found.outputs[0])])
         arrays = [*found.arrays, *found.outputs, *gradients]
         return [names(found), found.leaks, layouts, *((a.shape, a.dtype, a.tobytes()) for a in arrays)]

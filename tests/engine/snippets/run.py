@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import pylayer.paddle as paddle
-from gradcheck.backends.bundled import Recording, record_call
+from gradcheck.backends.recording import Recording, record_call
 from pylayer.watch.numpy_recording import Code
 
 
@@ -207,7 +207,7 @@ def tape_of(f: Callable[..., Any], arrays: Any) -> Recording:
         found = on_tensors(f)(*tensors)
         return list(found) if isinstance(found, (list, tuple)) else [found]
 
-    return record_call(call, tensors, lines=True, numpy=Code([f]))[0]
+    return record_call(call, tensors, lines=True, numpy=Code([f]))
 
 
 def gradients(found: Recording, cotangents: list[Any]) -> dict[int, Any]:
