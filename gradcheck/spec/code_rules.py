@@ -10,16 +10,15 @@ import re
 from collections.abc import Container, Iterator
 
 from gradcheck.spec.containers import variables
+from gradcheck.spec.data import DataPath
 from gradcheck.spec.diagnostic import listing, quote, suggest
 from gradcheck.spec.input_rules import length_parameters
 from gradcheck.spec.literals import NAMES_OF_FRAMEWORKS
-from gradcheck.spec.model import LayerRef, Scenario, is_static
+from gradcheck.spec.model import OPERATIONS, LayerOp, LayerRef, Scenario, is_static
 from gradcheck.spec.python import (
     CompileMode,
     PythonCode,
-    bound_names,
     layer_classes,
-    read_and_bound,
     static_forward,
 )
 from gradcheck.spec.violation import Violation, below, find_conflicts
@@ -33,9 +32,13 @@ MISSPELT = 0.85
 two letters in ten differ.
 """
 
-GIVEN = frozenset({"np", "out"}.union(*NAMES_OF_FRAMEWORKS.values()))
-"""Names of any framework that code can use without importing them; ``out`` is the layer's
-result.
+NAMES_IN_ALL_CODE = ("np", "out", "__name__")
+"""Names that code can use without importing them, in addition to the framework's; ``out`` is the
+layer's result.
+"""
+MAKES_NAMES = frozenset({"*", "exec", "globals", "vars", "NameError"})
+"""Names in code that may bind names unseen, or that reads a missing name on purpose; ``*`` is an
+import.
 """
 EXCEPTIONS = frozenset(
     name
@@ -90,7 +93,15 @@ def find_code(source: str | None, role: str) -> PythonCode:
 
 
 # --------------------------------------------------------------------------- programs
-def find_program_mistakes(scenario: Scenario) -> Iterator[Violation]:
+def find_program_mistakes(scenario: Scenario, framework: str) -> Iterator[Violation]:
+    """Yield the mistakes of the code of a scenario; if there are none, a name that is not
+    defined.
+    """
+    mistakes = list(_find_program_mistakes(scenario))
+    yield from mistakes or _find_unknown_name(scenario, framework)
+
+
+def _find_program_mistakes(scenario: Scenario) -> Iterator[Violation]:
     """Yield the mistakes of a layer, a script, or a script after the source of a layer."""
     source, script, call = scenario.layer_source, scenario.script, scenario.call
     if scenario.layer is None and script is None:
@@ -111,9 +122,7 @@ def find_program_mistakes(scenario: Scenario) -> Iterator[Violation]:
     if scenario.kwargs and is_static(scenario.layer):
         help = "write them into forward_fn"
         yield Violation(("kwargs",), "forward_fn takes no keywords", help, at_key=True)
-    if call is not None:
-        yield from _find_unknown_name(scenario, find_code(call, "call"), layer_code)
-    elif layer_code is not EMPTY_CODE:
+    if call is None and layer_code is not EMPTY_CODE:
         yield from _find_ambiguous_layer(layer_code)
 
 
@@ -124,28 +133,41 @@ def find_words(scenario: Scenario) -> Container[str]:
     """
     if isinstance(scenario.layer, LayerRef):
         return EveryName()
-    pieces = [
-        ("the layer", scenario.layer_source),
-        ("the script", scenario.script),
-        ("call", scenario.call),
-    ]
-    for _, expect in scenario.expectations():
-        pieces += [("the expression", expression) for expression in expect.values]
     names = set[str]()
-    for role, source in pieces:
-        code = find_code(source, role)
-        if source is not None and code is EMPTY_CODE:
+    for _, _, code in _find_pieces(scenario):
+        if code is EMPTY_CODE:
             return EveryName()
         names |= code.words
     return names
 
 
+def _find_pieces(scenario: Scenario) -> Iterator[tuple[DataPath, str, PythonCode]]:
+    """Yield each piece of code of a scenario, with its path and its description in messages."""
+    pieces: list[tuple[DataPath, str, str | None]] = [
+        (("layer",), "the layer", scenario.layer_source),
+        (("script",), "the script", scenario.script),
+        (("call",), "call", scenario.call),
+    ]
+    for path, expect in scenario.expectations():
+        for expression in expect.values:
+            pieces.append(((*path, "values", expression), "the expression", expression))
+    for path, role, source in pieces:
+        if source is not None:
+            yield path, role, find_code(source, role)
+
+
 def find_misspelt_class(section: str, name: str, scenario: Scenario) -> Iterator[Violation]:
-    """Yield a violation if the name of an exception or warning looks like a misspelt built-in one.
+    """Yield a violation if the name of an exception or warning has a module in it, or looks like a
+    misspelt built-in one.
 
     Others may come from libraries.
     """
     kind, known = KNOWN[section]
+    if "." in name:
+        last = name.rpartition(".")[2]
+        message = f"{quote(name)} has a module in it: only the name of the {kind}'s class counts"
+        yield Violation((), message, f"write {last}")
+        return
     if name in known or name in find_words(scenario):
         return
     for near in difflib.get_close_matches(name, sorted(known), 1, MISSPELT):
@@ -222,20 +244,55 @@ def _find_ambiguous_layer(code: PythonCode) -> Iterator[Violation]:
     yield Violation(("layer",), message, help, inside=inside)
 
 
-def _find_unknown_name(
-    scenario: Scenario, call: PythonCode, layer: PythonCode
-) -> Iterator[Violation]:
-    """Yield the first name in ``call`` that neither the inputs, the matrix nor the layer's source
-    define.
-    """
+def _find_unknown_name(scenario: Scenario, framework: str) -> Iterator[Violation]:
+    """Yield a name that the code of a scenario reads and nothing defines."""
     if isinstance(scenario.layer, LayerRef):
         return  # the names of its module may be used, and it is not imported here
     variable_names = [*variables(scenario.inputs), *length_parameters(scenario)]
-    read, bound = read_and_bound(call.tree)
-    known = {*variable_names, *GIVEN, *bound, *layer.words}
-    missing = [name for name in read if name not in known and not hasattr(builtins, name)]
-    if missing and "*" not in known:
-        otherwise = f"known are {', '.join(variable_names)} and what the layer defines"
-        candidates = sorted({*variable_names, *GIVEN, *bound_names(layer.module.body)})
-        help = suggest(missing[0], candidates, otherwise)
-        yield Violation(("call",), f"call: there is no {quote(missing[0])}", help)
+    known = {*variable_names, *NAMES_IN_ALL_CODE, *names_of_framework(framework)}
+    if isinstance(scenario.layer, LayerOp) and scenario.layer.op not in OPERATIONS:
+        known.add(scenario.layer.name)  # of an installed package
+    pieces = [*_find_pieces(scenario)]
+    for _, _, code in pieces:
+        known |= code.read_and_bound[1]
+    expected = {expect.raises.type for _, expect in scenario.expectations() if expect.raises}
+    for path, role, code in pieces:
+        read = code.read_and_bound[0]
+        if not MAKES_NAMES.isdisjoint({*read, *known, *expected}):
+            return
+        missing = [name for name in read if name not in known and not hasattr(builtins, name)]
+        if missing:
+            place = min(code.place_of(read[name]) for name in missing)
+            name = next(name for name in missing if code.place_of(read[name]) == place)
+            help = _advise_name(name, role, variable_names, known, framework)
+            message = f"{role}: there is no {quote(name)}"
+            yield Violation(path, message, help, role == "the expression", place)
+            return
+
+
+def _advise_name(
+    name: str, role: str, variable_names: list[str], known: set[str], framework: str
+) -> str:
+    """Return advice on a name that nothing defines."""
+    ready = listing(["np", *names_of_framework(framework)], "and")
+    for other, names in NAMES_OF_FRAMEWORKS.items():
+        if name in names:
+            help = f"use {ready}; if the file's layers are {other}'s, write 'framework: {other}' at"
+            return f"{help} its top"
+    if role in ("the layer", "the script"):
+        otherwise = f"import or define it in the code; {ready} need no import"
+    else:
+        otherwise = f"known are {listing([*variable_names, 'what the layer defines'], 'and')}"
+    return suggest(name, sorted(known), otherwise)
+
+
+def names_of_framework(framework: str) -> tuple[str, ...]:
+    """Return the names that the code of a file can use; those of all frameworks if its own is
+    misspelt.
+    """
+    every = list[str]()
+    for known, names in NAMES_OF_FRAMEWORKS.items():
+        if known == framework:
+            return names
+        every += names
+    return tuple(every)

@@ -12,6 +12,13 @@ from gradcheck.support.syntax_tree import last_name
 
 # Fields of Python's syntax trees that hold a name.
 _NAMING = ("id", "attr", "name", "asname", "arg")
+_BINDING: dict[type[ast.AST], str] = {
+    **dict.fromkeys((ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef), "name"),
+    **dict.fromkeys((ast.ExceptHandler, ast.MatchAs, ast.MatchStar), "name"),
+    ast.MatchMapping: "rest",
+    ast.arg: "arg",
+}
+"""Nodes that bind a name, other than assignments and imports → the field with the name."""
 
 CompileMode = Literal["exec", "eval"]
 
@@ -29,6 +36,7 @@ class PythonCode:
 
     def __init__(self, source: str, mode: CompileMode) -> None:
         self.tree: ast.AST = ast.parse(source, "<spec>", mode)
+        self.source = source
 
     @property
     def module(self) -> ast.Module:
@@ -40,6 +48,16 @@ class PythonCode:
     def words(self) -> set[str]:
         """All names in the code."""
         return words(self.tree)
+
+    def place_of(self, name: ast.Name) -> tuple[int, int, int]:
+        """Return the line and column, from 1, and the width of a name in the code."""
+        line = self.source.split("\n")[name.lineno - 1].encode()
+        return name.lineno, len(line[: name.col_offset].decode()) + 1, len(name.id)
+
+    @cached_property
+    def read_and_bound(self) -> tuple[dict[str, ast.Name], set[str]]:
+        """See the function of this name."""
+        return read_and_bound(self.tree)
 
 
 def words(tree: ast.AST) -> set[str]:
@@ -53,16 +71,21 @@ def words(tree: ast.AST) -> set[str]:
     return names
 
 
-def read_and_bound(expression: ast.AST) -> tuple[list[str], set[str]]:
-    """The names that an expression reads, and the names that it binds: arguments of lambdas,
-    targets of comprehensions.
+def read_and_bound(tree: ast.AST) -> tuple[dict[str, ast.Name], set[str]]:
+    """The names that code reads, with a place where it does; and the names that it binds in any
+    scope, ``*`` among them if there may be others.
     """
-    read, bound = list[str](), set[str]()
-    for node in ast.walk(expression):
-        if isinstance(node, ast.arg):
-            bound.add(node.arg)
-        elif isinstance(node, ast.Name):
-            read.append(node.id) if isinstance(node.ctx, ast.Load) else bound.add(node.id)
+    read, bound = dict[str, ast.Name](), set[str]()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name):
+            if isinstance(node.ctx, ast.Load):
+                read.setdefault(node.id, node)
+            else:
+                bound.add(node.id)
+        elif isinstance(node, ast.alias):
+            bound.add((node.asname or node.name).partition(".")[0])
+        elif (field := _BINDING.get(type(node))) and (name := getattr(node, field)):
+            bound.add(name)
     return read, bound
 
 

@@ -24,16 +24,16 @@ from gradcheck.spec.subject import find_subject_mistakes
 from gradcheck.spec.violation import Violation, below
 
 
-def find_scenario_mistakes(scenario: Scenario) -> Iterator[Violation]:
-    """Yield the mistakes of a scenario; if there are none, reasons why it could not check
-    anything.
+def find_scenario_mistakes(scenario: Scenario, framework: str) -> Iterator[Violation]:
+    """Yield the mistakes of a scenario of a framework; if there are none, reasons why it could not
+    check anything.
     """
-    mistakes = list(_find_mistakes(scenario))
+    mistakes = list(_find_mistakes(scenario, framework))
     yield from mistakes or find_subject_mistakes(scenario)
 
 
-def _find_mistakes(scenario: Scenario) -> Iterator[Violation]:
-    yield from find_program_mistakes(scenario)
+def _find_mistakes(scenario: Scenario, framework: str) -> Iterator[Violation]:
+    yield from find_program_mistakes(scenario, framework)
     for name in scenario.inputs:
         yield from find_input_mistakes(name, scenario)
     yield from find_alias_mistakes(scenario.inputs, in_world=bool(world_path(scenario)))
