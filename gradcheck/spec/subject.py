@@ -57,9 +57,20 @@ class _Subject:
             yield from self._unapplied_layer()
             yield from self._unused_inputs()
         elif self.scenario.expect.raises is None:
+            yield from self._methods_with_self()
             yield from self._wrong_argument_count()
         yield from self._missing_backward()
         yield from self._nothing_asked()
+
+    def _methods_with_self(self) -> Iterator[Violation]:
+        """Yield a forward or backward that takes an object in addition to the context."""
+        methods = functions_in(self.class_.body) if self.class_ else {}
+        for name in methods.keys() & {"forward", "backward"}:
+            first, *rest = [*_argument_names(methods[name]), ""]
+            if first in ("self", "cls") and rest[0] == "ctx" and _is_static(methods[name]):
+                message = f"{name} is called without an object, but takes {quote(first)}"
+                help = f"write '@staticmethod' above 'def {name}({', '.join(rest[:-1])}):'"
+                yield Violation(("layer",), message, help, inside=_place_of(methods[name]))
 
     def _wrong_argument_count(self) -> Iterator[Violation]:
         """Yield a violation if a layer that is called with all inputs in order takes a different
@@ -71,14 +82,22 @@ class _Subject:
         if forward is None or self.scenario.kwargs or not _has_fixed_arguments(forward):
             return
         has_context = forward is not self.forward_fn and "setup_context" not in words(self.tree)
-        most = len(forward.args.posonlyargs) + len(forward.args.args) - has_context
+        arguments, names = _argument_names(forward), variables(self.inputs)
+        most = max(0, len(arguments) - has_context)
         least = most - len(forward.args.defaults)
-        count = len(variables(self.inputs))
-        if not least <= count <= most:
-            bound = f"at least {least}" if count < least else f"at most {most}"
-            message = f"the number of inputs is {count}, but {forward.name} takes {bound}"
-            help = "list them under 'inputs', in order, or say what to run with 'call: …'"
-            yield Violation(("layer",), message, help, inside=_place_of(forward))
+        if least <= len(names) <= most:
+            return
+        bound = f"at least {least}" if len(names) < least else f"at most {most}"
+        message = f"the number of inputs is {len(names)}, but {forward.name} takes {bound}"
+        if has_context and arguments[:1] != ["ctx"] and len(names) > most:
+            message += " after the context"
+            help = f"write 'def {forward.name}({', '.join(['ctx', *arguments])}):'"
+        elif len(names) > most:
+            help = "give it an argument for each, or say what to run with 'call: …'"
+        else:
+            help = "list them under 'inputs', in order, or say what to run with 'call: …'; plain "
+            help += "values are listed under 'kwargs'"
+        yield Violation(("layer",), message, help, inside=_place_of(forward))
 
     def _missing_backward(self) -> Iterator[Violation]:
         """Yield a layer without a backward whose gradient is checked."""
@@ -152,7 +171,16 @@ def _is_plain(cls: ast.ClassDef) -> bool:
     return not is_changed and {*map(last_name, cls.bases)} <= {*LAYER_BASES}
 
 
+def _argument_names(function: ast.FunctionDef) -> list[str]:
+    """Return the names of the arguments that can be given by position."""
+    return [argument.arg for argument in (*function.args.posonlyargs, *function.args.args)]
+
+
+def _is_static(method: ast.FunctionDef) -> bool:
+    """Whether a function of a class takes what it is given, without the class."""
+    return [*map(last_name, method.decorator_list)] in ([], ["staticmethod"])
+
+
 def _has_fixed_arguments(forward: ast.FunctionDef) -> bool:
     """Whether a function takes the arguments that it lists, and no others."""
-    decorators = [*map(last_name, forward.decorator_list)]
-    return decorators in ([], ["staticmethod"]) and forward.args.vararg is None
+    return _is_static(forward) and forward.args.vararg is None
