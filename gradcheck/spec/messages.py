@@ -25,6 +25,11 @@ _HOMES = (
     ("backends: {{numpy: {{{}: …}}}}", model.BackendExpectation),
 )
 """Keys that are often written one level too high, with their right place."""
+_OUTER_HOMES = (
+    ("it is a key of a scenario: write '{}: …' next to 'id'", model.Scenario),
+    ("it is a key of the file: write '{}: …' next to 'schema'", model.SpecFile),
+)
+"""Advice on keys that are in another mapping than their own, and are not misspelt."""
 _REMOVED_KEYS = {
     "explore": "name the free sizes under 'sizes: {B: 2}', and run `gradcheck explore FILE ID`"
 }
@@ -38,6 +43,12 @@ _OTHER_TOOLS_KEYS = {
     "description": "title",
     "match": "message",
     "exception": "type",
+    "name": "id",
+    "run": "script",
+    "with": "kwargs",
+    **dict.fromkeys(("parametrize", "params", "strategy"), "matrix"),
+    **dict.fromkeys(("marks", "markers"), "tags"),
+    **dict.fromkeys(("nprocs", "nproc_per_node", "num_ranks"), "world"),
 }
 """Keys of other tools → the key of this format, used if the mapping has it."""
 # pydantic's name of a mistake -> its message, and what to do if it is always the same.
@@ -64,6 +75,8 @@ _ADVICE = {
     "bool_type": "write true or false",
     "layer": "write 'layer: |' and the code on the lines below",
 }
+_DTYPES_OF_C = {"half": "float16", "single": "float32", "short": "int16", "long": "int64"}
+"""Names that NumPy and torch take from C → the dtype."""
 _NUMBERS = re.compile(r"-?\d{1,9}(?:\.\d{0,9})?(?:e-?\d{1,3})?")
 _SEVERAL = re.compile(rf"[\[(]?{_NUMBERS.pattern}(?: ?(?:[x×*,]|\.\.) ?{_NUMBERS.pattern})+[\])]?")
 
@@ -84,7 +97,9 @@ def report_errors(error: ValidationError, root: Map, text: SpecText) -> None:
         elif "class_name" in detail.get("ctx", {}):
             kind = model.Format.by_name[detail["ctx"]["class_name"]]
             message = f"{kind.noun} must be a mapping, not {describe(location.value)}"
-            help = f"write {kind.example}; the keys are {listing(kind.keys(), 'and')}"
+            help = f"write {kind.example}"
+            if len(kind.keys()) > 1:
+                help += f"; the keys are {listing(kind.keys(), 'and')}"
             text.report(location.mark.place, message, help)
         else:
             _report_value(detail, location, text)
@@ -129,7 +144,9 @@ def _report_unknown_key(location: Location, text: SpecText) -> None:
     elif (ours := _OTHER_TOOLS_KEYS.get(key, "")) in kind.keys():  # noqa: SIM118 - of a class
         help = f"write '{ours}: …'. {kind.keys()[ours]}"
     else:
-        help = text.suggest(key, kind.keys(), mistake.help)
+        outer = [advice for advice, other in _OUTER_HOMES if key in other.keys()]  # noqa: SIM118
+        otherwise = outer[0].format(key) if outer else mistake.help
+        help = text.suggest(key, kind.keys(), otherwise)
     text.report(location.key_mark.place, mistake.message, help)
 
 
@@ -155,11 +172,17 @@ def _report_value(detail: ErrorDetails, location: Location, text: SpecText) -> N
         msg=detail["msg"],
         **context,
     )
-    if kind == "literal_error":
+    if kind == "layer" and isinstance(value, Map) and value.marks:
+        key, (mark, _) = next(iter(value.marks.items()))
+        message = f"unknown key {quote(key)} in layer"
+        otherwise = "write {op: …}, {ref: pkg.mod:Class}, 'layer: name' for one of 'layers', or "
+        help = text.suggest(key, ("op", "ref"), otherwise + _ADVICE["layer"].partition(" ")[2])
+    elif kind == "literal_error":
         if not mark.text:
             message = f"{label} must be one word, not {describe(value)}"
         choices = [choice.strip("'") for choice in re.split(", | or ", context["expected"])]
-        help = text.suggest(mark.text, choices)
+        word = mark.text.rpartition(".")[2]
+        help = text.suggest(_DTYPES_OF_C.get(word, word), choices)
     else:
         help = _ADVICE.get(kind) or _advise_form(kind, value, mark, context, location.key)
     described = location.kind.keys() if location.kind else {}
@@ -187,14 +210,38 @@ def _advise_form(
         name = re.sub(r"[^a-z0-9]+", "-", mark.text.lower()).strip("-") or "own-layer"
         form = "a name is kebab-case: small letters and digits, joined by single hyphens"
         return f"{form}, such as '{name[:60]}'"
+    if context.get("pattern") == model.REFERENCE:
+        return _advise_reference(mark.text)
     return ""
+
+
+def _advise_reference(text: str) -> str:
+    """Return advice on text that has to be a reference to a layer."""
+    form = "the module and the class, as pkg.mod:Class"
+    if re.fullmatch(model.NAME, text):
+        return f"write {form}; for one of the file's 'layers' write 'layer: {text}'"
+    meant = as_reference(text)
+    is_class = meant.rpartition(":")[2][:1].isupper()
+    return f"write {meant}: {form}" if is_class else f"write {form}"
+
+
+def as_reference(text: str) -> str:
+    """Rewrite a path, or a dotted name of a layer or of one of its methods, as a reference to the
+    layer; empty if there is no module in it.
+    """
+    text = text.removeprefix("./").removesuffix(".py")
+    text = re.sub(r"(\.[A-Z]\w*)\.(apply|forward|backward)$", r"\1", text)  # a layer's method
+    place, _, name = text.rpartition(":" if ":" in text else ".")
+    meant = f"{place.removesuffix('.py').replace('/', '.')}:{name}"
+    return meant if re.fullmatch(model.REFERENCE, meant) else ""
 
 
 def as_list(text: str) -> str:
     """Rewrite text with several numbers, such as a shape 3x4 or a range 0..1, as a list; put other
     text in a list.
     """
-    entries = _NUMBERS.findall(text) if _SEVERAL.fullmatch(text) else [text]
+    is_empty = text in ("()", "[]", "scalar", "None")
+    entries = _NUMBERS.findall(text) if is_empty or _SEVERAL.fullmatch(text) else [text]
     return quote(f"[{', '.join(entries)}]")[1:-1]
 
 

@@ -993,7 +993,8 @@ def _layer_kind(value: object) -> str | None:
     if isinstance(value, str):
         return "(source)"
     keys = value if isinstance(value, dict) else getattr(value, "__dict__", ())
-    return next((f"({key})" for key in ("ref", "op") if key in keys), None)
+    kinds = {"ref": "(ref)", "op": "(op)", "backward": "(ref)"}
+    return next((kind for key, kind in kinds.items() if key in keys), None)
 
 
 def _find_reference(source: str) -> Iterator[Violation]:
@@ -1135,7 +1136,8 @@ class _Keys(Format):
     )
     sizes: dict[Variable, Length] = Field(
         default={},
-        description="Name → the length that it stands for in shapes; also a variable in the code.",
+        description="Name → the length that it stands for in shapes, such as {B: 4}; also a "
+        "variable in the code. Several lengths are a parameter of the matrix.",
     )
     matrix: Matrix = Field(
         default={},

@@ -15,7 +15,7 @@ from gradcheck.spec.containers import inside
 from gradcheck.spec.data import Map, Part, Seq
 from gradcheck.spec.diagnostic import describe, quote
 from gradcheck.spec.literals import ELEMENT_TYPES
-from gradcheck.spec.model import KEBAB, Input, Scenario
+from gradcheck.spec.model import KEBAB, OPERATIONS, Input, Scenario
 from gradcheck.spec.text import SpecText
 
 _OF_LAYER = {"call", "inputs", "kwargs", "sizes", "world", "outputs", "random"}
@@ -210,7 +210,8 @@ def _name_layers(scenarios: Iterable[Expanded], layers: Map, text: SpecText) -> 
             named.put("layer", layers[name], marks)
             yield scenario._replace(value=named)
         else:
-            help = text.suggest(name, layers, _LAYER_HELP)
+            op_help = f"write {{op: {name}}}" if name in OPERATIONS else _LAYER_HELP
+            help = text.suggest(name, layers, op_help)
             place = value.marks["layer"][1].place
             text.report(place, f"this file has no layer {quote(name)}", help)
 
@@ -227,6 +228,9 @@ def _complete(scenario: Expanded, defaults: Map, text: SpecText) -> Map:
         for name, entry in backends.items():
             complete[name] = _complete_backend(entry, value.map("expect"))
     if inputs := value.map("inputs"):
+        for part in _keys_among_inputs(inputs, text):
+            inputs = inputs.without((str(part.step),))
+            value.put(str(part.step), part.value, (part.key_mark, part.mark))
         value["inputs"] = _complete_inputs(inputs, defaults)
     positions = dict(_positions(value))
     value.update(
@@ -262,6 +266,18 @@ def _complete_backend(entry: Any, expect: Map) -> Any:
 
 
 # --------------------------------------------------------------------------- inputs
+def _keys_among_inputs(inputs: Map, text: SpecText) -> Iterator[Part]:
+    """Yield and report keys of the scenario that are indented like its inputs."""
+    for part in inputs.parts():
+        is_input = isinstance(part.value, Seq) or _is_several(part.value)
+        if isinstance(part.value, Map):
+            is_input |= not part.value.keys().isdisjoint(("shape", "values", "from"))
+        if part.step in Scenario.keys() and not is_input:  # noqa: SIM118 - of a class
+            message = f"{quote(str(part.step))} is a key of a scenario, and not an input"
+            text.report(part.key_mark.place, message, "indent it like 'inputs'")
+            yield part
+
+
 def _complete_inputs(inputs: Map, defaults: Map) -> Map:
     """Return the inputs, with lists and dicts split into single inputs, and with the default dtype
     if none is written.

@@ -82,7 +82,7 @@ class TestLayers:
         [
             ("{op: tahn}", "3:11 unknown op 'tahn'"),
             ("3", "3:6 layer must be Python source, a layer's name, {ref: …} or {op: …}, not 3"),
-            ("{ops: tanh}", "3:6 layer must be Python source, a layer's name, {ref: …} or {op: …}, not a mapping"),
+            ("{ops: tanh}", "3:7 unknown key 'ops' in layer"),
         ],
     )
     def test_what_is_no_layer_is_told_once(self, mistakes, layer, message):
