@@ -34,6 +34,7 @@ CONSTANTS: dict[str, float | bool | None] = {
     **dict.fromkeys(("-.inf", "-.Inf", "-.INF"), -math.inf),
     **dict.fromkeys((".nan", ".NaN", ".NAN"), math.nan),
 }
+_NO_VALUE = "give it a value, indented more if it is on the lines below, or remove the key"
 INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]{0,39})")
 FLOAT = re.compile(r"[-+]?([0-9]+\.[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?|[-+]?[0-9]+[eE][-+]?[0-9]+")
 NUMBER_BEGINS = re.compile(r"[-+]?\.?[0-9]")
@@ -200,5 +201,5 @@ def _entry_mistake(mapping: Map, key: Any, lacks_value: bool) -> tuple[str, str]
         first = mapping.marks[key][0].line
         return f"duplicate key {quote(key)}, first given in line {first}", "remove one of the two"
     if lacks_value:
-        return f"{quote(key)} has no value", "give it a value, or remove the key"
+        return f"{quote(key)} has no value", _NO_VALUE
     return None

@@ -30,9 +30,11 @@ _OUTER_HOMES = (
     ("it is a key of the file: write '{}: …' next to 'schema'", model.SpecFile),
 )
 """Advice on keys that are in another mapping than their own, and are not misspelt."""
-_REMOVED_KEYS = {
-    "explore": "name the free sizes under 'sizes: {B: 2}', and run `gradcheck explore FILE ID`"
+_OPTIONS = {
+    "explore": "name the free sizes under 'sizes: {B: 2}', and run `gradcheck explore FILE ID`",
+    "device": "remove it: `gradcheck run -b cupy` runs on a GPU",
 }
+"""Keys for what the command line does → advice."""
 _OTHER_TOOLS_KEYS = {
     **dict.fromkeys(("dims", "size"), "shape"),
     **dict.fromkeys(("min", "max"), "range"),
@@ -43,6 +45,7 @@ _OTHER_TOOLS_KEYS = {
     "description": "title",
     "match": "message",
     "exception": "type",
+    **dict.fromkeys(("second_order", "gradgrad"), "order"),
     "name": "id",
     "run": "script",
     "with": "kwargs",
@@ -97,12 +100,22 @@ def report_errors(error: ValidationError, root: Map, text: SpecText) -> None:
         elif "class_name" in detail.get("ctx", {}):
             kind = model.Format.by_name[detail["ctx"]["class_name"]]
             message = f"{kind.noun} must be a mapping, not {describe(location.value)}"
-            help = f"write {kind.example}"
+            help = f"write {_example(kind, location.value)}"
             if len(kind.keys()) > 1:
                 help += f"; the keys are {listing(kind.keys(), 'and')}"
             text.report(location.mark.place, message, help)
         else:
             _report_value(detail, location, text)
+
+
+def _example(kind: type[model.Format], value: object) -> str:
+    """Return an object of a kind, with a text that is written in its place, if it can hold that."""
+    key = re.fullmatch(r"\{(\w+): .*\}", kind.example)
+    if not isinstance(value, str) or not value or key is None or "," in kind.example:
+        return kind.example
+    if key[1] == "shape":
+        return f"{{shape: {as_list(value)}}}" if _SEVERAL.fullmatch(value) else kind.example
+    return yaml.safe_dump({key[1]: value}, default_flow_style=True, width=1000).strip()
 
 
 def _report_mistake(mistake: Violation, path: DataPath, root: Map, text: SpecText) -> None:
@@ -137,8 +150,8 @@ def _report_unknown_key(location: Location, text: SpecText) -> None:
     key, kind = str(location.steps[-1]), location.kind
     mistake: Violation = kind.unknown_key(key)
     homes = [home for home, other in _HOMES if key in other.keys()]  # noqa: SIM118 - of a class
-    if key in _REMOVED_KEYS:
-        help = _REMOVED_KEYS[key]
+    if key in _OPTIONS:
+        help = _OPTIONS[key]
     elif homes:
         help = f"write '{homes[0].format(key)}'"
     elif (ours := _OTHER_TOOLS_KEYS.get(key, "")) in kind.keys():  # noqa: SIM118 - of a class
@@ -181,6 +194,8 @@ def _report_value(detail: ErrorDetails, location: Location, text: SpecText) -> N
         if not mark.text:
             message = f"{label} must be one word, not {describe(value)}"
         choices = [choice.strip("'") for choice in re.split(", | or ", context["expected"])]
+        if location.key == "layout":
+            choices.append("{aliased: x}")
         word = mark.text.rpartition(".")[2]
         help = text.suggest(_DTYPES_OF_C.get(word, word), choices)
     else:
@@ -198,20 +213,36 @@ def _advise_form(
             return "put it in quotes"
         return f"write {value[0]}" if isinstance(value, Seq) and len(value) == 1 else ""
     if kind in ("int_type", "float_type"):
-        if isinstance(value, float) and value.is_integer():
-            return f"write {int(value)}"
-        return "remove the quotes" if mark.style and _NUMBERS.fullmatch(mark.text) else ""
-    if kind == "tuple_type" and key in ("tags", "rules"):
-        names = re.findall("[a-z0-9]+(?:-[a-z0-9]+)*", mark.text.lower())
-        return f"write {yaml.safe_dump(names, default_flow_style=True).strip()}"
-    if kind == "tuple_type" and mark.text and (key != "range" or _SEVERAL.fullmatch(mark.text)):
-        return f"write {as_list(mark.text)}"
+        return _advise_number(value, mark)
+    if kind == "tuple_type":
+        return _advise_list(value, mark.text, key)
     if context.get("pattern") == model.KEBAB:
         name = re.sub(r"[^a-z0-9]+", "-", mark.text.lower()).strip("-") or "own-layer"
         form = "a name is kebab-case: small letters and digits, joined by single hyphens"
         return f"{form}, such as '{name[:60]}'"
     if context.get("pattern") == model.REFERENCE:
         return _advise_reference(mark.text)
+    return ""
+
+
+def _advise_number(value: object, mark: Span) -> str:
+    """Return advice on a value that has to be a number."""
+    if isinstance(value, float) and value.is_integer():
+        return f"write {int(value)}"
+    if re.fullmatch(r"-?\d+,\d+", mark.text):
+        return f"write {mark.text.replace(',', '.')}"
+    return "remove the quotes" if mark.style and _NUMBERS.fullmatch(mark.text) else ""
+
+
+def _advise_list(value: object, text: str, key: str) -> str:
+    """Return advice on the value of a key that has to be a list; `text` is that of a scalar."""
+    if isinstance(value, Map) and key in ("scenarios", "cases"):
+        return "begin each entry with '- id: …'"
+    if key in ("tags", "rules"):
+        names = re.findall("[a-z0-9]+(?:-[a-z0-9]+)*", text.lower())
+        return f"write {yaml.safe_dump(names, default_flow_style=True).strip()}"
+    if text and (key != "range" or _SEVERAL.fullmatch(text)):
+        return f"write {as_list(text)}"
     return ""
 
 

@@ -656,7 +656,8 @@ class Expect(Format):
     )
     values: dict[str, Expected] = Field(
         default={},
-        description="Python expression → its value in the program's namespace after the run.",
+        description="Python expression → its value in the program's namespace after the run, such "
+        "as {x.grad: [1, 2]}.",
     )
 
     @property
@@ -874,7 +875,10 @@ Rtol = Annotated[float, Field(gt=0, lt=1)]
 Nondet = Annotated[float, Field(ge=0, lt=1)]
 _SEED = "Seed of the case's random numbers, 0 to 2**32 − 1."
 _TIMEOUT = "Wall-clock limit of a case, in seconds."
-_RTOL = "Relative tolerance that widens (never narrows) the error bound of the gradient check."
+_RTOL = (
+    "Relative tolerance, such as 1e-6, that widens (never narrows) the error bound of the gradient "
+    "check."
+)
 _NONDET = (
     "How far results of two equal runs may be apart, relative to the largest entry of an output or "
     "gradient; it widens the error bound by as much. By default they must be the same."

@@ -42,6 +42,7 @@ _REPLACES_IN_CASE = {**_REPLACES, "script": _OF_LAYER, "layer": set[str]()}
 # Keys whose mappings are completed from inherited ones, name by name or by the rules above.
 _JOINED = ("inputs", "kwargs", "matrix", "sizes")
 _MERGED = ("expect", "calls", "backends", "numpy", "cupy", "paddle", "torch")
+_OF_INPUT = ("shape", "values", "from")
 _OWN = ("id", "extends", "cases")
 _DEFAULTS = ("seed", "timeout", "rtol", "source", "tags", "matrix", "backends")
 _LAYERS_FORM = "write each as 'name: layer', without the '-'"
@@ -227,10 +228,8 @@ def _complete(scenario: Expanded, defaults: Map, text: SpecText) -> Map:
         value["backends"] = complete = backends.copy()
         for name, entry in backends.items():
             complete[name] = _complete_backend(entry, value.map("expect"))
+    _move_keys_out(value, text)
     if inputs := value.map("inputs"):
-        for part in _keys_among_inputs(inputs, text):
-            inputs = inputs.without((str(part.step),))
-            value.put(str(part.step), part.value, (part.key_mark, part.mark))
         value["inputs"] = _complete_inputs(inputs, defaults)
     positions = dict(_positions(value))
     value.update(
@@ -266,16 +265,27 @@ def _complete_backend(entry: Any, expect: Map) -> Any:
 
 
 # --------------------------------------------------------------------------- inputs
-def _keys_among_inputs(inputs: Map, text: SpecText) -> Iterator[Part]:
-    """Yield and report keys of the scenario that are indented like its inputs."""
-    for part in inputs.parts():
-        is_input = isinstance(part.value, Seq) or _is_several(part.value)
-        if isinstance(part.value, Map):
-            is_input |= not part.value.keys().isdisjoint(("shape", "values", "from"))
-        if part.step in Scenario.keys() and not is_input:  # noqa: SIM118 - of a class
-            message = f"{quote(str(part.step))} is a key of a scenario, and not an input"
-            text.report(part.key_mark.place, message, "indent it like 'inputs'")
-            yield part
+def _move_keys_out(scenario: Map, text: SpecText) -> None:
+    """Report keys of a scenario that are indented like its inputs, keywords or parameters, and put
+    them where they belong.
+    """
+    for section in _JOINED:
+        for part in scenario.map(section).parts():
+            name = str(part.step)
+            if name in Scenario.keys() and not _is_entry(section, part.value):  # noqa: SIM118
+                message = f"{quote(name)} is a key of a scenario, and does not belong to {section}"
+                text.report(part.key_mark.place, message, f"indent it like '{section}'")
+                scenario[section] = scenario[section].without((name,))
+                scenario.put(name, part.value, (part.key_mark, part.mark))
+
+
+def _is_entry(section: str, value: Any) -> bool:
+    """Whether a value may be an input, or the value of a keyword, size or parameter."""
+    if section == "inputs":
+        is_written_out = isinstance(value, Map) and not value.keys().isdisjoint(_OF_INPUT)
+        return is_written_out or isinstance(value, Seq) or _is_several(value)
+    is_possible = {"kwargs": not isinstance(value, Map), "sizes": isinstance(value, int)}
+    return is_possible.get(section, isinstance(value, Seq))
 
 
 def _complete_inputs(inputs: Map, defaults: Map) -> Map:
