@@ -97,11 +97,11 @@ def find_program_mistakes(scenario: Scenario, framework: str) -> Iterator[Violat
     """Yield the mistakes of the code of a scenario; if there are none, a name that is not
     defined.
     """
-    mistakes = list(_find_program_mistakes(scenario))
+    mistakes = list(_find_program_mistakes(scenario, framework))
     yield from mistakes or _find_unknown_name(scenario, framework)
 
 
-def _find_program_mistakes(scenario: Scenario) -> Iterator[Violation]:
+def _find_program_mistakes(scenario: Scenario, framework: str) -> Iterator[Violation]:
     """Yield the mistakes of a layer, a script, or a script after the source of a layer."""
     source, script, call = scenario.layer_source, scenario.script, scenario.call
     if scenario.layer is None and script is None:
@@ -123,7 +123,7 @@ def _find_program_mistakes(scenario: Scenario) -> Iterator[Violation]:
         help = "write them into forward_fn"
         yield Violation(("kwargs",), "forward_fn takes no keywords", help, at_key=True)
     if call is None and layer_code is not EMPTY_CODE:
-        yield from _find_ambiguous_layer(layer_code)
+        yield from _find_ambiguous_layer(layer_code, framework)
 
 
 # --------------------------------------------------------------------------- names
@@ -185,6 +185,8 @@ def find_unused_parameters(scenario: Scenario) -> Iterator[Violation]:
             section = "sizes" if name in scenario.sizes else "matrix"
             help = "use it in a shape, the layer, the call or an expression; 'dtype' and "
             help += "'layout' have an effect without that"
+            if name == "shape":
+                help = "name the sizes: [N, 4] under inputs, and 'matrix: {N: [2, 3]}'"
             message = f"{section}: nothing uses {quote(name)}"
             yield Violation((section, name), message, help, at_key=True)
 
@@ -203,7 +205,8 @@ def _compile_anew(source: str, role: str) -> PythonCode | Violation:
         return PythonCode(code, _MODES[role])
     except SyntaxError as error:
         place = (error.lineno or 1, (error.offset or 1) + len(source) - len(code), 1)
-        return Violation((), f"{role} is not valid Python: {error.msg}", inside=place)
+        help = "write a single expression" if _MODES[role] == "eval" else ""
+        return Violation((), f"{role} is not valid Python: {error.msg}", help, inside=place)
     except (ValueError, RecursionError, MemoryError):
         return Violation((), f"{role} is too deeply nested for Python", "make it simpler")
 
@@ -224,7 +227,7 @@ def _pattern_mistake(pattern: str) -> PythonCode | Violation:
     return EMPTY_CODE
 
 
-def _find_ambiguous_layer(code: PythonCode) -> Iterator[Violation]:
+def _find_ambiguous_layer(code: PythonCode, framework: str) -> Iterator[Violation]:
     """Yield a violation if the source of a layer does not determine which class to apply without
     ``call``.
     """
@@ -238,8 +241,11 @@ def _find_ambiguous_layer(code: PythonCode) -> Iterator[Violation]:
     else:
         shown = [statement for statement in code.module.body if isinstance(statement, ast.ClassDef)]
         message = "the layer defines no subclass of PyLayer or Function to apply"
-        help = "derive it from PyLayer, define forward_fn and backward_fn, or say what to run with "
-        help += "'call: …'"
+        ways = {
+            "paddle": "derive it from PyLayer, define forward_fn and backward_fn, or ",
+            "torch": "derive it from Function, or ",
+        }
+        help = ways.get(framework, "") + "say what to run with 'call: …'"
     inside = (shown[0].lineno, 1, 1) if len(shown) == 1 else None
     yield Violation(("layer",), message, help, inside=inside)
 

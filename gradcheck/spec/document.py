@@ -141,7 +141,7 @@ class Composer:
     def _mapping(self, mark: Span, depth: int, null_allowed: bool) -> Map:
         """Compose a mapping up to its end."""
         mapping = Map(mark)
-        last = mark
+        last, is_second_entry = mark, False
         while not isinstance(event := next(self.events), yaml.MappingEndEvent):
             key, key_mark = self._value(event, depth + 1, null_allowed)
             if key_mark.text == "<<" and not key_mark.style:
@@ -157,7 +157,9 @@ class Composer:
                 raise StopReadingError
             last = value_mark
             if mistake := _entry_mistake(mapping, key, value is None and not allows_null):
-                self.text.report(key_mark.place, *mistake)
+                if not is_second_entry:
+                    self.text.report(key_mark.place, *mistake)
+                is_second_entry |= key in [*mapping][:1]
             else:
                 mapping.put(key, value, (key_mark, value_mark))
         return mapping
@@ -199,7 +201,10 @@ def _entry_mistake(mapping: Map, key: Any, lacks_value: bool) -> tuple[str, str]
         return f"a key must be text, not {describe(key)}", "write a name, a number in quotes"
     if key in mapping:
         first = mapping.marks[key][0].line
-        return f"duplicate key {quote(key)}, first given in line {first}", "remove one of the two"
+        help = "remove one of the two"
+        if key in [*mapping][:1]:
+            help += f", or begin another entry of a list with '- {quote(key)[1:-1]}: …'"
+        return f"duplicate key {quote(key)}, first given in line {first}", help
     if lacks_value:
         return f"{quote(key)} has no value", _NO_VALUE
     return None

@@ -47,6 +47,7 @@ _OTHER_TOOLS_KEYS = {
     "exception": "type",
     **dict.fromkeys(("second_order", "gradgrad"), "order"),
     "name": "id",
+    "version": "schema",
     "run": "script",
     "with": "kwargs",
     **dict.fromkeys(("parametrize", "params", "strategy"), "matrix"),
@@ -80,7 +81,7 @@ _ADVICE = {
 }
 _DTYPES_OF_C = {"half": "float16", "single": "float32", "short": "int16", "long": "int64"}
 """Names that NumPy and torch take from C → the dtype."""
-_NUMBERS = re.compile(r"-?\d{1,9}(?:\.\d{0,9})?(?:e-?\d{1,3})?")
+_NUMBERS = re.compile(r"-?\d{1,9}(?:\.(?!\.)\d{0,9})?(?:e-?\d{1,3})?")
 _SEVERAL = re.compile(rf"[\[(]?{_NUMBERS.pattern}(?: ?(?:[x×*,]|\.\.) ?{_NUMBERS.pattern})+[\])]?")
 
 

@@ -132,6 +132,7 @@ MISTAKES = [
     row("[3, 4]", "[3, -1]", "-1", "at least 0"),
     row("[3, 4]", "[3.0, 4]", "3.0", "write 3"),
     row("[3, 4]", "[N, 4]", "N, 4", "matrix"),
+    row("x: {shape: [3, 4]}", "x: [M, K]\n    sizes: {M: 2, L: 3}", "K]", "rename 'L'"),
     row("[1.0, 2.0, 3.0]", "[1.0, 2.0, x]", "x]}", "number"),
     row("[1.0, 2.0, 3.0]", '["1.0", 2.0, 3.0]', '"1.0"', "remove the quotes"),
     row("[1.0, 2.0, 3.0]", "[[1.0], [2.0, 3.0]]", "[2.0, 3.0]", "same length"),
@@ -142,6 +143,7 @@ MISTAKES = [
     row("timeout: 10", "timeout: 10s", "10s", "must be a number", "seconds"),
     row("timeout: 10", "timeout: 0,5", "0,5", "write 0.5"),
     row("timeout: 10", "timeout: 0", "0\n", "above 0"),
+    row("  - id: own-product", "    id: own-product", "id: own-product", "begin another entry"),
     row("id: own-product", "id: own product", "own product", "'own-product'"),
     row("id: own-product", "id: Own_Product", "Own_Product", "'own-product'"),
     row("id: own-product", "id: own-tanh", "own-tanh\n    title: A", "line 7"),
@@ -211,6 +213,7 @@ MISTAKES = [
     row("call: paddle.multiply(a, b)", "call: torch.multiply(a, b)", "torch.m", "'framework: torch'"),
     row("paddle.matmul(", "torch.matmul(", "torch.m", "'framework: torch'"),
     row("call: paddle.multiply(a, b)", "call: paddle.multiply(a, c)", "paddle.multiply(a, c)", "'c'", "a, b"),
+    row("call: paddle.multiply(a, b)", "call: c = paddle.multiply(a, b)", "= paddle.mul", "a single expression"),
     row("call: paddle.multiply(a, b)", "call: paddle.multiply(a, b", "paddle.multiply(a, b\n", "'('"),
 ]  # fmt: skip
 
