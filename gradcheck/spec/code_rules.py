@@ -241,6 +241,8 @@ def _find_ambiguous_layer(code: PythonCode, framework: str) -> Iterator[Violatio
     else:
         shown = [statement for statement in code.module.body if isinstance(statement, ast.ClassDef)]
         message = "the layer defines no subclass of PyLayer or Function to apply"
+        if framework == "jax":
+            message = "the layer defines functions, and does not say which one to run"
         ways = {
             "paddle": "derive it from PyLayer, define forward_fn and backward_fn, or ",
             "torch": "derive it from Function, or ",

@@ -108,6 +108,7 @@ def find_limit_mistakes(input: Input, dtypes: Sequence[str]) -> Iterator[Violati
             f"the input has dtype {integer_dtypes[0]}, but {quote(key)} gives no whole numbers"
         )
         help = "write 'below: 10', or 'init: integers' with low and high"
+        help += "" if key == "init" else ", in its place"
         yield Violation((key,), message, help)
     elif input.drawn in model.INIT_LIMITS:
         yield from _find_wrong_limits(input, key, integer_dtypes)

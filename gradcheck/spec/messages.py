@@ -81,6 +81,8 @@ _ADVICE = {
 }
 _DTYPES_OF_C = {"half": "float16", "single": "float32", "short": "int16", "long": "int64"}
 """Names that NumPy and torch take from C → the dtype."""
+_FORMED = ("versions", "code", "issue", "url", "ref", "op", "type", "call")
+"""Keys whose text has a form that no number has, even in quotes."""
 _NUMBERS = re.compile(r"-?\d{1,9}(?:\.(?!\.)\d{0,9})?(?:e-?\d{1,3})?")
 _SEVERAL = re.compile(rf"[\[(]?{_NUMBERS.pattern}(?: ?(?:[x×*,]|\.\.) ?{_NUMBERS.pattern})+[\])]?")
 
@@ -150,6 +152,8 @@ def _report_unknown_key(location: Location, text: SpecText) -> None:
     """Report a key that the model does not have."""
     key, kind = str(location.steps[-1]), location.kind
     mistake: Violation = kind.unknown_key(key)
+    outer = [advice for advice, other in _OUTER_HOMES if key in other.keys()]  # noqa: SIM118
+    is_misplaced = key in model.Scenario.keys() and kind is not model.SpecFile  # noqa: SIM118
     homes = [home for home, other in _HOMES if key in other.keys()]  # noqa: SIM118 - of a class
     if key in _OPTIONS:
         help = _OPTIONS[key]
@@ -157,8 +161,9 @@ def _report_unknown_key(location: Location, text: SpecText) -> None:
         help = f"write '{homes[0].format(key)}'"
     elif (ours := _OTHER_TOOLS_KEYS.get(key, "")) in kind.keys():  # noqa: SIM118 - of a class
         help = f"write '{ours}: …'. {kind.keys()[ours]}"
+    elif is_misplaced:
+        help = outer[0].format(key)
     else:
-        outer = [advice for advice, other in _OUTER_HOMES if key in other.keys()]  # noqa: SIM118
         otherwise = outer[0].format(key) if outer else mistake.help
         help = text.suggest(key, kind.keys(), otherwise)
     text.report(location.key_mark.place, mistake.message, help)
@@ -211,7 +216,7 @@ def _advise_form(
     """Return advice on how to write a value that has the wrong form."""
     if kind == "string_type":
         if not isinstance(value, (Map, Seq)):
-            return "put it in quotes"
+            return "" if key in _FORMED else "put it in quotes"
         return f"write {value[0]}" if isinstance(value, Seq) and len(value) == 1 else ""
     if kind in ("int_type", "float_type"):
         return _advise_number(value, mark)

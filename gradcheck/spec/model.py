@@ -166,7 +166,9 @@ class Format(BaseModel):
     @classmethod
     def unknown_key(cls, key: str) -> Violation:
         """The mistake of a key that the format does not have."""
-        help = f"the keys of {cls.noun} are {listing(cls.keys(), 'and')}"
+        several = len(cls.keys()) > 1
+        help = f"the keys of {cls.noun} are " if several else f"the only key of {cls.noun} is "
+        help += listing(cls.keys(), "and")
         return Violation((key,), f"unknown key {quote(key)} in {cls.noun}", help, at_key=True)
 
     @property
@@ -241,15 +243,16 @@ class Input(Format):
         "a scalar.",
     )
     values: Elements | None = Field(
-        default=None, description="The elements themselves, in place of shape and init."
+        default=None,
+        description="The elements themselves, such as [[0, 1], [2, 3]], in place of shape and "
+        "init.",
     )
     from_: str | None = Field(
         default=None,
         alias="from",
         pattern=r"^[^/\\~].*\.np[yz]$",
-        description="A file with the elements, below the spec's folder: .npy, or .npz with the "
-        "key; in place of shape "
-        "and init.",
+        description="A file with the elements, such as data/x.npy, below the spec's folder: .npy, "
+        "or .npz with the key; in place of shape and init.",
     )
     key: str | None = Field(
         default=None, min_length=1, description="The name of the array in an .npz file."
@@ -636,10 +639,12 @@ class Expect(Format):
         default_factory=Differs, description="The finding that `gradient: differs` must have."
     )
     grads: dict[str, Elements | None] = Field(
-        default={}, description="Input → its documented gradient; null if there is none."
+        default={},
+        description="Input → its documented gradient, such as {x: [1, 1]}; null if there is none.",
     )
     cotangent: Elements | None = Field(
-        default=None, description="Cotangent that belongs to grads; by default ones."
+        default=None,
+        description="Cotangent that belongs to grads, such as [1, 2]; by default ones.",
     )
     order: int = Field(
         default=1, ge=1, le=2, description="2: the derivative of the gradient is checked as well."
@@ -734,6 +739,7 @@ class Observed(Expect):
     """
 
     noun = "observed"
+    example = "{values: {x.grad: null}}, or {crash: [SIGSEGV]}"
 
     crash: Annotated[tuple[Signal, ...], LAX, NOT_EMPTY] = Field(
         default=(),
@@ -812,7 +818,9 @@ class BackendExpectation(Format):
         "a release: the reasons of both sides. The matrix does not count it as a failure.",
     )
     issue: str | None = Field(
-        default=None, pattern=r"^https?://\S+$", description="The address of a discussion."
+        default=None,
+        pattern=r"^https?://\S+$",
+        description="The address of a discussion, https://…",
     )
 
     @property
@@ -874,14 +882,14 @@ Timeout = Annotated[float, Field(gt=0, le=3600)]
 Rtol = Annotated[float, Field(gt=0, lt=1)]
 Nondet = Annotated[float, Field(ge=0, lt=1)]
 _SEED = "Seed of the case's random numbers, 0 to 2**32 − 1."
-_TIMEOUT = "Wall-clock limit of a case, in seconds."
+_TIMEOUT = "Wall-clock limit of a case, in seconds, such as 60."
 _RTOL = (
     "Relative tolerance, such as 1e-6, that widens (never narrows) the error bound of the gradient "
     "check."
 )
 _NONDET = (
-    "How far results of two equal runs may be apart, relative to the largest entry of an output or "
-    "gradient; it widens the error bound by as much. By default they must be the same."
+    "How far results of two equal runs may be apart, such as 1e-6, relative to the largest entry of "
+    "an output or gradient; it widens the error bound by as much. By default they must be the same."
 )
 
 
@@ -899,7 +907,9 @@ class Source(Format):
     section: str | None = Field(default=None, description="The section or heading of the document.")
     quote: str | None = Field(default=None, description="The sentence itself, verbatim.")
     url: str | None = Field(
-        default=None, pattern=r"^https?://\S+$", description="The address of the document."
+        default=None,
+        pattern=r"^https?://\S+$",
+        description="The address of the document, https://…",
     )
 
 
@@ -1128,9 +1138,8 @@ class _Keys(Format):
     )
     call: str | None = Field(
         default=None,
-        description="Python expression that applies the layer; by default its only PyLayer "
-        "class's apply with all "
-        "inputs in order, for an op paddle.<op> with them, for forward_fn static_pylayer with a "
+        description="Python expression that applies the layer, such as Scale.apply(x, 2.5); by "
+        "default its only PyLayer class's apply with all inputs in order, for an op paddle.<op> with them, for forward_fn static_pylayer with a "
         "list of them.",
     )
     kwargs: dict[Variable, YamlValue] = Field(

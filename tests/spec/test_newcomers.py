@@ -155,6 +155,8 @@ MISTAKES = [
     row("{raises: {type: ValueError, message: shapes}}", "ValueError", "ValueError", "{raises: {type: ValueError}}"),
     row("{dtype: [float32, float64]}", "[float32, float64]", "[float32, float64]", "dtype: [float32, float64]"),
     # things that stand elsewhere
+    row("gradient: matches", "world: 2", "world", "next to 'id'"),
+    row("{skip: {reason: not here}}", "{versions: 3.3}", "3.3", "such as '>=3.0,<3.3'"),
     row("layer: {op: multiply}", "op: multiply", "op: multiply", "layer: {op: …}"),
     row("layer: {op: multiply}", "layer: {name: multiply}", "name: multiply}", "write {op: …}"),
     row("layer: swish", "layer: {ref: swish}", "swish}\n    inputs", "write 'layer: swish'"),
