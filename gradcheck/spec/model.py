@@ -888,8 +888,8 @@ _RTOL = (
     "check."
 )
 _NONDET = (
-    "How far results of two equal runs may be apart, such as 1e-6, relative to the largest entry of "
-    "an output or gradient; it widens the error bound by as much. By default they must be the same."
+    "How far results of two equal runs may be apart, such as 1e-6, relative to the largest entry "
+    "of an output or gradient; it widens the error bound by as much. By default they must be the same."
 )
 
 
@@ -1139,8 +1139,8 @@ class _Keys(Format):
     call: str | None = Field(
         default=None,
         description="Python expression that applies the layer, such as Scale.apply(x, 2.5); by "
-        "default its only PyLayer class's apply with all inputs in order, for an op paddle.<op> with them, for forward_fn static_pylayer with a "
-        "list of them.",
+        "default its only PyLayer class's apply with all inputs in order, for an op paddle.<op> "
+        "with them, for forward_fn static_pylayer with a list of them.",
     )
     kwargs: dict[Variable, YamlValue] = Field(
         default={},
