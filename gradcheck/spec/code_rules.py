@@ -32,13 +32,13 @@ MISSPELT = 0.85
 two letters in ten differ.
 """
 
-NAMES_IN_ALL_CODE = ("np", "out", "__name__")
+NAMES_IN_ALL_CODE = ("np", "out")
 """Names that code can use without importing them, in addition to the framework's; ``out`` is the
 layer's result.
 """
-MAKES_NAMES = frozenset({"*", "exec", "globals", "vars", "NameError"})
-"""Names in code that may bind names unseen, or that reads a missing name on purpose; ``*`` is an
-import.
+MAKES_NAMES = frozenset({"*", "exec", "globals", "vars", "NameError", "annotations"})
+"""Names in code that may bind names unseen (``*`` is an import), read a missing name on purpose, or
+leave annotations unevaluated.
 """
 EXCEPTIONS = frozenset(
     name
@@ -268,7 +268,8 @@ def _find_unknown_name(scenario: Scenario, framework: str) -> Iterator[Violation
         read = code.read_and_bound[0]
         if not MAKES_NAMES.isdisjoint({*read, *known, *expected}):
             return
-        missing = [name for name in read if name not in known and not hasattr(builtins, name)]
+        known_here = known.union(dir(builtins))
+        missing = [n for n in read if n not in known_here and not n.startswith("__")]
         if missing:
             place = min(code.place_of(read[name]) for name in missing)
             name = next(name for name in missing if code.place_of(read[name]) == place)
@@ -287,6 +288,8 @@ def _advise_name(
         if name in names:
             help = f"use {ready}; if the file's layers are {other}'s, write 'framework: {other}' at"
             return f"{help} its top"
+    if near := difflib.get_close_matches(name, dir(builtins), 1, MISSPELT):
+        return f"did you mean '{near[0]}'?"
     if role in ("the layer", "the script"):
         otherwise = f"import or define it in the code; {ready} need no import"
     else:

@@ -17,7 +17,7 @@ import yaml
 
 from gradcheck.spec.data import Map, Seq, Span
 from gradcheck.spec.diagnostic import describe, quote
-from gradcheck.spec.syntax import report_syntax_error
+from gradcheck.spec.syntax import TEMPLATE, report_syntax_error
 from gradcheck.spec.text import SpecText, place_of
 
 MAX_DEPTH = 40
@@ -38,6 +38,8 @@ _NO_VALUE = "give it a value, indented more if it is on the lines below, or remo
 INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]{0,39})")
 FLOAT = re.compile(r"[-+]?([0-9]+\.[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?|[-+]?[0-9]+[eE][-+]?[0-9]+")
 NUMBER_BEGINS = re.compile(r"[-+]?\.?[0-9]")
+JOINED = re.compile(r"(\w+) ?(?:=|[:=] ?([^:=].*))")
+"""A key and its value, or the part of it before a bracket, without ``: `` between them."""
 NOT_ZERO = re.compile(r"[-+]?[0.]*[1-9]")
 CONTROL_CHARACTER = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
@@ -113,6 +115,8 @@ class Composer:
         if depth > MAX_DEPTH:
             self._stop(event, f"nested more than {MAX_DEPTH} levels deep", "make the value flatter")
         if isinstance(event, yaml.MappingStartEvent):
+            if self.text.lines[mark.line - 1].startswith("{{", mark.column - 1):
+                self._stop(event, *TEMPLATE)
             return self._mapping(mark, depth, null_allowed), mark
         return self._sequence(depth, null_allowed), mark
 
@@ -126,6 +130,8 @@ class Composer:
             self._report(event, f"anchor {quote('&' + event.anchor)} is not allowed", "remove it")
         if tag := getattr(event, "tag", None):
             help = "remove it: whether a value is text or a number follows from how it is written"
+            if tag.startswith("!"):
+                help = "write the value out; the code of a module is {ref: pkg.mod:Class}"
             self._stop(event, f"tag {quote(tag)} is not allowed", help)
 
     def _sequence(self, depth: int, null_allowed: bool) -> Seq:
@@ -156,10 +162,12 @@ class Composer:
                 self.text.report(last.place, "a ',' ends this value", help)
                 raise StopReadingError
             last = value_mark
-            if mistake := _entry_mistake(mapping, key, value is None and not allows_null):
+            if mistake := _entry_mistake(mapping, key, key_mark, value, allows_null):
                 if not is_second_entry:
                     self.text.report(key_mark.place, *mistake)
                 is_second_entry |= key in [*mapping][:1]
+                if key_mark.text.endswith("="):  # then the parser fails at the bracket behind it
+                    raise StopReadingError
             else:
                 mapping.put(key, value, (key_mark, value_mark))
         return mapping
@@ -195,8 +203,10 @@ class Composer:
         raise StopReadingError
 
 
-def _entry_mistake(mapping: Map, key: Any, lacks_value: bool) -> tuple[str, str] | None:
-    """Return why an entry cannot be in a mapping, and what to do."""
+def _entry_mistake(
+    mapping: Map, key: Any, mark: Span, value: Any, null_allowed: bool
+) -> tuple[str, str] | None:
+    """Return why an entry with a key at a position cannot be in a mapping, and what to do."""
     if not isinstance(key, str):
         return f"a key must be text, not {describe(key)}", "write a name, a number in quotes"
     if key in mapping:
@@ -205,6 +215,11 @@ def _entry_mistake(mapping: Map, key: Any, lacks_value: bool) -> tuple[str, str]
         if key in [*mapping][:1]:
             help += f", or begin another entry of a list with '- {quote(key)[1:-1]}: …'"
         return f"duplicate key {quote(key)}, first given in line {first}", help
-    if lacks_value:
+    if value is None and not mark.style and (joined := JOINED.fullmatch(key)):
+        return (
+            "there is no ': ' between a key and its value",
+            f"write {joined[1]}: {joined[2] or '…'}",
+        )
+    if value is None and not null_allowed:
         return f"{quote(key)} has no value", _NO_VALUE
     return None

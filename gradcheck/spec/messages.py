@@ -237,6 +237,8 @@ def _advise_number(value: object, mark: Span) -> str:
         return f"write {int(value)}"
     if re.fullmatch(r"-?\d+,\d+", mark.text):
         return f"write {mark.text.replace(',', '.')}"
+    if number := re.match(rf"({_NUMBERS.pattern})\s*(?:#|//)", mark.text):
+        return f"write {number[1]}; a comment begins with a space and a '#'"
     return "remove the quotes" if mark.style and _NUMBERS.fullmatch(mark.text) else ""
 
 

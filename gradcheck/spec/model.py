@@ -889,7 +889,8 @@ _RTOL = (
 )
 _NONDET = (
     "How far results of two equal runs may be apart, such as 1e-6, relative to the largest entry "
-    "of an output or gradient; it widens the error bound by as much. By default they must be the same."
+    "of an output or gradient; it widens the error bound by as much. By default they must be the "
+    "same."
 )
 
 

@@ -72,21 +72,31 @@ def words(tree: ast.AST) -> set[str]:
 
 
 def read_and_bound(tree: ast.AST) -> tuple[dict[str, ast.Name], set[str]]:
-    """The names that code reads, with a place where it does; and the names that it binds in any
-    scope, ``*`` among them if there may be others.
+    """The names that code reads, each with the first place where it does; and the names that it
+    binds in any scope, ``*`` among them if there may be others.
+
+    The annotations of variables are left out: within functions they are not evaluated.
     """
-    read, bound = dict[str, ast.Name](), set[str]()
-    for node in ast.walk(tree):
+    read, bound, nodes = dict[str, ast.Name](), set[str](), [tree]
+    for node in nodes:  # which grows
+        if isinstance(node, ast.AnnAssign):
+            nodes += [part for part in (node.target, node.value) if part]
+            continue
+        nodes += ast.iter_child_nodes(node)
         if isinstance(node, ast.Name):
-            if isinstance(node.ctx, ast.Load):
-                read.setdefault(node.id, node)
-            else:
+            if not isinstance(node.ctx, ast.Load):
                 bound.add(node.id)
+            elif _position(node) < _position(read.get(node.id, node)) or node.id not in read:
+                read[node.id] = node
         elif isinstance(node, ast.alias):
             bound.add((node.asname or node.name).partition(".")[0])
         elif (field := _BINDING.get(type(node))) and (name := getattr(node, field)):
             bound.add(name)
     return read, bound
+
+
+def _position(node: ast.Name) -> tuple[int, int]:
+    return node.lineno, node.col_offset
 
 
 def bound_names(body: Iterable[ast.AST]) -> set[str]:

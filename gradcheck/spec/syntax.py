@@ -20,7 +20,7 @@ class Hint(NamedTuple):
     help: str
     source: str = ""
     """Pattern that the source line must match: the parts before and after the position, joined by a
-    NUL.
+    NUL. Its group ``place``, if it has one, is reported in place of the position.
     """
     at_context: bool = False
     """Whether to report the start of the construct rather than the position where the parser gives
@@ -28,6 +28,8 @@ class Hint(NamedTuple):
     """
 
 
+TEMPLATE = ("a template is not filled in", "write the value itself")
+"""Message and help for a value that another tool would insert."""
 UNFIT = "expected key|'-' indicator|expected <block end>|document start"
 WORDINGS = (
     Hint(".", "a tab where YAML allows only spaces",
@@ -40,6 +42,11 @@ WORDINGS = (
     Hint("found character", "a value cannot begin with {character}", "put the value in quotes"),
     Hint("quoted scalar: found unexpected (end|document)", "this quote is never closed",
             "close it; inside single quotes write a quote as ''", at_context=True),
+    Hint("unexpected ':'", "a ':' without a space behind it", "put a space after the ':'"),
+    Hint("flow sequence|flow mapping|expected (the )?node content", *TEMPLATE, r"\$\0\{\{"),
+    Hint("flow sequence|flow mapping|expected (the )?node content",
+            "a comment hides the end of this line",
+            "write it on a line of its own", r"\0[{\[][^'\"]*\s(?P<place>#)", at_context=True),
     Hint("flow sequence|flow mapping|expected (the )?node content",
             "a bracket inside of a value",
             "write a list as [2, 3], without a name and parentheses; put other text in quotes",
@@ -47,6 +54,11 @@ WORDINGS = (
     Hint("flow sequence|flow mapping|expected (the )?node content",
             "the brackets do not close here as they should",
             "check for a missing ',' or closing bracket of the bracket opened in line {context}"),
+    Hint("could not find expected ':'", "this line is neither 'key: value' nor a list entry",
+            "write ': ' in place of '='", r"\0[\w-]+ *=", at_context=True),
+    Hint("could not find expected ':'|" + UNFIT, "this line begins with a sign that is not a '-'",
+            "begin an entry of a list with a '-' and a space", r"\0[^\w\s\"'{}\[\]&*!|>%@`#,?:-] ",
+            at_context=False),
     Hint("could not find expected ':'", "this line is neither 'key: value' nor a list entry",
             "put a space after the ':'", r"\0[\w-]+:\S", at_context=True),
     Hint("could not find expected ':'", "this line is neither 'key: value' nor a list entry",
@@ -95,9 +107,12 @@ def report_syntax_error(error: yaml.MarkedYAMLError, text: SpecText) -> None:
             position = (start_line, start_column)
         source = text.lines[position[0] - 1]
         split = f"{source[: position[1] - 1]}\0{source[position[1] - 1 :]}"
-        if re.search(wording.problem, problem) and re.search(wording.source, split):
+        match = re.search(wording.source, split)
+        if match and re.search(wording.problem, problem):
             character = quote(source[position[1] - 1 : position[1]])
             message = wording.message.format(character=character)
+            if match.lastgroup == "place":
+                position = (position[0], match.start("place"))
             text.report((*position, 1), message, wording.help.format(context=start_line))
             return
     text.report((line, column, 1), f"this is not valid YAML: {error.problem or error.context}")

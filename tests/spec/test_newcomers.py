@@ -181,6 +181,13 @@ MISTAKES = [
     row("    title: A product", "   title: A product", "   title: A product", "indent"),
     row("[3, 4]}", "[3, 4}", "x: {shape: [3, 4}", "bracket"),
     row("{shape: [3, 4]}", "{shape: [3, 4] dtype: float32}", "dtype: float32", "','"),
+    row("{shape: [3, 4]}", "{shape=[3, 4]}", "shape=[3", "write shape: …"),
+    row("{shape: [3, 4]}", "{shape:[3, 4]}", "shape:[3, 4]}", "a space after the ':'"),
+    row("{shape: [3, 4]}", "{shape: [3, 4] # rows}", "# rows", "a line of its own"),
+    row("rtol: 1e-6", "rtol = 1e-6", "rtol = 1e-6", "write ': ' in place of '='"),
+    row("rtol: 1e-6", "rtol: {{ rtol }}", "{{ rtol", "write the value itself"),
+    row("rtol: 1e-6", "rtol: 1e-6 // why", "1e-6 // why", "write 1e-6"),
+    row("  - id: own-product", "  – id: own-product", "– id", "with a '-'"),
     row("layer: |\n", "layer:\n", "class Tanh(PyLayer):", "'|'"),
     row("title: A product", "title: A product\n    title: The same", "title: The same", "remove"),
     # words of other tools, and forms that only look alike
