@@ -30,30 +30,31 @@ _OUTER_HOMES = (
     ("it is a key of the file: write '{}: …' next to 'schema'", model.SpecFile),
 )
 """Advice on keys that are in another mapping than their own, and are not misspelt."""
-_OPTIONS = {
+_ADVICE_ON_KEYS = {
     "explore": "name the free sizes under 'sizes: {B: 2}', and run `gradcheck explore FILE ID`",
     "device": "remove it: `gradcheck run -b cupy` runs on a GPU",
+    **dict.fromkeys(("imports", "import", "setup", "fixtures"), "write it in the code"),
+    **dict.fromkeys(("if", "when", "skipif"), "write 'backends: {paddle: {skip: {reason: …}}}'"),
 }
-"""Keys for what the command line does → advice."""
+"""Keys for what is written elsewhere, or chosen on the command line → advice."""
 _OTHER_TOOLS_KEYS = {
-    **dict.fromkeys(("dims", "size"), "shape"),
-    **dict.fromkeys(("min", "max"), "range"),
-    **dict.fromkeys(("atol", "eps", "tol", "tolerance"), "rtol"),
-    "nondet_tol": "nondet",
-    "requires_grad": "stop_gradient",
-    "args": "inputs",
-    "description": "title",
-    "match": "message",
-    "exception": "type",
-    **dict.fromkeys(("second_order", "gradgrad"), "order"),
-    "name": "id",
-    "version": "schema",
-    "run": "script",
-    "with": "kwargs",
-    **dict.fromkeys(("parametrize", "params", "strategy"), "matrix"),
+    # of a scenario
+    **dict.fromkeys(("base", "parent", "inherit", "inherits"), "extends"),
     **dict.fromkeys(("marks", "markers"), "tags"),
     **dict.fromkeys(("nprocs", "nproc_per_node", "num_ranks"), "world"),
-}
+    **dict.fromkeys(("parametrize", "params", "strategy"), "matrix"),
+    "args": "inputs", "description": "title", "name": "id", "run": "script", "uses": "layer",
+    "with": "kwargs",
+    # of an input
+    **dict.fromkeys(("dims", "size"), "shape"),
+    **dict.fromkeys(("max", "mean", "min", "std"), "range"),
+    **dict.fromkeys(("differentiable", "requires_grad", "trainable"), "stop_gradient"),
+    "data": "values", "distribution": "init",
+    # of expectations, and of the file
+    **dict.fromkeys(("atol", "eps", "tol", "tolerance"), "rtol"),
+    **dict.fromkeys(("second_order", "gradgrad"), "order"),
+    "exception": "type", "match": "message", "nondet_tol": "nondet", "version": "schema",
+}  # fmt: skip
 """Keys of other tools → the key of this format, used if the mapping has it."""
 # pydantic's name of a mistake -> its message, and what to do if it is always the same.
 _MESSAGES = {
@@ -79,8 +80,12 @@ _ADVICE = {
     "bool_type": "write true or false",
     "layer": "write 'layer: |' and the code on the lines below",
 }
-_DTYPES_OF_C = {"half": "float16", "single": "float32", "short": "int16", "long": "int64"}
-"""Names that NumPy and torch take from C → the dtype."""
+_WORDS_OF_NUMPY = {
+    "half": "float16", "single": "float32", "short": "int16", "long": "int64",
+    "randn": "normal", "gaussian": "normal", "rand": "uniform", "random": "uniform",
+    "randint": "integers", "arange": "linspace",
+}  # fmt: skip
+"""Names of dtypes and of functions that draw numbers, in NumPy and torch → ours."""
 _FORMED = ("versions", "code", "issue", "url", "ref", "op", "type", "call")
 """Keys whose text has a form that no number has, even in quotes."""
 _NUMBERS = re.compile(r"-?\d{1,9}(?:\.(?!\.)\d{0,9})?(?:e-?\d{1,3})?")
@@ -155,12 +160,14 @@ def _report_unknown_key(location: Location, text: SpecText) -> None:
     outer = [advice for advice, other in _OUTER_HOMES if key in other.keys()]  # noqa: SIM118
     is_misplaced = key in model.Scenario.keys() and kind is not model.SpecFile  # noqa: SIM118
     homes = [home for home, other in _HOMES if key in other.keys()]  # noqa: SIM118 - of a class
-    if key in _OPTIONS:
-        help = _OPTIONS[key]
+    if key in _ADVICE_ON_KEYS:
+        help = _ADVICE_ON_KEYS[key]
     elif homes:
         help = f"write '{homes[0].format(key)}'"
     elif (ours := _OTHER_TOOLS_KEYS.get(key, "")) in kind.keys():  # noqa: SIM118 - of a class
-        help = f"write '{ours}: …'. {kind.keys()[ours]}"
+        is_opposite = ours == "stop_gradient" and isinstance(location.value, bool)
+        value = describe(not location.value) if is_opposite else "…"
+        help = f"write '{ours}: {value}'. {kind.keys()[ours]}"
     elif is_misplaced:
         help = outer[0].format(key)
     else:
@@ -203,7 +210,7 @@ def _report_value(detail: ErrorDetails, location: Location, text: SpecText) -> N
         if location.key == "layout":
             choices.append("{aliased: x}")
         word = mark.text.rpartition(".")[2]
-        help = text.suggest(_DTYPES_OF_C.get(word, word), choices)
+        help = text.suggest(_WORDS_OF_NUMPY.get(word, word), choices)
     else:
         help = _ADVICE.get(kind) or _advise_form(kind, value, mark, context, location.key)
     described = location.kind.keys() if location.kind else {}

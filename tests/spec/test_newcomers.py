@@ -192,7 +192,8 @@ MISTAKES = [
     row("title: A product", "title: A product\n    title: The same", "title: The same", "remove"),
     # words of other tools, and forms that only look alike
     row("{shape: [3, 4]}", "{dims: [3, 4]}", "dims", "write 'shape: …'"),
-    row("{shape: [3, 4]}", "{shape: [3, 4], requires_grad: true}", "requires_grad", "write 'stop_gradient: …'"),
+    row("{shape: [3, 4]}", "{shape: [3, 4], requires_grad: true}", "requires_grad", "write 'stop_gradient: false'"),
+    row("{shape: [3, 4]}", "{shape: [3, 4], init: randn}", "randn", "'normal'"),
     row("{shape: [3, 4]}", "{shape: [3, 4], min: 0}", "min: 0", "write 'range: …'", "[low, high]"),
     row("rtol: 1e-6", "tolerance: 1e-6", "tolerance", "write 'rtol: …'"),
     row("{shape: [3, 4]}", "{shape: [3, 4], range: 1}", "1}\n    expect", "[low, high]"),
