@@ -5,6 +5,7 @@ ranges and layouts.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from keyword import iskeyword
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -64,7 +65,9 @@ def find_unknown_sizes(scenario: Scenario) -> Iterator[Violation]:
             continue
         add = f"add 'sizes: {{{size}: 2}}'"
         help = suggest(size, parameters, f"write a number, or {add}")
-        if unused:
+        if iskeyword(size):
+            help = "write a number, or a name"
+        elif unused:
             help = f"rename {quote(unused[0])} in sizes, which no shape uses, or {add}"
         message = f"shape: neither the matrix nor sizes has {quote(size)}"
         yield Violation(path, message, help)

@@ -239,8 +239,8 @@ class Input(Format):
     shape: Annotated[tuple[Size, ...], LAX] | None = Field(
         default=None,
         max_length=MAX_DIMENSIONS,
-        description="Lengths of the dimensions, or parameters of the matrix that give them; [] is "
-        "a scalar.",
+        description="Lengths of the dimensions, or parameters of the matrix that give them, such "
+        "as [2, N]; [] is a scalar.",
     )
     values: Elements | None = Field(
         default=None,
@@ -609,7 +609,8 @@ class Differs(Format):
     code: Annotated[str, forbid(_find_unknown_code)] | None = Field(
         json_schema_extra={"enum": [*CODES, None]},
         default=None,
-        description="The diagnosis that must be among those given, as in `gradcheck explain`.",
+        description="The diagnosis that must be among those given, such as GC101; see `gradcheck "
+        "explain`.",
     )
     inputs: Annotated[tuple[str, ...], LAX] = Field(
         default=(), description="The inputs whose gradients are wrong, and no others."

@@ -284,8 +284,7 @@ def _is_entry(section: str, value: Any) -> bool:
     if section == "inputs":
         is_written_out = isinstance(value, Map) and not value.keys().isdisjoint(_OF_INPUT)
         return is_written_out or isinstance(value, Seq) or _is_several(value)
-    is_possible = {"kwargs": not isinstance(value, Map), "sizes": isinstance(value, int)}
-    return is_possible.get(section, isinstance(value, Seq))
+    return isinstance(value, int) if section == "sizes" else not isinstance(value, Map)
 
 
 def _complete_inputs(inputs: Map, defaults: Map) -> Map:

@@ -53,7 +53,9 @@ class SpecText:
         """Return the diagnostics as an error; a mistake that several scenarios inherit counts
         once.
         """
-        return SpecError({(*each.position, each.message): each for each in self.mistakes}.values())
+        # Its message may contain what differs between them, such as the number of ranks.
+        by_advice = {(*m.position, m.help or m.message): m for m in reversed(self.mistakes)}
+        return SpecError(by_advice.values())
 
 
 def place_of(mark: Any) -> tuple[int, int]:
