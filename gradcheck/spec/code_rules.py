@@ -18,6 +18,7 @@ from gradcheck.spec.model import OPERATIONS, LayerOp, LayerRef, Scenario, is_sta
 from gradcheck.spec.python import (
     CompileMode,
     PythonCode,
+    bound_names,
     layer_classes,
     static_forward,
 )
@@ -32,6 +33,8 @@ MISSPELT = 0.85
 two letters in ten differ.
 """
 
+MOST_SHOWN = 12
+"""The most names that are listed as known: as many as fit on a line."""
 NAMES_IN_ALL_CODE = ("np", "out")
 """Names that code can use without importing them, in addition to the framework's; ``out`` is the
 layer's result.
@@ -273,6 +276,9 @@ def _find_unknown_name(scenario: Scenario, framework: str) -> Iterator[Violation
         if missing:
             place = min(code.place_of(read[name]) for name in missing)
             name = next(name for name in missing if code.place_of(read[name]) == place)
+            for _, other_role, other in pieces:
+                if _MODES[other_role] == "exec":
+                    variable_names += sorted(bound_names(other.module.body))
             help = _advise_name(name, role, variable_names, known, framework)
             message = f"{role}: there is no {quote(name)}"
             yield Violation(path, message, help, role == "the expression", place)
@@ -293,7 +299,8 @@ def _advise_name(
     if role in ("the layer", "the script"):
         otherwise = f"import or define it in the code; {ready} need no import"
     else:
-        otherwise = f"known are {listing([*variable_names, 'what the layer defines'], 'and')}"
+        shown = variable_names[:MOST_SHOWN] or ["np"]
+        otherwise = f"known are {listing(shown, 'and')}"
     return suggest(name, sorted(known), otherwise)
 
 

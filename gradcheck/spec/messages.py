@@ -25,6 +25,11 @@ _HOMES = (
     ("backends: {{numpy: {{{}: …}}}}", model.BackendExpectation),
 )
 """Keys that are often written one level too high, with their right place."""
+_MAY_HOLD = (
+    model.SpecFile, model.Defaults, model.Scenario, model.ScenarioCase, model.BackendExpectation,
+    model.Expect, model.Input,
+)  # fmt: skip
+"""Objects whose keys are confused with those of objects within them or next to them."""
 _OUTER_HOMES = (
     ("it is a key of a scenario: write '{}: …' next to 'id'", model.Scenario),
     ("it is a key of the file: write '{}: …' next to 'schema'", model.SpecFile),
@@ -34,6 +39,7 @@ _ADVICE_ON_KEYS = {
     "explore": "name the free sizes under 'sizes: {B: 2}', and run `gradcheck explore FILE ID`",
     "device": "remove it: `gradcheck run -b cupy` runs on a GPU",
     **dict.fromkeys(("imports", "import", "setup", "fixtures"), "write it in the code"),
+    "dtypes": "write 'matrix: {dtype: …}'",
     **dict.fromkeys(("if", "when", "skipif"), "write 'backends: {paddle: {skip: {reason: …}}}'"),
 }
 """Keys for what is written elsewhere, or chosen on the command line → advice."""
@@ -43,13 +49,13 @@ _OTHER_TOOLS_KEYS = {
     **dict.fromkeys(("marks", "markers"), "tags"),
     **dict.fromkeys(("nprocs", "nproc_per_node", "num_ranks"), "world"),
     **dict.fromkeys(("parametrize", "params", "strategy"), "matrix"),
-    "args": "inputs", "description": "title", "name": "id", "run": "script", "uses": "layer",
-    "with": "kwargs",
+    "args": "inputs", "description": "title", "name": "id", "run": "script", "shapes": "inputs",
+    "uses": "layer", "with": "kwargs",
     # of an input
     **dict.fromkeys(("dims", "size"), "shape"),
     **dict.fromkeys(("max", "mean", "min", "std"), "range"),
     **dict.fromkeys(("differentiable", "requires_grad", "trainable"), "stop_gradient"),
-    "data": "values", "distribution": "init",
+    "data": "values", "distribution": "init", "file": "from", "path": "from",
     # of expectations, and of the file
     **dict.fromkeys(("atol", "eps", "tol", "tolerance"), "rtol"),
     **dict.fromkeys(("second_order", "gradgrad"), "order"),
@@ -109,6 +115,8 @@ def report_errors(error: ValidationError, root: Map, text: SpecText) -> None:
             kind = model.Format.by_name[detail["ctx"]["class_name"]]
             message = f"{kind.noun} must be a mapping, not {describe(location.value)}"
             help = f"write {_example(kind, location.value)}"
+            if isinstance(location.value, Seq) and all(isinstance(v, Map) for v in location.value):
+                help = "write its keys without brackets or '-'"
             if len(kind.keys()) > 1:
                 help += f"; the keys are {listing(kind.keys(), 'and')}"
             text.report(location.mark.place, message, help)
@@ -118,9 +126,11 @@ def report_errors(error: ValidationError, root: Map, text: SpecText) -> None:
 
 def _example(kind: type[model.Format], value: object) -> str:
     """Return an object of a kind, with a text that is written in its place, if it can hold that."""
-    key = re.fullmatch(r"\{(\w+): .*\}", kind.example)
-    if not isinstance(value, str) or not value or key is None or "," in kind.example:
+    key = re.fullmatch(r"\{(\w+): [^:]*\}", kind.example)
+    if not isinstance(value, str) or not value or key is None:
         return kind.example
+    if value.endswith((".npy", ".npz")):
+        return f"{{from: {value}}}"
     if key[1] == "shape":
         return f"{{shape: {as_list(value)}}}" if _SEVERAL.fullmatch(value) else kind.example
     return yaml.safe_dump({key[1]: value}, default_flow_style=True, width=1000).strip()
@@ -160,9 +170,11 @@ def _report_unknown_key(location: Location, text: SpecText) -> None:
     outer = [advice for advice, other in _OUTER_HOMES if key in other.keys()]  # noqa: SIM118
     is_misplaced = key in model.Scenario.keys() and kind is not model.SpecFile  # noqa: SIM118
     homes = [home for home, other in _HOMES if key in other.keys()]  # noqa: SIM118 - of a class
+    if kind is model.LayerOp:
+        mistake = mistake._replace(help=f"write 'kwargs: {{{key}: …}}' next to 'layer'")
     if key in _ADVICE_ON_KEYS:
         help = _ADVICE_ON_KEYS[key]
-    elif homes:
+    elif homes and kind in _MAY_HOLD:
         help = f"write '{homes[0].format(key)}'"
     elif (ours := _OTHER_TOOLS_KEYS.get(key, "")) in kind.keys():  # noqa: SIM118 - of a class
         is_opposite = ours == "stop_gradient" and isinstance(location.value, bool)
@@ -244,6 +256,8 @@ def _advise_number(value: object, mark: Span) -> str:
         return f"write {int(value)}"
     if re.fullmatch(r"-?\d+,\d+", mark.text):
         return f"write {mark.text.replace(',', '.')}"
+    if mark.text.startswith("[") and mark.text.endswith("]"):
+        return "remove the quotes"
     if number := re.match(rf"({_NUMBERS.pattern})\s*(?:#|//)", mark.text):
         return f"write {number[1]}; a comment begins with a space and a '#'"
     return "remove the quotes" if mark.style and _NUMBERS.fullmatch(mark.text) else ""
@@ -267,8 +281,8 @@ def _advise_reference(text: str) -> str:
     if re.fullmatch(model.NAME, text):
         return f"write {form}; for one of the file's 'layers' write 'layer: {text}'"
     meant = as_reference(text)
-    is_class = meant.rpartition(":")[2][:1].isupper()
-    return f"write {meant}: {form}" if is_class else f"write {form}"
+    is_certain = ":" in text or meant.rpartition(":")[2][:1].isupper()
+    return f"write {meant}: {form}" if meant and is_certain else f"write {form}"
 
 
 def as_reference(text: str) -> str:

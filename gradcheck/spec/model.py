@@ -1017,6 +1017,9 @@ def _find_reference(source: str) -> Iterator[Violation]:
     if re.fullmatch(REFERENCE, source):
         message = "this is the name of a layer, and not Python source"
         yield Violation((), message, f"write {{ref: '{source}'}}")
+    elif re.fullmatch(r"[\w./\\-]+\.py", source):
+        message = "this is the name of a file, and not Python source"
+        yield Violation((), message, "write {ref: 'pkg.mod:Class'}, with the module and the class")
     elif source.strip() in OPERATIONS:
         message = "this is the name of an operation, and not Python source"
         yield Violation((), message, f"write {{op: {source.strip()}}}")

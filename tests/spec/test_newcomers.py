@@ -193,6 +193,10 @@ MISTAKES = [
     # words of other tools, and forms that only look alike
     row("{shape: [3, 4]}", "{dims: [3, 4]}", "dims", "write 'shape: …'"),
     row("{shape: [3, 4]}", "{shape: [3, 4], requires_grad: true}", "requires_grad", "write 'stop_gradient: false'"),
+    row("{shape: [3, 4]}", "x.npy", "x.npy", "write {from: x.npy}"),
+    row("layer: {op: multiply}", "layer: {op: multiply, axis: 0}", "axis", "'kwargs: {axis: …}'"),
+    row("layer: {op: multiply}", "layer: own/layers.py", "own/l", "{ref: 'pkg.mod:Class'}"),
+    row("      gradient: matches\n      order: 2", "      - order: 2", "- order", "without brackets"),
     row("{shape: [3, 4]}", "{shape: [3, 4], init: randn}", "randn", "'normal'"),
     row("{shape: [3, 4]}", "{shape: [3, 4], min: 0}", "min: 0", "write 'range: …'", "[low, high]"),
     row("rtol: 1e-6", "tolerance: 1e-6", "tolerance", "write 'rtol: …'"),
@@ -222,7 +226,7 @@ MISTAKES = [
     row("y = paddle.tanh(x)", "y = math.tanh(x)", "math.tanh", "import or define it"),
     row("call: paddle.multiply(a, b)", "call: torch.multiply(a, b)", "torch.m", "'framework: torch'"),
     row("paddle.matmul(", "torch.matmul(", "torch.m", "'framework: torch'"),
-    row("call: paddle.multiply(a, b)", "call: paddle.multiply(a, c)", "paddle.multiply(a, c)", "'c'", "a, b"),
+    row("call: paddle.multiply(a, b)", "call: paddle.multiply(a, c)", "c)", "'c'", "a and b"),
     row("call: paddle.multiply(a, b)", "call: c = paddle.multiply(a, b)", "= paddle.mul", "a single expression"),
     row("call: paddle.multiply(a, b)", "call: paddle.multiply(a, b", "paddle.multiply(a, b\n", "'('"),
 ]  # fmt: skip
