@@ -39,10 +39,8 @@ NAMES_IN_ALL_CODE = ("np", "out")
 """Names that code can use without importing them, in addition to the framework's; ``out`` is the
 layer's result.
 """
-MAKES_NAMES = frozenset({"*", "exec", "globals", "vars", "NameError", "annotations"})
-"""Names in code that may bind names unseen (``*`` is an import), read a missing name on purpose, or
-leave annotations unevaluated.
-"""
+MAKES_NAMES = frozenset({"exec", "globals", "vars", "NameError"})
+"""Names in code that may bind names unseen, or read a missing name on purpose."""
 EXCEPTIONS = frozenset(
     name
     for name, value in vars(builtins).items()
@@ -265,17 +263,15 @@ def _find_unknown_name(scenario: Scenario, framework: str) -> Iterator[Violation
         known.add(scenario.layer.name)  # of an installed package
     pieces = [*_find_pieces(scenario)]
     for _, _, code in pieces:
-        known |= code.read_and_bound[1]
+        known |= code.global_names[1]
     expected = {expect.raises.type for _, expect in scenario.expectations() if expect.raises}
     for path, role, code in pieces:
-        read = code.read_and_bound[0]
-        if not MAKES_NAMES.isdisjoint({*read, *known, *expected}):
+        read = code.global_names[0]
+        if "import *" in code.source or not MAKES_NAMES.isdisjoint({*read, *known, *expected}):
             return
-        known_here = known.union(dir(builtins))
-        missing = [n for n in read if n not in known_here and not n.startswith("__")]
-        if missing:
-            place = min(code.place_of(read[name]) for name in missing)
-            name = next(name for name in missing if code.place_of(read[name]) == place)
+        missing = read.keys() - known - {*dir(builtins)}
+        places = [(code.place_of(name, read[name]), name) for name in missing if name[:2] != "__"]
+        for place, name in sorted((place, name) for place, name in places if place)[:1]:
             for _, other_role, other in pieces:
                 if _MODES[other_role] == "exec":
                     variable_names += sorted(bound_names(other.module.body))
@@ -294,6 +290,8 @@ def _advise_name(
         if name in names:
             help = f"use {ready}; if the file's layers are {other}'s, write 'framework: {other}' at"
             return f"{help} its top"
+    if name == "ctx":
+        return "forward and backward take it before their arguments, as in 'def forward(ctx, x):'"
     if near := difflib.get_close_matches(name, dir(builtins), 1, MISSPELT):
         return f"did you mean '{near[0]}'?"
     if role in ("the layer", "the script"):

@@ -221,7 +221,7 @@ def _report_value(detail: ErrorDetails, location: Location, text: SpecText) -> N
         choices = [choice.strip("'") for choice in re.split(", | or ", context["expected"])]
         if location.key == "layout":
             choices.append("{aliased: x}")
-        word = mark.text.rpartition(".")[2]
+        word = re.sub(r"^fp?(?=\d)", "float", mark.text.rpartition(".")[2])
         help = text.suggest(_WORDS_OF_NUMPY.get(word, word), choices)
     else:
         help = _ADVICE.get(kind) or _advise_form(kind, value, mark, context, location.key)

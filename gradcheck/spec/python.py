@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import symtable
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from math import isfinite
@@ -12,14 +13,6 @@ from gradcheck.support.syntax_tree import last_name
 
 # Fields of Python's syntax trees that hold a name.
 _NAMING = ("id", "attr", "name", "asname", "arg")
-_BINDING: dict[type[ast.AST], str] = {
-    **dict.fromkeys((ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef), "name"),
-    **dict.fromkeys((ast.ExceptHandler, ast.MatchAs, ast.MatchStar), "name"),
-    ast.MatchMapping: "rest",
-    ast.arg: "arg",
-}
-"""Nodes that bind a name, other than assignments and imports → the field with the name."""
-
 CompileMode = Literal["exec", "eval"]
 
 
@@ -37,6 +30,7 @@ class PythonCode:
     def __init__(self, source: str, mode: CompileMode) -> None:
         self.tree: ast.AST = ast.parse(source, "<spec>", mode)
         self.source = source
+        self.top_scope = symtable.symtable(source, "<spec>", mode)
 
     @property
     def module(self) -> ast.Module:
@@ -49,15 +43,43 @@ class PythonCode:
         """All names in the code."""
         return words(self.tree)
 
-    def place_of(self, name: ast.Name) -> tuple[int, int, int]:
-        """Return the line and column, from 1, and the width of a name in the code."""
-        line = self.source.split("\n")[name.lineno - 1].encode()
-        return name.lineno, len(line[: name.col_offset].decode()) + 1, len(name.id)
-
     @cached_property
-    def read_and_bound(self) -> tuple[dict[str, ast.Name], set[str]]:
-        """See the function of this name."""
-        return read_and_bound(self.tree)
+    def global_names(self) -> tuple[dict[str, int], set[str]]:
+        """The global names that the code reads, each with the first line of a scope that does; and
+        those that it binds.
+        """
+        read, bound, scopes = dict[str, int](), set[str](), [self.top_scope]
+        for scope in scopes:  # which grows
+            scopes += scope.get_children()
+            for symbol in scope.get_symbols():
+                if not symbol.is_global() and scope is not self.top_scope:
+                    continue
+                if symbol.is_assigned() or symbol.is_imported() or symbol.is_namespace():
+                    bound.add(symbol.get_name())
+                if symbol.is_referenced():
+                    read.setdefault(symbol.get_name(), scope.get_lineno())
+        return read, bound
+
+    def place_of(self, name: str, first_line: int) -> tuple[int, int, int] | None:
+        """Return the line and column, from 1, and the width of the first use of a name from a line
+        on; None if it is used only in annotations, which need not be evaluated.
+        """
+        places, nodes = [], [self.tree]
+        for node in nodes:  # which grows
+            for field, part in ast.iter_fields(node):
+                if field not in ("annotation", "returns"):
+                    nodes += [
+                        p
+                        for p in (part if isinstance(part, list) else [part])
+                        if isinstance(p, ast.AST)
+                    ]
+            if isinstance(node, ast.Name) and node.id == name and node.lineno >= first_line:
+                places.append((node.lineno, node.col_offset))
+        if not places:
+            return None
+        line, offset = min(places)
+        before = self.source.split("\n")[line - 1].encode()[:offset]
+        return line, len(before.decode()) + 1, len(name)
 
 
 def words(tree: ast.AST) -> set[str]:
@@ -69,34 +91,6 @@ def words(tree: ast.AST) -> set[str]:
         if isinstance(node, (ast.Global, ast.Nonlocal)):
             names.update(node.names)
     return names
-
-
-def read_and_bound(tree: ast.AST) -> tuple[dict[str, ast.Name], set[str]]:
-    """The names that code reads, each with the first place where it does; and the names that it
-    binds in any scope, ``*`` among them if there may be others.
-
-    The annotations of variables are left out: within functions they are not evaluated.
-    """
-    read, bound, nodes = dict[str, ast.Name](), set[str](), [tree]
-    for node in nodes:  # which grows
-        if isinstance(node, ast.AnnAssign):
-            nodes += [part for part in (node.target, node.value) if part]
-            continue
-        nodes += ast.iter_child_nodes(node)
-        if isinstance(node, ast.Name):
-            if not isinstance(node.ctx, ast.Load):
-                bound.add(node.id)
-            elif _position(node) < _position(read.get(node.id, node)) or node.id not in read:
-                read[node.id] = node
-        elif isinstance(node, ast.alias):
-            bound.add((node.asname or node.name).partition(".")[0])
-        elif (field := _BINDING.get(type(node))) and (name := getattr(node, field)):
-            bound.add(name)
-    return read, bound
-
-
-def _position(node: ast.Name) -> tuple[int, int]:
-    return node.lineno, node.col_offset
 
 
 def bound_names(body: Iterable[ast.AST]) -> set[str]:

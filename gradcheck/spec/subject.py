@@ -25,6 +25,7 @@ from gradcheck.spec.python import (
     words,
 )
 from gradcheck.spec.violation import Violation
+from gradcheck.support.suggest import nearest
 from gradcheck.support.syntax_tree import last_name
 
 
@@ -57,20 +58,27 @@ class _Subject:
             yield from self._unapplied_layer()
             yield from self._unused_inputs()
         elif self.scenario.expect.raises is None:
-            yield from self._methods_with_self()
+            yield from self._wrong_context()
             yield from self._wrong_argument_count()
-        yield from self._missing_backward()
+        yield from self._missing_methods()
         yield from self._nothing_asked()
 
-    def _methods_with_self(self) -> Iterator[Violation]:
-        """Yield a forward or backward that takes an object in addition to the context."""
+    def _wrong_context(self) -> Iterator[Violation]:
+        """Yield a forward or backward that takes an object in addition to the context, and a
+        backward that does not take both the context and a gradient.
+        """
         methods = functions_in(self.class_.body) if self.class_ else {}
         for name in methods.keys() & {"forward", "backward"}:
-            first, *rest = [*_argument_names(methods[name]), ""]
-            if first in ("self", "cls") and rest[0] == "ctx" and _is_static(methods[name]):
-                message = f"{name} is called without an object, but takes {quote(first)}"
-                help = f"write '@staticmethod' above 'def {name}({', '.join(rest[:-1])}):'"
-                yield Violation(("layer",), message, help, inside=_place_of(methods[name]))
+            method, arguments = methods[name], _argument_names(methods[name])
+            if arguments[:2] in (["self", "ctx"], ["cls", "ctx"]) and _is_static(method):
+                message = f"{name} is called without an object, but takes {quote(arguments[0])}"
+                help = f"write '@staticmethod' above 'def {name}({', '.join(arguments[1:])}):'"
+            elif name == "backward" and _has_fixed_arguments(method) and len(arguments) < 2:
+                message = "backward is called with the context and a gradient for each output"
+                help = "write 'def backward(ctx, dy):'"
+            else:
+                continue
+            yield Violation(("layer",), message, help, inside=_place_of(method))
 
     def _wrong_argument_count(self) -> Iterator[Violation]:
         """Yield a violation if a layer that is called with all inputs in order takes a different
@@ -99,15 +107,25 @@ class _Subject:
             help += "values are listed under 'kwargs'"
         yield Violation(("layer",), message, help, inside=_place_of(forward))
 
-    def _missing_backward(self) -> Iterator[Violation]:
-        """Yield a layer without a backward whose gradient is checked."""
-        name = "backward_fn" if self.forward_fn else "backward"
-        layer = self.forward_fn or self.class_
-        is_present = not words(self.tree).isdisjoint((name, "setattr"))
-        if layer is not None and self.asks_for_gradients and not is_present:
-            message = f"{layer.name} has no {name}, but its gradient is checked"
-            help = "add it, or write 'gradient: unchecked', with what must hold in its place"
-            yield Violation(("layer",), message, help, inside=_place_of(layer))
+    def _missing_methods(self) -> Iterator[Violation]:
+        """Yield a layer without a forward, or without a backward although its gradient is
+        checked.
+        """
+        layer, present = self.forward_fn or self.class_, words(self.tree)
+        if layer is None or "setattr" in present or self.scenario.expect.raises is not None:
+            return
+        backward = "backward_fn" if self.forward_fn else "backward"
+        help = "add it, or write 'gradient: unchecked', with what must hold in its place"
+        needed = {backward: f"{layer.name} has no {backward}, but its gradient is checked"}
+        if not self.asks_for_gradients:
+            needed = {}
+        if self.class_ is not None:
+            needed["forward"] = f"{layer.name} has no forward"
+        for name, message in needed.items():
+            if name not in present:
+                near = nearest(name, functions_in([*self.tree.body, *layer.body]))
+                advice = f"rename {quote(near)} to {name}" if near else help
+                yield Violation(("layer",), message, advice, inside=_place_of(layer))
 
     def _unused_layer(self) -> Iterator[Violation]:
         """Yield a call that leaves out the layer."""

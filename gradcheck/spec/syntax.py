@@ -95,6 +95,9 @@ def report_syntax_error(error: yaml.MarkedYAMLError, text: SpecText) -> None:
         help = "begin it as a block: put a '|' after the ':' of the line above"
         text.report((*code, 1), "this is code, but keys or a list are expected", help)
         return
+    if dash := find_dash_without_space(text.lines, line):
+        text.report((*dash, 1), "a '-' without a space behind it", "put a space after the '-'")
+        return
     if line > len(text.lines):
         # The parser met the end of the file inside something.
         line, column = start_line, start_column
@@ -131,6 +134,17 @@ def find_code_without_block(lines: list[str], line: int) -> tuple[int, int] | No
         if begins_here and not PYTHON_LINE.match(text):
             return above + 1, indentation(lines[above]) + 1
         depth = indentation(text)
+    return None
+
+
+def find_dash_without_space(lines: list[str], line: int) -> tuple[int, int] | None:
+    """Return the position of the ``-`` of a list entry on or above a line, if its key follows
+    without a space.
+    """
+    for number in (line, line - 1):
+        text = lines[number - 1] if 0 < number <= len(lines) else ""
+        if re.match(r"\s*-\w+:(\s|$)", text):
+            return number, indentation(text) + 1
     return None
 
 
