@@ -186,7 +186,9 @@ def find_unused_parameters(scenario: Scenario) -> Iterator[Violation]:
             section = "sizes" if name in scenario.sizes else "matrix"
             help = "use it in a shape, the layer, the call or an expression; 'dtype' and "
             help += "'layout' have an effect without that"
-            if name == "shape":
+            if name in Scenario.keys():  # noqa: SIM118 - of a class
+                help = f"it is a key of a scenario: write '{name}: …' next to 'id'"
+            elif name == "shape":
                 help = "name the sizes: [N, 4] under inputs, and 'matrix: {N: [2, 3]}'"
             message = f"{section}: nothing uses {quote(name)}"
             yield Violation((section, name), message, help, at_key=True)

@@ -39,6 +39,7 @@ _ADVICE_ON_KEYS = {
     "explore": "name the free sizes under 'sizes: {B: 2}', and run `gradcheck explore FILE ID`",
     "device": "remove it: `gradcheck run -b cupy` runs on a GPU",
     **dict.fromkeys(("imports", "import", "setup", "fixtures"), "write it in the code"),
+    "phase": "write 'raises: {type: …, phase: …}'",
     "dtypes": "write 'matrix: {dtype: …}'",
     **dict.fromkeys(("if", "when", "skipif"), "write 'backends: {paddle: {skip: {reason: …}}}'"),
 }
@@ -49,8 +50,8 @@ _OTHER_TOOLS_KEYS = {
     **dict.fromkeys(("marks", "markers"), "tags"),
     **dict.fromkeys(("nprocs", "nproc_per_node", "num_ranks"), "world"),
     **dict.fromkeys(("parametrize", "params", "strategy"), "matrix"),
-    "args": "inputs", "description": "title", "name": "id", "run": "script", "shapes": "inputs",
-    "uses": "layer", "with": "kwargs",
+    "args": "inputs", "description": "title", "name": "id", "random_seed": "seed", "run": "script",
+    "shapes": "inputs", "uses": "layer", "with": "kwargs",
     # of an input
     **dict.fromkeys(("dims", "size"), "shape"),
     **dict.fromkeys(("max", "mean", "min", "std"), "range"),
@@ -92,6 +93,8 @@ _WORDS_OF_NUMPY = {
     "randint": "integers", "arange": "linspace",
 }  # fmt: skip
 """Names of dtypes and of functions that draw numbers, in NumPy and torch → ours."""
+_NOTHING = ("", "no", "none", "nil", "off", "yes", "on")
+"""Words that stand for nothing, or for whatever is usual."""
 _FORMED = ("versions", "code", "issue", "url", "ref", "op", "type", "call")
 """Keys whose text has a form that no number has, even in quotes."""
 _NUMBERS = re.compile(r"-?\d{1,9}(?:\.(?!\.)\d{0,9})?(?:e-?\d{1,3})?")
@@ -127,7 +130,7 @@ def report_errors(error: ValidationError, root: Map, text: SpecText) -> None:
 def _example(kind: type[model.Format], value: object) -> str:
     """Return an object of a kind, with a text that is written in its place, if it can hold that."""
     key = re.fullmatch(r"\{(\w+): [^:]*\}", kind.example)
-    if not isinstance(value, str) or not value or key is None:
+    if not isinstance(value, str) or value.lower() in _NOTHING or key is None:
         return kind.example
     if value.endswith((".npy", ".npz")):
         return f"{{from: {value}}}"
@@ -267,7 +270,7 @@ def _advise_list(value: object, text: str, key: str) -> str:
     """Return advice on the value of a key that has to be a list; `text` is that of a scalar."""
     if isinstance(value, Map) and key in ("scenarios", "cases"):
         return "begin each entry with '- id: …'"
-    if key in ("tags", "rules"):
+    if key in ("tags", "rules") and text:
         names = re.findall("[a-z0-9]+(?:-[a-z0-9]+)*", text.lower())
         return f"write {yaml.safe_dump(names, default_flow_style=True).strip()}"
     if text and (key != "range" or _SEVERAL.fullmatch(text)):
