@@ -126,12 +126,15 @@ class Composer:
             help = "write the value out, or take it from another scenario with 'extends: its-id'"
             help += "; put text that begins with * in quotes"
             self._stop(event, f"alias {quote('*' + str(event.anchor))} is not allowed", help)
+        if event.anchor and getattr(event, "value", None) == "":
+            self._stop(event, "a value cannot begin with '&'", "put the value in quotes")
         if event.anchor:
             self._report(event, f"anchor {quote('&' + event.anchor)} is not allowed", "remove it")
         if tag := getattr(event, "tag", None):
             help = "remove it: whether a value is text or a number follows from how it is written"
             if tag.startswith("!"):
-                help = "write the value out; the code of a module is {ref: pkg.mod:Class}"
+                help = "write the value out, in quotes if it is text that begins with '!'; the "
+                help += "layer of a module is {ref: pkg.mod:Class}"
             self._stop(event, f"tag {quote(tag)} is not allowed", help)
 
     def _sequence(self, depth: int, null_allowed: bool) -> Seq:

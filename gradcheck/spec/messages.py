@@ -61,6 +61,7 @@ _OTHER_TOOLS_KEYS = {
     **dict.fromkeys(("atol", "eps", "tol", "tolerance"), "rtol"),
     **dict.fromkeys(("second_order", "gradgrad"), "order"),
     "exception": "type", "match": "message", "nondet_tol": "nondet", "version": "schema",
+    "backend": "framework",
 }  # fmt: skip
 """Keys of other tools → the key of this format, used if the mapping has it."""
 # pydantic's name of a mistake -> its message, and what to do if it is always the same.
@@ -88,7 +89,7 @@ _ADVICE = {
     "layer": "write 'layer: |' and the code on the lines below",
 }
 _WORDS_OF_NUMPY = {
-    "half": "float16", "single": "float32", "short": "int16", "long": "int64",
+    "double": "float64", "half": "float16", "single": "float32", "short": "int16", "long": "int64",
     "randn": "normal", "gaussian": "normal", "rand": "uniform", "random": "uniform",
     "randint": "integers", "arange": "linspace",
 }  # fmt: skip
@@ -196,6 +197,8 @@ def _report_missing_key(key: str, location: Location, text: SpecText) -> None:
     kind: type[model.Format] = location.value.kind
     if {*location.value.marks} <= {*kind.keys()}:
         help = f"add '{key}: …'. {kind.keys()[key]}"
+        if key == "id":
+            help += " An entry's other keys begin without a '-'."
         text.report(location.mark.place, f"{kind.noun} needs the key '{key}'", help)
 
 

@@ -48,6 +48,9 @@ WORDINGS = (
             "a comment hides the end of this line",
             "write it on a line of its own", r"\0[{\[][^'\"]*\s(?P<place>#)", at_context=True),
     Hint("flow sequence|flow mapping|expected (the )?node content",
+            "this quote ends the text", "inside single quotes write a quote as ''",
+            r"'[^']*(?P<place>')\0\w"),
+    Hint("flow sequence|flow mapping|expected (the )?node content",
             "a bracket inside of a value",
             "write a list as [2, 3], without a name and parentheses; put other text in quotes",
             r"[\w)]\(?\0[\[{]"),
@@ -55,17 +58,19 @@ WORDINGS = (
             "the brackets do not close here as they should",
             "check for a missing ',' or closing bracket of the bracket opened in line {context}"),
     Hint("could not find expected ':'", "this line is neither 'key: value' nor a list entry",
-            "write ': ' in place of '='", r"\0[\w-]+ *=", at_context=True),
+            "write ': ' in place of '='; indent code, so that it belongs to the key above",
+            r"\0[\w-]+ *=", at_context=True),
     Hint("could not find expected ':'|" + UNFIT, "this line begins with a sign that is not a '-'",
-            "begin an entry of a list with a '-' and a space", r"\0[^\w\s\"'{}\[\]&*!|>%@`#,?:-] ",
-            at_context=False),
+            "begin an entry of a list with a '-' and a space", r"\0[^\w\s\"'{}\[\]&*!|>%@`#,?:-] "),
     Hint("could not find expected ':'", "this line is neither 'key: value' nor a list entry",
             "put a space after the ':'", r"\0[\w-]+:\S", at_context=True),
     Hint("could not find expected ':'", "this line is neither 'key: value' nor a list entry",
             "add the ':' after the key, or indent the line so that it belongs to the value above",
             at_context=True),
     Hint("sequence entries are not allowed", "a list entry ('- …') where none is allowed",
-            "begin the list on the next line, or write it as [a, b]"),
+            "begin the list on the next line, or write it as [a, b]; put text in quotes"),
+    Hint("mapping keys are not allowed", "a value cannot begin with {character}",
+            "put the value in quotes"),
     Hint("unknown escape", "unknown escape in a double-quoted text",
             "use single quotes, or write \\\\ for a backslash"),
     Hint(UNFIT, "text after the end of a value",
@@ -84,6 +89,7 @@ WORDINGS = (
 """Kinds of syntax errors; the first that matches is used."""
 
 OPENS_VALUE = re.compile(r":\s*$")
+OPENS_BLOCK = re.compile(r": +[|>][-+\d]*\s*(#.*)?$")
 PYTHON_LINE = re.compile(r"\s*(class \w+.*:|def \w+\(.*|import \w.*|from \w+ import .*|@\w+)\s*$")
 
 
@@ -94,6 +100,10 @@ def report_syntax_error(error: yaml.MarkedYAMLError, text: SpecText) -> None:
     if code := find_code_without_block(text.lines, line):
         help = "begin it as a block: put a '|' after the ':' of the line above"
         text.report((*code, 1), "this is code, but keys or a list are expected", help)
+        return
+    if comment := find_comment_in_block(text.lines, line):
+        message = "this comment ends the text or code above, as it is indented less"
+        text.report((*comment, 1), message, "indent the comment like the lines around it")
         return
     if dash := find_dash_without_space(text.lines, line):
         text.report((*dash, 1), "a '-' without a space behind it", "put a space after the '-'")
@@ -115,7 +125,8 @@ def report_syntax_error(error: yaml.MarkedYAMLError, text: SpecText) -> None:
             character = quote(source[position[1] - 1 : position[1]])
             message = wording.message.format(character=character)
             if match.lastgroup == "place":
-                position = (position[0], match.start("place"))
+                before = match.start("place")
+                position = (position[0], before + (before < position[1]))
             text.report((*position, 1), message, wording.help.format(context=start_line))
             return
     text.report((line, column, 1), f"this is not valid YAML: {error.problem or error.context}")
@@ -134,6 +145,22 @@ def find_code_without_block(lines: list[str], line: int) -> tuple[int, int] | No
         if begins_here and not PYTHON_LINE.match(text):
             return above + 1, indentation(lines[above]) + 1
         depth = indentation(text)
+    return None
+
+
+def find_comment_in_block(lines: list[str], line: int) -> tuple[int, int] | None:
+    """Return the position of a comment above a line of a block that is indented less than the
+    block, and therefore ends it.
+    """
+    if not 2 < line <= len(lines) or not lines[line - 2].lstrip().startswith("#"):
+        return None
+    comment = indentation(lines[line - 2])
+    least = min(indentation(lines[line - 3]), indentation(lines[line - 1]))
+    for text in reversed(lines[: line - 2]):
+        if OPENS_BLOCK.search(text) and indentation(text) < least:
+            return (line - 1, comment + 1) if comment < least else None
+        if text.strip():
+            least = min(least, indentation(text))
     return None
 
 
