@@ -211,12 +211,12 @@ def _entry_mistake(
 ) -> tuple[str, str] | None:
     """Return why an entry with a key at a position cannot be in a mapping, and what to do."""
     if not isinstance(key, str):
-        return f"a key must be text, not {describe(key)}", "write a name, a number in quotes"
+        return f"a key must be text, not {describe(key)}", "write a name; put a number in quotes"
     if key in mapping:
         first = mapping.marks[key][0].line
         help = "remove one of the two"
-        if key in [*mapping][:1]:
-            help += f", or begin another entry of a list with '- {quote(key)[1:-1]}: …'"
+        if key == "id":
+            help += ", or begin another entry of the list with '- id: …'"
         return f"duplicate key {quote(key)}, first given in line {first}", help
     if value is None and not mark.style and (joined := JOINED.fullmatch(key)):
         return (

@@ -176,7 +176,9 @@ def _report_unknown_key(location: Location, text: SpecText) -> None:
     homes = [home for home, other in _HOMES if key in other.keys()]  # noqa: SIM118 - of a class
     if kind is model.LayerOp:
         mistake = mistake._replace(help=f"write 'kwargs: {{{key}: …}}' next to 'layer'")
-    if key in _ADVICE_ON_KEYS:
+    if re.match(r"[\w-]+ *[\[{]", key):
+        help = "put a ':' and a space before the bracket"
+    elif key in _ADVICE_ON_KEYS:
         help = _ADVICE_ON_KEYS[key]
     elif homes and kind in _MAY_HOLD:
         help = f"write '{homes[0].format(key)}'"

@@ -55,6 +55,12 @@ WORDINGS = (
             "write a list as [2, 3], without a name and parentheses; put other text in quotes",
             r"[\w)]\(?\0[\[{]"),
     Hint("flow sequence|flow mapping|expected (the )?node content",
+            "two commas in a row", "remove one of the two", r",\s*\0,"),
+    Hint("flow sequence|flow mapping|expected (the )?node content",
+            "the brackets do not close here as they should",
+            "write the closing bracket that fits the one before it, or remove this one",
+            r"\0[}\]]"),
+    Hint("flow sequence|flow mapping|expected (the )?node content",
             "the brackets do not close here as they should",
             "check for a missing ',' or closing bracket of the bracket opened in line {context}"),
     Hint("could not find expected ':'", "this line is neither 'key: value' nor a list entry",
@@ -73,6 +79,9 @@ WORDINGS = (
             "put the value in quotes"),
     Hint("unknown escape", "unknown escape in a double-quoted text",
             "use single quotes, or write \\\\ for a backslash"),
+    Hint(UNFIT, "a bracket where none is allowed", "put a ':' and a space before the bracket",
+            r"^\s*(?:- )?[\w.-]+ *(?P<place>[{\[]).*\0[}\]]"),
+    Hint(UNFIT, "a closing bracket too many", "remove it", r"\0[}\]]"),
     Hint(UNFIT, "text after the end of a value",
             "begin it on a line of its own, without the ','",
             r": *(['\"].*['\"]|\[.*\]|\{.*\}) *\0,"),
@@ -114,6 +123,10 @@ def report_syntax_error(error: yaml.MarkedYAMLError, text: SpecText) -> None:
     line = min(line, len(text.lines))
 
     problem = f"{error.context or ''}: {error.problem or ''}"
+    if "flow" in problem and line > start_line and " #" not in text.lines[start_line - 1]:
+        help = f"close it, or add the missing ',' at or before line {line}"
+        text.report((start_line, start_column, 1), "this bracket is not closed", help)
+        return
     for wording in WORDINGS:
         position = (line, column)
         if wording.at_context and start_line <= len(text.lines):
