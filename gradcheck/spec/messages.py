@@ -91,7 +91,7 @@ _ADVICE = {
 _WORDS_OF_NUMPY = {
     "double": "float64", "half": "float16", "single": "float32", "short": "int16", "long": "int64",
     "randn": "normal", "gaussian": "normal", "rand": "uniform", "random": "uniform",
-    "randint": "integers", "arange": "linspace",
+    "randint": "integers", "arange": "linspace", "non-contiguous": "strided",
 }  # fmt: skip
 """Names of dtypes and of functions that draw numbers, in NumPy and torch → ours."""
 _NOTHING = ("", "no", "none", "nil", "off", "yes", "on")
@@ -100,6 +100,11 @@ _FORMED = ("versions", "code", "issue", "url", "ref", "op", "type", "call")
 """Keys whose text has a form that no number has, even in quotes."""
 _NUMBERS = re.compile(r"-?\d{1,9}(?:\.(?!\.)\d{0,9})?(?:e-?\d{1,3})?")
 _SEVERAL = re.compile(rf"[\[(]?{_NUMBERS.pattern}(?: ?(?:[x×*,]|\.\.) ?{_NUMBERS.pattern})+[\])]?")
+_LISTS_OF_NUMBERS = {
+    "range": _SEVERAL,
+    "near": re.compile(rf"{_NUMBERS.pattern}|{_SEVERAL.pattern}"),
+}
+"""Keys whose lists have only numbers → text that is one."""
 
 
 def report_errors(error: ValidationError, root: Map, text: SpecText) -> None:
@@ -180,6 +185,8 @@ def _report_unknown_key(location: Location, text: SpecText) -> None:
         help = "put a ':' and a space before the bracket"
     elif key in _ADVICE_ON_KEYS:
         help = _ADVICE_ON_KEYS[key]
+    elif kind in (model.Skip, model.Xfail) and key in model.BackendExpectation.keys():  # noqa: SIM118
+        help = f"write '{key}: …' next to '{kind.noun}'"
     elif homes and kind in _MAY_HOLD:
         help = f"write '{homes[0].format(key)}'"
     elif (ours := _OTHER_TOOLS_KEYS.get(key, "")) in kind.keys():  # noqa: SIM118 - of a class
@@ -278,7 +285,8 @@ def _advise_list(value: object, text: str, key: str) -> str:
     if key in ("tags", "rules") and text:
         names = re.findall("[a-z0-9]+(?:-[a-z0-9]+)*", text.lower())
         return f"write {yaml.safe_dump(names, default_flow_style=True).strip()}"
-    if text and (key != "range" or _SEVERAL.fullmatch(text)):
+    form = _LISTS_OF_NUMBERS.get(key)
+    if text and (form is None or form.fullmatch(text)):
         return f"write {as_list(text)}"
     return ""
 

@@ -318,12 +318,12 @@ def _tensors(name: str, entry: Part) -> Iterator[tuple[str, Part]]:
 
 
 def _is_several(value: Any) -> bool:
-    """Whether a value is a list or a dict of inputs: mappings without any key of an input."""
+    """Whether a value is a list or a dict of inputs: it has mappings, and no key of an input."""
     if not isinstance(value, (Map, Seq)) or value.size == 1:
         return False
     if isinstance(value, Map) and value.keys() & Input.keys():
         return False
-    return all(isinstance(part, Map) or _is_several(part) for _, part, *_ in value.parts())
+    return any(isinstance(part, Map) or _is_several(part) for _, part, *_ in value.parts())
 
 
 # --------------------------------------------------------------------------- positions

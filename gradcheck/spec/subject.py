@@ -100,6 +100,8 @@ class _Subject:
         if has_context and arguments[:1] != ["ctx"] and len(names) > most:
             message += " after the context"
             help = f"write 'def {forward.name}({', '.join(['ctx', *arguments])}):'"
+        elif arguments[:1] == ["ctx"] and not has_context:
+            help = f"write 'def {forward.name}({', '.join(arguments[1:])}):', without a context"
         elif len(names) > most:
             help = "give it an argument for each, or say what to run with 'call: …'"
         else:

@@ -160,7 +160,9 @@ def find_unusable_name(name: str) -> Iterator[Violation]:
     name = variable(name)
     is_usable = name.isidentifier() and not keyword.iskeyword(name) and not name.startswith("__")
     if not is_usable or name in _TAKEN or unicodedata.normalize("NFKC", name) != name:
-        help = f"choose a Python name, such as x, not beginning with __; {', '.join(_TAKEN)} "
+        meant = re.sub(r"\W", "_", name)
+        shown = meant if meant != name and meant.isidentifier() else "x"
+        help = f"choose a Python name, such as {shown}, not beginning with __; {', '.join(_TAKEN)} "
         yield Violation(
             (), f"{quote(name)} cannot name a variable", help + "are taken", at_key=True
         )
