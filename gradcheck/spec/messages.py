@@ -17,24 +17,31 @@ from gradcheck.spec.violation import MISTAKES, Violation
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
-_HOMES = (
-    ("layer: {{{}: …}}", model.LayerOp),
-    ("layer: {{{}: …}}", model.LayerRef),
-    ("expect: {{{}: …}}", model.Expect),
-    ("inputs: {{x: {{{}: …}}}}", model.Input),
-    ("backends: {{numpy: {{{}: …}}}}", model.BackendExpectation),
-)
-"""Keys that are often written one level too high, with their right place."""
-_MAY_HOLD = (
+KeyPlaces = tuple[tuple[tuple[type[model.Format], ...], type[model.Format], str], ...]
+_BLOCKS = (
     model.SpecFile, model.Defaults, model.Scenario, model.ScenarioCase, model.BackendExpectation,
     model.Expect, model.Input,
 )  # fmt: skip
 """Objects whose keys are confused with those of objects within them or next to them."""
-_OUTER_HOMES = (
-    ("it is a key of a scenario: write '{}: …' next to 'id'", model.Scenario),
-    ("it is a key of the file: write '{}: …' next to 'schema'", model.SpecFile),
+_BELOW_FILE = tuple(kind for kind in model.Format.by_name.values() if kind is not model.SpecFile)
+_PLACES: KeyPlaces = (
+    (
+        (model.Skip, model.Xfail), model.BackendExpectation,
+        "write '{0}: …' next to 'skip' or 'xfail'",
+    ),
+    (_BLOCKS, model.LayerOp, "write 'layer: {{{0}: …}}'"),
+    (_BLOCKS, model.LayerRef, "write 'layer: {{{0}: …}}'"),
+    (_BLOCKS, model.Expect, "write 'expect: {{{0}: …}}'"),
+    (_BLOCKS, model.Input, "write 'inputs: {{x: {{{0}: …}}}}'"),
+    (_BLOCKS, model.BackendExpectation, "write 'backends: {{numpy: {{{0}: …}}}}'"),
+    (_BELOW_FILE, model.Scenario, "it is a key of a scenario: write '{0}: …' next to 'id'"),
+)  # fmt: skip
+"""Objects that have a key of another object, that object, and the right place of the key."""
+_PLACES_UNLESS_MISSPELT: KeyPlaces = (
+    ((model.SpecFile,), model.Scenario, "it is a key of a scenario: write '{0}: …' next to 'id'"),
+    (_BELOW_FILE, model.SpecFile, "it is a key of the file: write '{0}: …' next to 'schema'"),
 )
-"""Advice on keys that are in another mapping than their own, and are not misspelt."""
+"""Like `_PLACES`, for keys such as layers and layer that are sooner misspelt than misplaced."""
 _ADVICE_ON_KEYS = {
     "explore": "name the free sizes under 'sizes: {B: 2}', and run `gradcheck explore FILE ID`",
     "device": "remove it: `gradcheck run -b cupy` runs on a GPU",
@@ -176,29 +183,32 @@ def _report_unknown_key(location: Location, text: SpecText) -> None:
     """Report a key that the model does not have."""
     key, kind = str(location.steps[-1]), location.kind
     mistake: Violation = kind.unknown_key(key)
-    outer = [advice for advice, other in _OUTER_HOMES if key in other.keys()]  # noqa: SIM118
-    is_misplaced = key in model.Scenario.keys() and kind is not model.SpecFile  # noqa: SIM118
-    homes = [home for home, other in _HOMES if key in other.keys()]  # noqa: SIM118 - of a class
-    if kind is model.LayerOp:
-        mistake = mistake._replace(help=f"write 'kwargs: {{{key}: …}}' next to 'layer'")
-    if re.match(r"[\w-]+ *[\[{]", key):
-        help = "put a ':' and a space before the bracket"
-    elif key in _ADVICE_ON_KEYS:
-        help = _ADVICE_ON_KEYS[key]
-    elif kind in (model.Skip, model.Xfail) and key in model.BackendExpectation.keys():  # noqa: SIM118
-        help = f"write '{key}: …' next to '{kind.noun}'"
-    elif homes and kind in _MAY_HOLD:
-        help = f"write '{homes[0].format(key)}'"
-    elif (ours := _OTHER_TOOLS_KEYS.get(key, "")) in kind.keys():  # noqa: SIM118 - of a class
-        is_opposite = ours == "stop_gradient" and isinstance(location.value, bool)
-        value = describe(not location.value) if is_opposite else "…"
-        help = f"write '{ours}: {value}'. {kind.keys()[ours]}"
-    elif is_misplaced:
-        help = outer[0].format(key)
-    else:
-        otherwise = outer[0].format(key) if outer else mistake.help
+    help = _advise_key(key, kind, location.value) or _find_place(key, kind, _PLACES)
+    if not help:
+        otherwise = _find_place(key, kind, _PLACES_UNLESS_MISSPELT) or mistake.help
+        if kind is model.LayerOp:
+            otherwise = f"write 'kwargs: {{{key}: …}}' next to 'layer'"
         help = text.suggest(key, kind.keys(), otherwise)
     text.report(location.key_mark.place, mistake.message, help)
+
+
+def _advise_key(key: str, kind: type[model.Format], value: object) -> str:
+    """Return advice on a key that other tools have, or without a ``:``; empty for other keys."""
+    if re.match(r"[\w-]+ *[\[{]", key):
+        return "put a ':' and a space before the bracket"
+    ours = _OTHER_TOOLS_KEYS.get(key, "")
+    if ours not in kind.keys():  # noqa: SIM118 - of a class
+        return _ADVICE_ON_KEYS.get(key, "")
+    is_opposite = ours == "stop_gradient" and isinstance(value, bool)
+    return f"write '{ours}: {describe(not value) if is_opposite else '…'}'. {kind.keys()[ours]}"
+
+
+def _find_place(key: str, kind: type[model.Format], places: KeyPlaces) -> str:
+    """Return the advice of the first of `places` for a key of an object; empty if there is none."""
+    for kinds, owner, advice in places:
+        if kind in kinds and key in owner.keys():  # noqa: SIM118 - of a class
+            return advice.format(key)
+    return ""
 
 
 def _report_missing_key(key: str, location: Location, text: SpecText) -> None:

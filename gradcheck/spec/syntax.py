@@ -106,17 +106,10 @@ def report_syntax_error(error: yaml.MarkedYAMLError, text: SpecText) -> None:
     """Report a syntax error at its position."""
     line, column = place_of(error.problem_mark or error.context_mark)
     start_line, start_column = place_of(error.context_mark)
-    if code := find_code_without_block(text.lines, line):
-        help = "begin it as a block: put a '|' after the ':' of the line above"
-        text.report((*code, 1), "this is code, but keys or a list are expected", help)
-        return
-    if comment := find_comment_in_block(text.lines, line):
-        message = "this comment ends the text or code above, as it is indented less"
-        text.report((*comment, 1), message, "indent the comment like the lines around it")
-        return
-    if dash := find_dash_without_space(text.lines, line):
-        text.report((*dash, 1), "a '-' without a space behind it", "put a space after the '-'")
-        return
+    for find_place, message, help in LINES_ABOVE:
+        if place := find_place(text.lines, line):
+            text.report((*place, 1), message, help)
+            return
     if line > len(text.lines):
         # The parser met the end of the file inside something.
         line, column = start_line, start_column
@@ -191,3 +184,19 @@ def find_dash_without_space(lines: list[str], line: int) -> tuple[int, int] | No
 def indentation(line: str) -> int:
     """The number of blank characters before the text of a line."""
     return len(line) - len(line.lstrip())
+
+
+LINES_ABOVE = (
+    (
+        find_code_without_block,
+        "this is code, but keys or a list are expected",
+        "begin it as a block: put a '|' after the ':' of the line above",
+    ),
+    (
+        find_comment_in_block,
+        "this comment ends the text or code above, as it is indented less",
+        "indent the comment like the lines around it",
+    ),
+    (find_dash_without_space, "a '-' without a space behind it", "put a space after the '-'"),
+)
+"""Mistakes that the parser notices on a later line: how to find their position, and messages."""
