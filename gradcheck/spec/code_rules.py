@@ -209,6 +209,8 @@ def _compile_anew(source: str, role: str) -> PythonCode | Violation:
     except SyntaxError as error:
         place = (error.lineno or 1, (error.offset or 1) + len(source) - len(code), 1)
         help = "write a single expression" if _MODES[role] == "eval" else ""
+        if prompt := re.match(r"\s*(>>>|\$|%|!|```)", error.text or ""):
+            help = f"remove the {prompt[1]}: the code is Python only"
         return Violation((), f"{role} is not valid Python: {error.msg}", help, inside=place)
     except (ValueError, RecursionError, MemoryError):
         return Violation((), f"{role} is too deeply nested for Python", "make it simpler")

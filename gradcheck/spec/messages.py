@@ -29,12 +29,12 @@ _PLACES: KeyPlaces = (
         (model.Skip, model.Xfail), model.BackendExpectation,
         "write '{0}: …' next to 'skip' or 'xfail'",
     ),
+    (_BELOW_FILE, model.Scenario, "it is a key of a scenario: write '{0}: …' next to 'id'"),
     (_BLOCKS, model.LayerOp, "write 'layer: {{{0}: …}}'"),
     (_BLOCKS, model.LayerRef, "write 'layer: {{{0}: …}}'"),
     (_BLOCKS, model.Expect, "write 'expect: {{{0}: …}}'"),
     (_BLOCKS, model.Input, "write 'inputs: {{x: {{{0}: …}}}}'"),
     (_BLOCKS, model.BackendExpectation, "write 'backends: {{numpy: {{{0}: …}}}}'"),
-    (_BELOW_FILE, model.Scenario, "it is a key of a scenario: write '{0}: …' next to 'id'"),
 )  # fmt: skip
 """Objects that have a key of another object, that object, and the right place of the key."""
 _PLACES_UNLESS_MISSPELT: KeyPlaces = (

@@ -1340,7 +1340,9 @@ class Defaults(Format):
         description="Parameters that a scenario's matrix lacks; without effect if it has a script.",
     )
     backends: Backends = Field(
-        default={}, description="Entries for backends that the scenario does not mention."
+        default={},
+        description="Entries for backends that the scenario does not mention, such as {paddle: "
+        "{skip: {reason: …}}}.",
     )
     timeout: Timeout | None = Field(default=None, description=_TIMEOUT)
     rtol: Rtol | None = Field(default=None, description=_RTOL)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from gradcheck.spec.containers import inside
 from gradcheck.spec.data import Map, Part, Seq
-from gradcheck.spec.diagnostic import describe, quote
+from gradcheck.spec.diagnostic import describe, listing, quote
 from gradcheck.spec.literals import ELEMENT_TYPES
 from gradcheck.spec.model import KEBAB, OPERATIONS, Input, Scenario
 from gradcheck.spec.text import SpecText
@@ -51,6 +51,8 @@ _LAYER_NAME = re.compile(r"[\w.-]+")
 _NAME = re.compile(KEBAB)
 _CODE = ("layer", "script", "call")
 
+MOST_NAMED = 12
+"""The most layers that a message names."""
 MAX_CHAIN = 10
 MAX_RESOLVED_NODES = 200_000
 
@@ -212,6 +214,8 @@ def _name_layers(scenarios: Iterable[Expanded], layers: Map, text: SpecText) -> 
             yield scenario._replace(value=named)
         else:
             op_help = f"write {{op: {name}}}" if name in OPERATIONS else _LAYER_HELP
+            if layers:
+                op_help += f", or name one of 'layers': {listing([*layers][:MOST_NAMED])}"
             help = text.suggest(name, layers, op_help)
             place = value.marks["layer"][1].place
             text.report(place, f"this file has no layer {quote(name)}", help)

@@ -35,6 +35,8 @@ WORDINGS = (
     Hint(".", "a tab where YAML allows only spaces",
             "indent with spaces: set the editor to expand tabs", r"^[^#'\"]*\t|\0\t"),
     Hint("mapping values are not allowed", "a ':' that makes a key where none is allowed",
+            "remove the ':' at the end, or put all of the text in quotes", r"[^\s]\0:\s*$"),
+    Hint("mapping values are not allowed", "a ':' that makes a key where none is allowed",
             "put text that contains ': ' in quotes; check the indentation of this line and the "
             "one above"),
     Hint("an alias|an anchor", "a value cannot begin with {character}",

@@ -54,8 +54,9 @@ class SpecText:
         once.
         """
         # Its message may contain what differs between them, such as the number of ranks.
-        by_advice = {(*m.position, m.help or m.message): m for m in reversed(self.mistakes)}
-        return SpecError(by_advice.values())
+        by_message = {(*each.position, each.message): each for each in reversed(self.mistakes)}
+        by_help = {(*m.position, m.help or m.message): m for m in by_message.values()}
+        return SpecError(by_help.values())
 
 
 def place_of(mark: Any) -> tuple[int, int]:
