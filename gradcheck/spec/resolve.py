@@ -51,7 +51,7 @@ _LAYER_NAME = re.compile(r"[\w.-]+")
 _NAME = re.compile(KEBAB)
 _CODE = ("layer", "script", "call")
 
-MOST_NAMED = 12
+MOST_LAYERS_NAMED = 12
 """The most layers that a message names."""
 MAX_CHAIN = 10
 MAX_RESOLVED_NODES = 200_000
@@ -215,7 +215,7 @@ def _name_layers(scenarios: Iterable[Expanded], layers: Map, text: SpecText) -> 
         else:
             op_help = f"write {{op: {name}}}" if name in OPERATIONS else _LAYER_HELP
             if layers:
-                op_help += f", or name one of 'layers': {listing([*layers][:MOST_NAMED])}"
+                op_help += f", or name one of 'layers': {listing([*layers][:MOST_LAYERS_NAMED])}"
             help = text.suggest(name, layers, op_help)
             place = value.marks["layer"][1].place
             text.report(place, f"this file has no layer {quote(name)}", help)
