@@ -55,10 +55,10 @@ _OTHER_TOOLS_KEYS = {
     # of a scenario
     **dict.fromkeys(("base", "parent", "inherit", "inherits"), "extends"),
     **dict.fromkeys(("marks", "markers"), "tags"),
-    **dict.fromkeys(("nprocs", "nproc_per_node", "num_ranks"), "world"),
+    **dict.fromkeys(("nproc_per_node", "nprocs", "num_ranks", "world_size"), "world"),
     **dict.fromkeys(("parametrize", "params", "strategy"), "matrix"),
     "args": "inputs", "description": "title", "name": "id", "random_seed": "seed", "run": "script",
-    "shapes": "inputs", "uses": "layer", "with": "kwargs",
+    "shapes": "inputs", "timeout-minutes": "timeout", "uses": "layer", "with": "kwargs",
     # of an input
     **dict.fromkeys(("dims", "size"), "shape"),
     **dict.fromkeys(("max", "mean", "min", "std"), "range"),

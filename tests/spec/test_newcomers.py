@@ -155,6 +155,7 @@ MISTAKES = [
     row("{raises: {type: ValueError, message: shapes}}", "ValueError", "ValueError", "{raises: {type: ValueError}}"),
     row("{dtype: [float32, float64]}", "[float32, float64]", "[float32, float64]", "dtype: [float32, float64]"),
     # things that stand elsewhere
+    row("title: A product", "world_size: 2", "world_size", "write 'world: …'"),
     row("title: A product", "label: A product", "label", "the keys of a scenario"),
     row("matrix: {dtype", "matrix: {seed: [0, 1], dtype", "seed", "next to 'id'"),
     row("{raises: {type: ValueError, message: shapes}}", "{phase: any}", "phase", "'raises: {type: …, phase: …}'"),
