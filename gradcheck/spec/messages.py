@@ -103,6 +103,8 @@ _WORDS_OF_NUMPY = {
 """Names of dtypes and of functions that draw numbers, in NumPy and torch → ours."""
 _NOTHING = ("", "no", "none", "nil", "off", "yes", "on")
 """Words that stand for nothing, or for whatever is usual."""
+_MAY_BE_INFINITE = ("values", "grads", "cotangent", "near")
+"""Keys whose numbers need not be finite."""
 _FORMED = ("versions", "code", "issue", "url", "ref", "op", "type", "call")
 """Keys whose text has a form that no number has, even in quotes."""
 _NUMBERS = re.compile(r"-?\d{1,9}(?:\.(?!\.)\d{0,9})?(?:e-?\d{1,3})?")
@@ -263,7 +265,7 @@ def _advise_form(
             return "" if key in _FORMED else "put it in quotes"
         return f"write {value[0]}" if isinstance(value, Seq) and len(value) == 1 else ""
     if kind in ("int_type", "float_type"):
-        return _advise_number(value, mark)
+        return _advise_number(value, mark, key)
     if kind == "tuple_type":
         return _advise_list(value, mark.text, key)
     if context.get("pattern") == model.KEBAB:
@@ -275,12 +277,16 @@ def _advise_form(
     return ""
 
 
-def _advise_number(value: object, mark: Span) -> str:
+def _advise_number(value: object, mark: Span, key: str) -> str:
     """Return advice on a value that has to be a number."""
     if isinstance(value, float) and value.is_integer():
         return f"write {int(value)}"
     if re.fullmatch(r"-?\d+,\d+", mark.text):
         return f"write {mark.text.replace(',', '.')}"
+    if _SEVERAL.fullmatch(mark.text):
+        return f"write {as_list(mark.text)[1:-1]}"
+    if mark.text.lower() in ("nan", "inf", "-inf") and key in _MAY_BE_INFINITE:
+        return f"write {mark.text.lower().replace('nan', '.nan').replace('inf', '.inf')}"
     if mark.text.startswith("[") and mark.text.endswith("]"):
         return "remove the quotes"
     if number := re.match(rf"({_NUMBERS.pattern})\s*(?:#|//)", mark.text):
@@ -326,8 +332,12 @@ def as_list(text: str) -> str:
     """Rewrite text with several numbers, such as a shape 3x4 or a range 0..1, as a list; put other
     text in a list.
     """
-    is_empty = text in ("()", "[]", "scalar", "None")
-    entries = _NUMBERS.findall(text) if is_empty or _SEVERAL.fullmatch(text) else [text]
+    sizes = re.split(r"[\s,*×]+(?:x\s+)?", text.strip("()[]"))
+    entries = [text]
+    if text in ("()", "[]", "scalar", "None") or _SEVERAL.fullmatch(text):
+        entries = _NUMBERS.findall(text)
+    elif all(re.fullmatch(r"\w+", size) for size in sizes):
+        entries = sizes
     return quote(f"[{', '.join(entries)}]")[1:-1]
 
 

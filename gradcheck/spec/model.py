@@ -240,7 +240,7 @@ class Input(Format):
         default=None,
         max_length=MAX_DIMENSIONS,
         description="Lengths of the dimensions, or parameters of the matrix that give them, such "
-        "as [2, N]; [] is a scalar.",
+        "as [2, N]; [] is a scalar. The elements themselves are 'values'.",
     )
     values: Elements | None = Field(
         default=None,
