@@ -26,13 +26,14 @@ _BLOCKS = (
 _BELOW_FILE = tuple(kind for kind in model.Format.by_name.values() if kind is not model.SpecFile)
 _PLACES: KeyPlaces = (
     (
-        (model.Skip, model.Xfail), model.BackendExpectation,
-        "write '{0}: …' next to 'skip' or 'xfail'",
+        (model.Skip, model.Xfail, model.Observed), model.BackendExpectation,
+        "write '{0}: …' next to 'skip', 'xfail' or 'observed'",
     ),
     (_BELOW_FILE, model.Scenario, "it is a key of a scenario: write '{0}: …' next to 'id'"),
     (_BLOCKS, model.LayerOp, "write 'layer: {{{0}: …}}'"),
     (_BLOCKS, model.LayerRef, "write 'layer: {{{0}: …}}'"),
     (_BLOCKS, model.Expect, "write 'expect: {{{0}: …}}'"),
+    ((model.Expect,), model.Raises, "write 'raises: {{type: ValueError, {0}: …}}'"),
     (_BLOCKS, model.Input, "write 'inputs: {{x: {{{0}: …}}}}'"),
     (_BLOCKS, model.BackendExpectation, "write 'backends: {{numpy: {{{0}: …}}}}'"),
 )  # fmt: skip
@@ -46,7 +47,6 @@ _ADVICE_ON_KEYS = {
     "explore": "name the free sizes under 'sizes: {B: 2}', and run `gradcheck explore FILE ID`",
     "device": "remove it: `gradcheck run -b cupy` runs on a GPU",
     **dict.fromkeys(("imports", "import", "setup", "fixtures"), "write it in the code"),
-    "phase": "write 'raises: {type: …, phase: …}'",
     "dtypes": "write 'matrix: {dtype: …}'",
     **dict.fromkeys(("if", "when", "skipif"), "write 'backends: {paddle: {skip: {reason: …}}}'"),
 }

@@ -162,7 +162,7 @@ MISTAKES = [
     row("title: A product", "world_size: 2", "world_size", "write 'world: …'"),
     row("title: A product", "label: A product", "label", "the keys of a scenario"),
     row("matrix: {dtype", "matrix: {seed: [0, 1], dtype", "seed", "next to 'id'"),
-    row("{raises: {type: ValueError, message: shapes}}", "{phase: any}", "phase", "'raises: {type: …, phase: …}'"),
+    row("{raises: {type: ValueError, message: shapes}}", "{phase: any}", "phase", "{type: ValueError, phase: …}"),
     row("gradient: matches", "world: 2", "world", "next to 'id'"),
     row("{skip: {reason: not here}}", "{versions: 3.3}", "3.3", "such as '>=3.0,<3.3'"),
     row("layer: {op: multiply}", "op: multiply", "op: multiply", "layer: {op: …}"),
