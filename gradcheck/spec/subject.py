@@ -53,12 +53,13 @@ class _Subject:
 
     def find_mistakes(self) -> Iterator[Violation]:
         """Yield the reasons; those that explain others come first."""
+        if self.scenario.expect.raises is None:
+            yield from self._wrong_context()
         if self.call is not EMPTY_CODE:
             yield from self._unused_layer()
             yield from self._unapplied_layer()
             yield from self._unused_inputs()
         elif self.scenario.expect.raises is None:
-            yield from self._wrong_context()
             yield from self._wrong_argument_count()
         yield from self._missing_methods()
         yield from self._nothing_asked()

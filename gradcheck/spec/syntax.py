@@ -188,6 +188,15 @@ def indentation(line: str) -> int:
     return len(line) - len(line.lstrip())
 
 
+def find_colon_without_space(lines: list[str], line: int) -> tuple[int, int] | None:
+    """Return the position of the ``:`` of a key above a line, if its value follows without a
+    space.
+    """
+    text = lines[line - 2] if 1 < line <= len(lines) + 1 else ""
+    key = re.match(r"\s*(?:- )?[\w-]+(?=:\w)", text)
+    return (line - 1, key.end() + 1) if key else None
+
+
 LINES_ABOVE = (
     (
         find_code_without_block,
@@ -199,6 +208,7 @@ LINES_ABOVE = (
         "this comment ends the text or code above, as it is indented less",
         "indent the comment like the lines around it",
     ),
+    (find_colon_without_space, "a ':' without a space behind it", "put a space after the ':'"),
     (find_dash_without_space, "a '-' without a space behind it", "put a space after the '-'"),
 )
 """Mistakes that the parser notices on a later line: how to find their position, and messages."""

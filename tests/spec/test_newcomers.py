@@ -188,6 +188,7 @@ MISTAKES = [
     row("title: My own tanh", "title: 'It's my own'", "title: 'It's my own'", "''"),
     row("title: My own tanh", "title: [draft] my own", "title: [draft] my own", "quotes"),
     row("title: My own tanh", "title: @me", "@me", "quotes"),
+    row("schema: gradcheck/v1\n", "schema:gradcheck/v1\n", ":gradcheck", "a space after the ':'"),
     row("title: My own tanh", "title: &mine", "&mine", "quotes"),
     row("title: My own tanh", "title: ? mine", "? mine", "quotes"),
     row("{document: a book}", "{document: 'it's'}", "'s'}", "write a quote as ''"),
