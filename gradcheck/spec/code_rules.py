@@ -10,16 +10,16 @@ import re
 from collections.abc import Container, Iterator
 
 from gradcheck.spec.containers import variables
+from gradcheck.spec.data import DataPath
 from gradcheck.spec.diagnostic import listing, quote, suggest
 from gradcheck.spec.input_rules import length_parameters
 from gradcheck.spec.literals import NAMES_OF_FRAMEWORKS
-from gradcheck.spec.model import LayerRef, Scenario, is_static
+from gradcheck.spec.model import OPERATIONS, LayerOp, LayerRef, Scenario, is_static
 from gradcheck.spec.python import (
     CompileMode,
     PythonCode,
     bound_names,
     layer_classes,
-    read_and_bound,
     static_forward,
 )
 from gradcheck.spec.violation import Violation, below, find_conflicts
@@ -33,10 +33,14 @@ MISSPELT = 0.85
 two letters in ten differ.
 """
 
-GIVEN = frozenset({"np", "out"}.union(*NAMES_OF_FRAMEWORKS.values()))
-"""Names of any framework that code can use without importing them; ``out`` is the layer's
-result.
+MOST_SHOWN = 12
+"""The most names that are listed as known: as many as fit on a line."""
+NAMES_IN_ALL_CODE = ("np", "out")
+"""Names that code can use without importing them, in addition to the framework's; ``out`` is the
+layer's result.
 """
+MAKES_NAMES = frozenset({"exec", "globals", "vars", "NameError"})
+"""Names in code that may bind names unseen, or read a missing name on purpose."""
 EXCEPTIONS = frozenset(
     name
     for name, value in vars(builtins).items()
@@ -90,7 +94,15 @@ def find_code(source: str | None, role: str) -> PythonCode:
 
 
 # --------------------------------------------------------------------------- programs
-def find_program_mistakes(scenario: Scenario) -> Iterator[Violation]:
+def find_program_mistakes(scenario: Scenario, framework: str) -> Iterator[Violation]:
+    """Yield the mistakes of the code of a scenario; if there are none, a name that is not
+    defined.
+    """
+    mistakes = list(_find_program_mistakes(scenario, framework))
+    yield from mistakes or _find_unknown_name(scenario, framework)
+
+
+def _find_program_mistakes(scenario: Scenario, framework: str) -> Iterator[Violation]:
     """Yield the mistakes of a layer, a script, or a script after the source of a layer."""
     source, script, call = scenario.layer_source, scenario.script, scenario.call
     if scenario.layer is None and script is None:
@@ -111,10 +123,8 @@ def find_program_mistakes(scenario: Scenario) -> Iterator[Violation]:
     if scenario.kwargs and is_static(scenario.layer):
         help = "write them into forward_fn"
         yield Violation(("kwargs",), "forward_fn takes no keywords", help, at_key=True)
-    if call is not None:
-        yield from _find_unknown_name(scenario, find_code(call, "call"), layer_code)
-    elif layer_code is not EMPTY_CODE:
-        yield from _find_ambiguous_layer(layer_code)
+    if call is None and layer_code is not EMPTY_CODE:
+        yield from _find_ambiguous_layer(layer_code, framework)
 
 
 # --------------------------------------------------------------------------- names
@@ -124,28 +134,41 @@ def find_words(scenario: Scenario) -> Container[str]:
     """
     if isinstance(scenario.layer, LayerRef):
         return EveryName()
-    pieces = [
-        ("the layer", scenario.layer_source),
-        ("the script", scenario.script),
-        ("call", scenario.call),
-    ]
-    for _, expect in scenario.expectations():
-        pieces += [("the expression", expression) for expression in expect.values]
     names = set[str]()
-    for role, source in pieces:
-        code = find_code(source, role)
-        if source is not None and code is EMPTY_CODE:
+    for _, _, code in _find_pieces(scenario):
+        if code is EMPTY_CODE:
             return EveryName()
         names |= code.words
     return names
 
 
+def _find_pieces(scenario: Scenario) -> Iterator[tuple[DataPath, str, PythonCode]]:
+    """Yield each piece of code of a scenario, with its path and its description in messages."""
+    pieces: list[tuple[DataPath, str, str | None]] = [
+        (("layer",), "the layer", scenario.layer_source),
+        (("script",), "the script", scenario.script),
+        (("call",), "call", scenario.call),
+    ]
+    for path, expect in scenario.expectations():
+        for expression in expect.values:
+            pieces.append(((*path, "values", expression), "the expression", expression))
+    for path, role, source in pieces:
+        if source is not None:
+            yield path, role, find_code(source, role)
+
+
 def find_misspelt_class(section: str, name: str, scenario: Scenario) -> Iterator[Violation]:
-    """Yield a violation if the name of an exception or warning looks like a misspelt built-in one.
+    """Yield a violation if the name of an exception or warning has a module in it, or looks like a
+    misspelt built-in one.
 
     Others may come from libraries.
     """
     kind, known = KNOWN[section]
+    if "." in name:
+        last = name.rpartition(".")[2]
+        message = f"{quote(name)} has a module in it: only the name of the {kind}'s class counts"
+        yield Violation((), message, f"write {last}")
+        return
     if name in known or name in find_words(scenario):
         return
     for near in difflib.get_close_matches(name, sorted(known), 1, MISSPELT):
@@ -163,6 +186,10 @@ def find_unused_parameters(scenario: Scenario) -> Iterator[Violation]:
             section = "sizes" if name in scenario.sizes else "matrix"
             help = "use it in a shape, the layer, the call or an expression; 'dtype' and "
             help += "'layout' have an effect without that"
+            if name in Scenario.keys():  # noqa: SIM118 - of a class
+                help = f"it is a key of a scenario: write '{name}: …' next to 'id'"
+            elif name == "shape":
+                help = "name the sizes: [N, 4] under inputs, and 'matrix: {N: [2, 3]}'"
             message = f"{section}: nothing uses {quote(name)}"
             yield Violation((section, name), message, help, at_key=True)
 
@@ -181,7 +208,10 @@ def _parse_python(source: str, role: str) -> PythonCode | Violation:
         return PythonCode(code, _MODES[role])
     except SyntaxError as error:
         place = (error.lineno or 1, (error.offset or 1) + len(source) - len(code), 1)
-        return Violation((), f"{role} is not valid Python: {error.msg}", inside=place)
+        help = "write a single expression" if _MODES[role] == "eval" else ""
+        if prompt := re.match(r"\s*(>>>|\$|%|!|```)", error.text or ""):
+            help = f"remove the {prompt[1]}: the code is Python only"
+        return Violation((), f"{role} is not valid Python: {error.msg}", help, inside=place)
     except (ValueError, RecursionError, MemoryError):
         return Violation((), f"{role} is too deeply nested for Python", "make it simpler")
 
@@ -202,7 +232,7 @@ def _pattern_mistake(pattern: str) -> PythonCode | Violation:
     return EMPTY_CODE
 
 
-def _find_ambiguous_layer(code: PythonCode) -> Iterator[Violation]:
+def _find_ambiguous_layer(code: PythonCode, framework: str) -> Iterator[Violation]:
     """Yield a violation if the source of a layer does not determine which class to apply without
     ``call``.
     """
@@ -216,26 +246,73 @@ def _find_ambiguous_layer(code: PythonCode) -> Iterator[Violation]:
     else:
         shown = [statement for statement in code.module.body if isinstance(statement, ast.ClassDef)]
         message = "the layer defines no subclass of PyLayer or Function to apply"
-        help = "derive it from PyLayer, define forward_fn and backward_fn, or say what to run with "
-        help += "'call: …'"
+        if framework == "jax":
+            message = "the layer defines functions, and does not say which one to run"
+        ways = {
+            "paddle": "derive it from PyLayer, define forward_fn and backward_fn, or ",
+            "torch": "derive it from Function, or ",
+        }
+        help = ways.get(framework, "") + "say what to run with 'call: …'"
     inside = (shown[0].lineno, 1, 1) if len(shown) == 1 else None
     yield Violation(("layer",), message, help, inside=inside)
 
 
-def _find_unknown_name(
-    scenario: Scenario, call: PythonCode, layer: PythonCode
-) -> Iterator[Violation]:
-    """Yield the first name in ``call`` that neither the inputs, the matrix nor the layer's source
-    define.
-    """
+def _find_unknown_name(scenario: Scenario, framework: str) -> Iterator[Violation]:
+    """Yield a name that the code of a scenario reads and nothing defines."""
     if isinstance(scenario.layer, LayerRef):
         return  # the names of its module may be used, and it is not imported here
     variable_names = [*variables(scenario.inputs), *length_parameters(scenario)]
-    read, bound = read_and_bound(call.tree)
-    known = {*variable_names, *GIVEN, *bound, *layer.words}
-    missing = [name for name in read if name not in known and not hasattr(builtins, name)]
-    if missing and "*" not in known:
-        otherwise = f"known are {', '.join(variable_names)} and what the layer defines"
-        candidates = sorted({*variable_names, *GIVEN, *bound_names(layer.module.body)})
-        help = suggest(missing[0], candidates, otherwise)
-        yield Violation(("call",), f"call: there is no {quote(missing[0])}", help)
+    known = {*variable_names, *NAMES_IN_ALL_CODE, *names_of_framework(framework)}
+    if isinstance(scenario.layer, LayerOp) and scenario.layer.op not in OPERATIONS:
+        known.add(scenario.layer.name)  # of an installed package
+    pieces = [*_find_pieces(scenario)]
+    for _, _, code in pieces:
+        known |= code.global_names[1]
+    expected = {expect.raises.type for _, expect in scenario.expectations() if expect.raises}
+    for path, role, code in pieces:
+        read = code.global_names[0]
+        if "import *" in code.source or not MAKES_NAMES.isdisjoint({*read, *known, *expected}):
+            return
+        missing = read.keys() - known - {*dir(builtins)}
+        places = [(code.place_of(name, read[name]), name) for name in missing if name[:2] != "__"]
+        for place, name in sorted((place, name) for place, name in places if place)[:1]:
+            for _, other_role, other in pieces:
+                if _MODES[other_role] == "exec":
+                    variable_names += sorted(bound_names(other.module.body))
+            help = _advise_name(name, role, variable_names, known, framework)
+            message = f"{role}: there is no {quote(name)}"
+            yield Violation(path, message, help, role == "the expression", place)
+            return
+
+
+def _advise_name(
+    name: str, role: str, variable_names: list[str], known: set[str], framework: str
+) -> str:
+    """Return advice on a name that nothing defines."""
+    ready = listing(["np", *names_of_framework(framework)], "and")
+    for other, names in NAMES_OF_FRAMEWORKS.items():
+        if name in names:
+            help = f"use {ready}; if the file's layers are {other}'s, write 'framework: {other}' at"
+            return f"{help} its top"
+    if name == "ctx":
+        return "forward and backward take it before their arguments, as in 'def forward(ctx, x):'"
+    if near := difflib.get_close_matches(name, dir(builtins), 1, MISSPELT):
+        return f"did you mean '{near[0]}'?"
+    if role in ("the layer", "the script"):
+        otherwise = f"import or define it in the code; {ready} need no import"
+    else:
+        shown = variable_names[:MOST_SHOWN] or ["np"]
+        otherwise = f"known are {listing(shown, 'and')}"
+    return suggest(name, sorted(known), otherwise)
+
+
+def names_of_framework(framework: str) -> tuple[str, ...]:
+    """Return the names that the code of a file can use; those of all frameworks if its own is
+    misspelt.
+    """
+    every = list[str]()
+    for known, names in NAMES_OF_FRAMEWORKS.items():
+        if known == framework:
+            return names
+        every += names
+    return tuple(every)

@@ -17,7 +17,7 @@ import yaml
 
 from gradcheck.spec.data import Map, Seq, Span
 from gradcheck.spec.diagnostic import describe, quote
-from gradcheck.spec.syntax import report_syntax_error
+from gradcheck.spec.syntax import TEMPLATE, report_syntax_error
 from gradcheck.spec.text import SpecText, place_of
 
 MAX_DEPTH = 40
@@ -34,9 +34,12 @@ CONSTANTS: dict[str, float | bool | None] = {
     **dict.fromkeys(("-.inf", "-.Inf", "-.INF"), -math.inf),
     **dict.fromkeys((".nan", ".NaN", ".NAN"), math.nan),
 }
+_NO_VALUE = "give it a value, indented more if it is on the lines below, or remove the key"
 INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]{0,39})")
 FLOAT = re.compile(r"[-+]?([0-9]+\.[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?|[-+]?[0-9]+[eE][-+]?[0-9]+")
 NUMBER_BEGINS = re.compile(r"[-+]?\.?[0-9]")
+JOINED = re.compile(r"([\w.]+) ?(?:=|[:=] ?([^:=].*))")
+"""A key and its value, or the part of it before a bracket, without ``: `` between them."""
 NOT_ZERO = re.compile(r"[-+]?[0.]*[1-9]")
 CONTROL_CHARACTER = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
@@ -112,6 +115,8 @@ class Composer:
         if depth > MAX_DEPTH:
             self._stop(event, f"nested more than {MAX_DEPTH} levels deep", "make the value flatter")
         if isinstance(event, yaml.MappingStartEvent):
+            if self.text.lines[mark.line - 1].startswith("{{", mark.column - 1):
+                self._stop(event, *TEMPLATE)
             return self._mapping(mark, depth, null_allowed), mark
         return self._sequence(depth, null_allowed), mark
 
@@ -121,10 +126,15 @@ class Composer:
             help = "write the value out, or take it from another scenario with 'extends: its-id'"
             help += "; put text that begins with * in quotes"
             self._stop(event, f"alias {quote('*' + str(event.anchor))} is not allowed", help)
+        if event.anchor and getattr(event, "value", None) == "":
+            self._stop(event, "a value cannot begin with '&'", "put the value in quotes")
         if event.anchor:
             self._report(event, f"anchor {quote('&' + event.anchor)} is not allowed", "remove it")
         if tag := getattr(event, "tag", None):
             help = "remove it: whether a value is text or a number follows from how it is written"
+            if tag.startswith("!"):
+                help = "write the value out, in quotes if it is text that begins with '!'; the "
+                help += "layer of a module is {ref: pkg.mod:Class}"
             self._stop(event, f"tag {quote(tag)} is not allowed", help)
 
     def _sequence(self, depth: int, null_allowed: bool) -> Seq:
@@ -140,7 +150,7 @@ class Composer:
     def _mapping(self, mark: Span, depth: int, null_allowed: bool) -> Map:
         """Compose a mapping up to its end."""
         mapping = Map(mark)
-        last = mark
+        last, is_second_entry = mark, False
         while not isinstance(event := next(self.events), yaml.MappingEndEvent):
             key, key_mark = self._value(event, depth + 1, null_allowed)
             if key_mark.text == "<<" and not key_mark.style:
@@ -155,8 +165,12 @@ class Composer:
                 self.text.report(last.place, "a ',' ends this value", help)
                 raise StopReadingError
             last = value_mark
-            if mistake := _entry_mistake(mapping, key, value is None and not allows_null):
-                self.text.report(key_mark.place, *mistake)
+            if mistake := _entry_mistake(mapping, key, key_mark, value, allows_null):
+                if not is_second_entry:
+                    self.text.report(key_mark.place, *mistake)
+                is_second_entry |= key in [*mapping][:1]
+                if key_mark.text.endswith("="):  # then the parser fails at the bracket behind it
+                    raise StopReadingError
             else:
                 mapping.put(key, value, (key_mark, value_mark))
         return mapping
@@ -192,13 +206,23 @@ class Composer:
         raise StopReadingError
 
 
-def _entry_mistake(mapping: Map, key: Any, lacks_value: bool) -> tuple[str, str] | None:
-    """Return why an entry cannot be in a mapping, and what to do."""
+def _entry_mistake(
+    mapping: Map, key: Any, mark: Span, value: Any, null_allowed: bool
+) -> tuple[str, str] | None:
+    """Return why an entry with a key at a position cannot be in a mapping, and what to do."""
     if not isinstance(key, str):
-        return f"a key must be text, not {describe(key)}", "write a name, a number in quotes"
+        return f"a key must be text, not {describe(key)}", "write a name; put a number in quotes"
     if key in mapping:
         first = mapping.marks[key][0].line
-        return f"duplicate key {quote(key)}, first given in line {first}", "remove one of the two"
-    if lacks_value:
-        return f"{quote(key)} has no value", "give it a value, or remove the key"
+        help = "remove one of the two"
+        if key == "id":
+            help += ", or begin another entry of the list with '- id: …'"
+        return f"duplicate key {quote(key)}, first given in line {first}", help
+    if value is None and not mark.style and (joined := JOINED.fullmatch(key)):
+        return (
+            "there is no ': ' between a key and its value",
+            f"write {joined[1]}: {joined[2] or '…'}",
+        )
+    if value is None and not null_allowed:
+        return f"{quote(key)} has no value", _NO_VALUE
     return None

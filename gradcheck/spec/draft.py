@@ -15,6 +15,7 @@ import yaml
 
 from gradcheck.spec.containers import in_variables
 from gradcheck.spec.diagnostic import SpecError
+from gradcheck.spec.messages import as_reference
 from gradcheck.spec.model import READER_FIELDS, REFERENCE, Input, SpecFile
 from gradcheck.spec.read import read_bytes
 from gradcheck.support.pyproject import around_package, roots
@@ -61,16 +62,12 @@ def _meant(text: str) -> str:
     """Return the reference that was likely meant if the user gave a module, a path, or a dot before
     the layer.
     """
-    text = text.removeprefix("./").removesuffix(".py")
-    module = text.replace("/", ".")
+    module = text.removeprefix("./").removesuffix(".py").replace("/", ".")
     files = [file for root in roots() if (file := file_of_module(module, root))]
     source = files[0].read_text("utf-8", "replace") if files else ""
     if layer := re.search(r"^(?:class|def) ([^\W_]\w*)", source, re.MULTILINE):
         return f"{module}:{layer[1]}"
-    text = re.sub(r"(\.[A-Z]\w*)\.(apply|forward|backward)$", r"\1", text)  # a layer's method
-    place, _, name = text.rpartition(":" if ":" in text else ".")
-    meant = f"{place.removesuffix('.py').replace('/', '.')}:{name}"
-    return meant if re.fullmatch(REFERENCE, meant) else "package.module:Layer"
+    return as_reference(text) or "package.module:Layer"
 
 
 def identity_of(reference: str) -> str:

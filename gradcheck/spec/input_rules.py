@@ -5,11 +5,13 @@ ranges and layouts.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from keyword import iskeyword
 from math import inf
 from pathlib import Path
 from typing import Any
 
 from gradcheck.spec import model
+from gradcheck.spec.data import DataPath
 from gradcheck.spec.diagnostic import describe, listing, quote, suggest
 from gradcheck.spec.literals import INTEGER_RANGE
 from gradcheck.spec.model import Input, Scenario
@@ -51,26 +53,41 @@ def rank_sizes(scenario: Scenario, input: Input) -> list[int]:
 
 
 # --------------------------------------------------------------------------- shapes
+def find_unknown_sizes(scenario: Scenario) -> Iterator[Violation]:
+    """Yield the first use of each size that neither the matrix nor the sizes define."""
+    parameters, places = length_parameters(scenario), dict[str, DataPath]()
+    for name, input in scenario.inputs.items():
+        for index, size in enumerate(input.shape or ()):
+            places.setdefault(str(size), ("inputs", name, "shape", index))
+    unused = sorted(scenario.sizes.keys() - places.keys())
+    for size, path in places.items():
+        if size in parameters or size.isdecimal():
+            continue
+        add = f"add 'sizes: {{{size}: 2}}'"
+        help = suggest(size, parameters, f"write a number, or {add}")
+        if iskeyword(size):
+            help = "write a number, or a name"
+        elif unused:
+            help = f"rename {quote(unused[0])} in sizes, which no shape uses, or {add}"
+        message = f"shape: neither the matrix nor sizes has {quote(size)}"
+        yield Violation(path, message, help)
+
+
 def _find_size_mistakes(
     name: str, scenario: Scenario, shape: Sequence[int | str]
 ) -> Iterator[Violation]:
-    """Yield violations for sizes without a parameter, or whose parameter has values that are not
-    sizes, and for a shape that takes too much memory at a point of the matrix.
+    """Yield violations for parameters whose values are not sizes, and for a shape that takes too
+    much memory at a point of the matrix.
     """
     parameters, input = length_parameters(scenario), scenario.inputs[name]
     count = max(rank_sizes(scenario, input), default=1)
-    for index, size in enumerate(shape):
+    for size in shape:
         lengths: Sequence[Any] = parameters.get(size, ()) if isinstance(size, str) else (size,)
-        if not lengths:
-            otherwise = f"write a number, or add 'sizes: {{{size}: 2}}'"
-            help = suggest(str(size), parameters, otherwise)
-            message = f"shape: neither the matrix nor sizes has {quote(str(size))}"
-            yield Violation(("inputs", name, "shape", index), message, help)
         for point, length in enumerate(lengths):
             if not is_whole(length, 0):
                 message = f"{quote(str(size))} is a size, which must be a whole number, not "
                 path = ("matrix", str(size), point)
-                yield Violation(path, message + describe(length), "write numbers from 0 on")
+                yield Violation(path, message + describe(length), "write whole numbers from 0 on")
         count *= max((length for length in lengths if is_whole(length, 0)), default=0)
     size_in_bytes = count * max(model.ITEM_BYTES[dtype] for dtype in scenario.dtypes_of(input))
     if count > MAX_ELEMENTS or size_in_bytes > MAX_INPUT_BYTES:
@@ -94,6 +111,7 @@ def find_limit_mistakes(input: Input, dtypes: Sequence[str]) -> Iterator[Violati
             f"the input has dtype {integer_dtypes[0]}, but {quote(key)} gives no whole numbers"
         )
         help = "write 'below: 10', or 'init: integers' with low and high"
+        help += "" if key == "init" else ", in its place"
         yield Violation((key,), message, help)
     elif input.drawn in model.INIT_LIMITS:
         yield from _find_wrong_limits(input, key, integer_dtypes)

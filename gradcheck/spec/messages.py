@@ -17,28 +17,59 @@ from gradcheck.spec.violation import MISTAKES, Violation
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
-_HOMES = (
-    ("layer: {{{}: …}}", model.LayerOp),
-    ("layer: {{{}: …}}", model.LayerRef),
-    ("expect: {{{}: …}}", model.Expect),
-    ("inputs: {{x: {{{}: …}}}}", model.Input),
-    ("backends: {{numpy: {{{}: …}}}}", model.BackendExpectation),
+KeyPlaces = tuple[tuple[tuple[type[model.Format], ...], type[model.Format], str], ...]
+_BLOCKS = (
+    model.SpecFile, model.Defaults, model.Scenario, model.ScenarioCase, model.BackendExpectation,
+    model.Expect, model.Input,
+)  # fmt: skip
+"""Objects whose keys are confused with those of objects within them or next to them."""
+_BELOW_FILE = tuple(kind for kind in model.Format.by_name.values() if kind is not model.SpecFile)
+_PLACES: KeyPlaces = (
+    (
+        (model.Skip, model.Xfail, model.Observed), model.BackendExpectation,
+        "write '{0}: …' next to 'skip', 'xfail' or 'observed'",
+    ),
+    (_BELOW_FILE, model.Scenario, "it is a key of a scenario: write '{0}: …' next to 'id'"),
+    (_BLOCKS, model.LayerOp, "write 'layer: {{{0}: …}}'"),
+    (_BLOCKS, model.LayerRef, "write 'layer: {{{0}: …}}'"),
+    (_BLOCKS, model.Expect, "write 'expect: {{{0}: …}}'"),
+    ((model.Expect,), model.Raises, "write 'raises: {{type: ValueError, {0}: …}}'"),
+    (_BLOCKS, model.Input, "write 'inputs: {{x: {{{0}: …}}}}'"),
+    (_BLOCKS, model.BackendExpectation, "write 'backends: {{numpy: {{{0}: …}}}}'"),
+)  # fmt: skip
+"""Objects that have a key of another object, that object, and the right place of the key."""
+_PLACES_UNLESS_MISSPELT: KeyPlaces = (
+    ((model.SpecFile,), model.Scenario, "it is a key of a scenario: write '{0}: …' next to 'id'"),
+    (_BELOW_FILE, model.SpecFile, "it is a key of the file: write '{0}: …' next to 'schema'"),
 )
-"""Keys that are often written one level too high, with their right place."""
-_REMOVED_KEYS = {
-    "explore": "name the free sizes under 'sizes: {B: 2}', and run `gradcheck explore FILE ID`"
+"""Like `_PLACES`, for keys such as layers and layer that are sooner misspelt than misplaced."""
+_ADVICE_ON_KEYS = {
+    "explore": "name the free sizes under 'sizes: {B: 2}', and run `gradcheck explore FILE ID`",
+    "device": "remove it: `gradcheck run -b cupy` runs on a GPU",
+    **dict.fromkeys(("imports", "import", "setup", "fixtures"), "write it in the code"),
+    "dtypes": "write 'matrix: {dtype: …}'",
+    **dict.fromkeys(("if", "when", "skipif"), "write 'backends: {paddle: {skip: {reason: …}}}'"),
 }
+"""Keys for what is written elsewhere, or chosen on the command line → advice."""
 _OTHER_TOOLS_KEYS = {
+    # of a scenario
+    **dict.fromkeys(("base", "parent", "inherit", "inherits"), "extends"),
+    **dict.fromkeys(("marks", "markers"), "tags"),
+    **dict.fromkeys(("nproc_per_node", "nprocs", "num_ranks", "world_size"), "world"),
+    **dict.fromkeys(("parametrize", "params", "strategy"), "matrix"),
+    "args": "inputs", "description": "title", "name": "id", "random_seed": "seed", "run": "script",
+    "shapes": "inputs", "timeout-minutes": "timeout", "uses": "layer", "with": "kwargs",
+    # of an input
     **dict.fromkeys(("dims", "size"), "shape"),
-    **dict.fromkeys(("min", "max"), "range"),
+    **dict.fromkeys(("max", "mean", "min", "std"), "range"),
+    **dict.fromkeys(("differentiable", "requires_grad", "trainable"), "stop_gradient"),
+    "data": "values", "distribution": "init", "file": "from", "path": "from",
+    # of expectations, and of the file
     **dict.fromkeys(("atol", "eps", "tol", "tolerance"), "rtol"),
-    "nondet_tol": "nondet",
-    "requires_grad": "stop_gradient",
-    "args": "inputs",
-    "description": "title",
-    "match": "message",
-    "exception": "type",
-}
+    **dict.fromkeys(("second_order", "gradgrad"), "order"),
+    "exception": "type", "match": "message", "nondet_tol": "nondet", "version": "schema",
+    "backend": "framework",
+}  # fmt: skip
 """Keys of other tools → the key of this format, used if the mapping has it."""
 # pydantic's name of a mistake -> its message, and what to do if it is always the same.
 _MESSAGES = {
@@ -64,8 +95,25 @@ _ADVICE = {
     "bool_type": "write true or false",
     "layer": "write 'layer: |' and the code on the lines below",
 }
-_NUMBERS = re.compile(r"-?\d{1,9}(?:\.\d{0,9})?(?:e-?\d{1,3})?")
+_WORDS_OF_NUMPY = {
+    "double": "float64", "half": "float16", "single": "float32", "short": "int16", "long": "int64",
+    "randn": "normal", "gaussian": "normal", "rand": "uniform", "random": "uniform",
+    "randint": "integers", "arange": "linspace", "non-contiguous": "strided",
+}  # fmt: skip
+"""Names of dtypes and of functions that draw numbers, in NumPy and torch → ours."""
+_NOTHING = ("", "no", "none", "nil", "off", "yes", "on")
+"""Words that stand for nothing, or for whatever is usual."""
+_MAY_BE_INFINITE = ("values", "grads", "cotangent", "near")
+"""Keys whose numbers need not be finite."""
+_FORMED = ("versions", "code", "issue", "url", "ref", "op", "type", "call")
+"""Keys whose text has a form that no number has, even in quotes."""
+_NUMBERS = re.compile(r"-?\d{1,9}(?:\.(?!\.)\d{0,9})?(?:e-?\d{1,3})?")
 _SEVERAL = re.compile(rf"[\[(]?{_NUMBERS.pattern}(?: ?(?:[x×*,]|\.\.) ?{_NUMBERS.pattern})+[\])]?")
+_LISTS_OF_NUMBERS = {
+    "range": _SEVERAL,
+    "near": re.compile(rf"{_NUMBERS.pattern}|{_SEVERAL.pattern}"),
+}
+"""Keys whose lists have only numbers → text that is one."""
 
 
 def report_errors(error: ValidationError, root: Map, text: SpecText) -> None:
@@ -84,10 +132,26 @@ def report_errors(error: ValidationError, root: Map, text: SpecText) -> None:
         elif "class_name" in detail.get("ctx", {}):
             kind = model.Format.by_name[detail["ctx"]["class_name"]]
             message = f"{kind.noun} must be a mapping, not {describe(location.value)}"
-            help = f"write {kind.example}; the keys are {listing(kind.keys(), 'and')}"
+            help = f"write {_example(kind, location.value)}"
+            if isinstance(location.value, Seq) and all(isinstance(v, Map) for v in location.value):
+                help = "write its keys without brackets or '-'"
+            if len(kind.keys()) > 1:
+                help += f"; the keys are {listing(kind.keys(), 'and')}"
             text.report(location.mark.place, message, help)
         else:
             _report_value(detail, location, text)
+
+
+def _example(kind: type[model.Format], value: object) -> str:
+    """Return an object of a kind, with a text that is written in its place, if it can hold that."""
+    key = re.fullmatch(r"\{(\w+): [^:]*\}", kind.example)
+    if not isinstance(value, str) or value.lower() in _NOTHING or key is None:
+        return kind.example
+    if value.endswith((".npy", ".npz")):
+        return f"{{from: {value}}}"
+    if key[1] == "shape":
+        return f"{{shape: {as_list(value)}}}" if _SEVERAL.fullmatch(value) else kind.example
+    return yaml.safe_dump({key[1]: value}, default_flow_style=True, width=1000).strip()
 
 
 def _report_mistake(mistake: Violation, path: DataPath, root: Map, text: SpecText) -> None:
@@ -121,16 +185,32 @@ def _report_unknown_key(location: Location, text: SpecText) -> None:
     """Report a key that the model does not have."""
     key, kind = str(location.steps[-1]), location.kind
     mistake: Violation = kind.unknown_key(key)
-    homes = [home for home, other in _HOMES if key in other.keys()]  # noqa: SIM118 - of a class
-    if key in _REMOVED_KEYS:
-        help = _REMOVED_KEYS[key]
-    elif homes:
-        help = f"write '{homes[0].format(key)}'"
-    elif (ours := _OTHER_TOOLS_KEYS.get(key, "")) in kind.keys():  # noqa: SIM118 - of a class
-        help = f"write '{ours}: …'. {kind.keys()[ours]}"
-    else:
-        help = text.suggest(key, kind.keys(), mistake.help)
+    help = _advise_key(key, kind, location.value) or _find_place(key, kind, _PLACES)
+    if not help:
+        otherwise = _find_place(key, kind, _PLACES_UNLESS_MISSPELT) or mistake.help
+        if kind is model.LayerOp:
+            otherwise = f"write 'kwargs: {{{key}: …}}' next to 'layer'"
+        help = text.suggest(key, kind.keys(), otherwise)
     text.report(location.key_mark.place, mistake.message, help)
+
+
+def _advise_key(key: str, kind: type[model.Format], value: object) -> str:
+    """Return advice on a key that other tools have, or without a ``:``; empty for other keys."""
+    if re.match(r"[\w-]+ *[\[{]", key):
+        return "put a ':' and a space before the bracket"
+    ours = _OTHER_TOOLS_KEYS.get(key, "")
+    if ours not in kind.keys():  # noqa: SIM118 - of a class
+        return _ADVICE_ON_KEYS.get(key, "")
+    is_opposite = ours == "stop_gradient" and isinstance(value, bool)
+    return f"write '{ours}: {describe(not value) if is_opposite else '…'}'. {kind.keys()[ours]}"
+
+
+def _find_place(key: str, kind: type[model.Format], places: KeyPlaces) -> str:
+    """Return the advice of the first of `places` for a key of an object; empty if there is none."""
+    for kinds, owner, advice in places:
+        if kind in kinds and key in owner.keys():  # noqa: SIM118 - of a class
+            return advice.format(key)
+    return ""
 
 
 def _report_missing_key(key: str, location: Location, text: SpecText) -> None:
@@ -138,6 +218,8 @@ def _report_missing_key(key: str, location: Location, text: SpecText) -> None:
     kind: type[model.Format] = location.value.kind
     if {*location.value.marks} <= {*kind.keys()}:
         help = f"add '{key}: …'. {kind.keys()[key]}"
+        if key == "id":
+            help += " An entry's other keys begin without a '-'."
         text.report(location.mark.place, f"{kind.noun} needs the key '{key}'", help)
 
 
@@ -155,11 +237,19 @@ def _report_value(detail: ErrorDetails, location: Location, text: SpecText) -> N
         msg=detail["msg"],
         **context,
     )
-    if kind == "literal_error":
+    if kind == "layer" and isinstance(value, Map) and value.marks:
+        key, (mark, _) = next(iter(value.marks.items()))
+        message = f"unknown key {quote(key)} in layer"
+        otherwise = "write {op: …}, {ref: pkg.mod:Class}, 'layer: name' for one of 'layers', or "
+        help = text.suggest(key, ("op", "ref"), otherwise + _ADVICE["layer"].partition(" ")[2])
+    elif kind == "literal_error":
         if not mark.text:
             message = f"{label} must be one word, not {describe(value)}"
         choices = [choice.strip("'") for choice in re.split(", | or ", context["expected"])]
-        help = text.suggest(mark.text, choices)
+        if location.key == "layout":
+            choices.append("{aliased: x}")
+        word = re.sub(r"^fp?(?=\d)", "float", mark.text.rpartition(".")[2])
+        help = text.suggest(_WORDS_OF_NUMPY.get(word, word), choices)
     else:
         help = _ADVICE.get(kind) or _advise_form(kind, value, mark, context, location.key)
     described = location.kind.keys() if location.kind else {}
@@ -172,29 +262,82 @@ def _advise_form(
     """Return advice on how to write a value that has the wrong form."""
     if kind == "string_type":
         if not isinstance(value, (Map, Seq)):
-            return "put it in quotes"
+            return "" if key in _FORMED else "put it in quotes"
         return f"write {value[0]}" if isinstance(value, Seq) and len(value) == 1 else ""
     if kind in ("int_type", "float_type"):
-        if isinstance(value, float) and value.is_integer():
-            return f"write {int(value)}"
-        return "remove the quotes" if mark.style and _NUMBERS.fullmatch(mark.text) else ""
-    if kind == "tuple_type" and key in ("tags", "rules"):
-        names = re.findall("[a-z0-9]+(?:-[a-z0-9]+)*", mark.text.lower())
-        return f"write {yaml.safe_dump(names, default_flow_style=True).strip()}"
-    if kind == "tuple_type" and mark.text and (key != "range" or _SEVERAL.fullmatch(mark.text)):
-        return f"write {as_list(mark.text)}"
+        return _advise_number(value, mark, key)
+    if kind == "tuple_type":
+        return _advise_list(value, mark.text, key)
     if context.get("pattern") == model.KEBAB:
         name = re.sub(r"[^a-z0-9]+", "-", mark.text.lower()).strip("-") or "own-layer"
         form = "a name is kebab-case: small letters and digits, joined by single hyphens"
         return f"{form}, such as '{name[:60]}'"
+    if context.get("pattern") == model.REFERENCE:
+        return _advise_reference(mark.text)
     return ""
+
+
+def _advise_number(value: object, mark: Span, key: str) -> str:
+    """Return advice on a value that has to be a number."""
+    if isinstance(value, float) and value.is_integer():
+        return f"write {int(value)}"
+    if re.fullmatch(r"-?\d+,\d+", mark.text):
+        return f"write {mark.text.replace(',', '.')}"
+    if _SEVERAL.fullmatch(mark.text):
+        return f"write {as_list(mark.text)[1:-1]}"
+    if mark.text.lower() in ("nan", "inf", "-inf") and key in _MAY_BE_INFINITE:
+        return f"write {mark.text.lower().replace('nan', '.nan').replace('inf', '.inf')}"
+    if mark.text.startswith("[") and mark.text.endswith("]"):
+        return "remove the quotes"
+    if number := re.match(rf"({_NUMBERS.pattern})\s*(?:#|//)", mark.text):
+        return f"write {number[1]}; a comment begins with a space and a '#'"
+    return "remove the quotes" if mark.style and _NUMBERS.fullmatch(mark.text) else ""
+
+
+def _advise_list(value: object, text: str, key: str) -> str:
+    """Return advice on the value of a key that has to be a list; `text` is that of a scalar."""
+    if isinstance(value, Map) and key in ("scenarios", "cases"):
+        return "begin each entry with '- id: …'"
+    if key in ("tags", "rules") and text:
+        names = re.findall("[a-z0-9]+(?:-[a-z0-9]+)*", text.lower())
+        return f"write {yaml.safe_dump(names, default_flow_style=True).strip()}"
+    form = _LISTS_OF_NUMBERS.get(key)
+    if text and (form is None or form.fullmatch(text)):
+        return f"write {as_list(text)}"
+    return ""
+
+
+def _advise_reference(text: str) -> str:
+    """Return advice on text that has to be a reference to a layer."""
+    form = "the module and the class, as pkg.mod:Class"
+    if re.fullmatch(model.NAME, text):
+        return f"write {form}; for one of the file's 'layers' write 'layer: {text}'"
+    meant = as_reference(text)
+    is_certain = ":" in text or meant.rpartition(":")[2][:1].isupper()
+    return f"write {meant}: {form}" if meant and is_certain else f"write {form}"
+
+
+def as_reference(text: str) -> str:
+    """Rewrite a path, or a dotted name of a layer or of one of its methods, as a reference to the
+    layer; empty if there is no module in it.
+    """
+    text = text.removeprefix("./").removesuffix(".py")
+    text = re.sub(r"(\.[A-Z]\w*)\.(apply|forward|backward)$", r"\1", text)  # a layer's method
+    place, _, name = text.rpartition(":" if ":" in text else ".")
+    meant = f"{place.removesuffix('.py').replace('/', '.')}:{name}"
+    return meant if re.fullmatch(model.REFERENCE, meant) else ""
 
 
 def as_list(text: str) -> str:
     """Rewrite text with several numbers, such as a shape 3x4 or a range 0..1, as a list; put other
     text in a list.
     """
-    entries = _NUMBERS.findall(text) if _SEVERAL.fullmatch(text) else [text]
+    sizes = re.split(r"[\s,*×]+(?:x\s+)?", text.strip("()[]"))
+    entries = [text]
+    if text in ("()", "[]", "scalar", "None") or _SEVERAL.fullmatch(text):
+        entries = _NUMBERS.findall(text)
+    elif all(re.fullmatch(r"\w+", size) for size in sizes):
+        entries = sizes
     return quote(f"[{', '.join(entries)}]")[1:-1]
 
 

@@ -166,7 +166,9 @@ class Format(BaseModel):
     @classmethod
     def unknown_key(cls, key: str) -> Violation:
         """The mistake of a key that the format does not have."""
-        help = f"the keys of {cls.noun} are {listing(cls.keys(), 'and')}"
+        several = len(cls.keys()) > 1
+        help = f"the keys of {cls.noun} are " if several else f"the only key of {cls.noun} is "
+        help += listing(cls.keys(), "and")
         return Violation((key,), f"unknown key {quote(key)} in {cls.noun}", help, at_key=True)
 
     @property
@@ -237,19 +239,20 @@ class Input(Format):
     shape: Annotated[tuple[Size, ...], LAX] | None = Field(
         default=None,
         max_length=MAX_DIMENSIONS,
-        description="Lengths of the dimensions, or parameters of the matrix that give them; [] is "
-        "a scalar.",
+        description="Lengths of the dimensions, or parameters of the matrix that give them, such "
+        "as [2, N]; [] is a scalar. The elements themselves are 'values'.",
     )
     values: Elements | None = Field(
-        default=None, description="The elements themselves, in place of shape and init."
+        default=None,
+        description="The elements themselves, such as [[0, 1], [2, 3]], in place of shape and "
+        "init.",
     )
     from_: str | None = Field(
         default=None,
         alias="from",
         pattern=r"^[^/\\~].*\.np[yz]$",
-        description="A file with the elements, below the spec's folder: .npy, or .npz with the "
-        "key; in place of shape "
-        "and init.",
+        description="A file with the elements, such as data/x.npy, below the spec's folder: .npy, "
+        "or .npz with the key; in place of shape and init.",
     )
     key: str | None = Field(
         default=None, min_length=1, description="The name of the array in an .npz file."
@@ -606,7 +609,8 @@ class Differs(Format):
     code: Annotated[str, forbid(_find_unknown_code)] | None = Field(
         json_schema_extra={"enum": [*CODES, None]},
         default=None,
-        description="The diagnosis that must be among those given, as in `gradcheck explain`.",
+        description="The diagnosis that must be among those given, such as GC101; see `gradcheck "
+        "explain`.",
     )
     inputs: Annotated[tuple[str, ...], LAX] = Field(
         default=(), description="The inputs whose gradients are wrong, and no others."
@@ -636,10 +640,12 @@ class Expect(Format):
         default_factory=Differs, description="The finding that `gradient: differs` must have."
     )
     grads: dict[str, Elements | None] = Field(
-        default={}, description="Input → its documented gradient; null if there is none."
+        default={},
+        description="Input → its documented gradient, such as {x: [1, 1]}; null if there is none.",
     )
     cotangent: Elements | None = Field(
-        default=None, description="Cotangent that belongs to grads; by default ones."
+        default=None,
+        description="Cotangent that belongs to grads, such as [1, 2]; by default ones.",
     )
     order: int = Field(
         default=1, ge=1, le=2, description="2: the derivative of the gradient is checked as well."
@@ -656,7 +662,8 @@ class Expect(Format):
     )
     values: dict[str, Expected] = Field(
         default={},
-        description="Python expression → its value in the program's namespace after the run.",
+        description="Python expression → its value in the program's namespace after the run, such "
+        "as {x.grad: [1, 2]}.",
     )
 
     @property
@@ -733,6 +740,7 @@ class Observed(Expect):
     """
 
     noun = "observed"
+    example = "{values: {x.grad: null}}, or {crash: [SIGSEGV]}"
 
     crash: Annotated[tuple[Signal, ...], LAX, NOT_EMPTY] = Field(
         default=(),
@@ -811,7 +819,9 @@ class BackendExpectation(Format):
         "a release: the reasons of both sides. The matrix does not count it as a failure.",
     )
     issue: str | None = Field(
-        default=None, pattern=r"^https?://\S+$", description="The address of a discussion."
+        default=None,
+        pattern=r"^https?://\S+$",
+        description="The address of a discussion, https://…",
     )
 
     @property
@@ -873,11 +883,15 @@ Timeout = Annotated[float, Field(gt=0, le=3600)]
 Rtol = Annotated[float, Field(gt=0, lt=1)]
 Nondet = Annotated[float, Field(ge=0, lt=1)]
 _SEED = "Seed of the case's random numbers, 0 to 2**32 − 1."
-_TIMEOUT = "Wall-clock limit of a case, in seconds."
-_RTOL = "Relative tolerance that widens (never narrows) the error bound of the gradient check."
+_TIMEOUT = "Wall-clock limit of a case, in seconds, such as 60."
+_RTOL = (
+    "Relative tolerance, such as 1e-6, that widens (never narrows) the error bound of the gradient "
+    "check."
+)
 _NONDET = (
-    "How far results of two equal runs may be apart, relative to the largest entry of an output or "
-    "gradient; it widens the error bound by as much. By default they must be the same."
+    "How far results of two equal runs may be apart, such as 1e-6, relative to the largest entry "
+    "of an output or gradient; it widens the error bound by as much. By default they must be the "
+    "same."
 )
 
 
@@ -895,7 +909,9 @@ class Source(Format):
     section: str | None = Field(default=None, description="The section or heading of the document.")
     quote: str | None = Field(default=None, description="The sentence itself, verbatim.")
     url: str | None = Field(
-        default=None, pattern=r"^https?://\S+$", description="The address of the document."
+        default=None,
+        pattern=r"^https?://\S+$",
+        description="The address of the document, https://…",
     )
 
 
@@ -993,13 +1009,17 @@ def _layer_kind(value: object) -> str | None:
     if isinstance(value, str):
         return "(source)"
     keys = value if isinstance(value, dict) else getattr(value, "__dict__", ())
-    return next((f"({key})" for key in ("ref", "op") if key in keys), None)
+    kinds = {"ref": "(ref)", "op": "(op)", "backward": "(ref)"}
+    return next((kind for key, kind in kinds.items() if key in keys), None)
 
 
 def _find_reference(source: str) -> Iterator[Violation]:
     if re.fullmatch(REFERENCE, source):
         message = "this is the name of a layer, and not Python source"
         yield Violation((), message, f"write {{ref: '{source}'}}")
+    elif re.fullmatch(r"[\w./\\-]+\.py", source):
+        message = "this is the name of a file, and not Python source"
+        yield Violation((), message, "write {ref: 'pkg.mod:Class'}, with the module and the class")
     elif source.strip() in OPERATIONS:
         message = "this is the name of an operation, and not Python source"
         yield Violation((), message, f"write {{op: {source.strip()}}}")
@@ -1123,10 +1143,9 @@ class _Keys(Format):
     )
     call: str | None = Field(
         default=None,
-        description="Python expression that applies the layer; by default its only PyLayer "
-        "class's apply with all "
-        "inputs in order, for an op paddle.<op> with them, for forward_fn static_pylayer with a "
-        "list of them.",
+        description="Python expression that applies the layer, such as Scale.apply(x, 2.5); by "
+        "default its only PyLayer class's apply with all inputs in order, for an op paddle.<op> "
+        "with them, for forward_fn static_pylayer with a list of them.",
     )
     kwargs: dict[Variable, YamlValue] = Field(
         default={},
@@ -1135,7 +1154,8 @@ class _Keys(Format):
     )
     sizes: dict[Variable, Length] = Field(
         default={},
-        description="Name → the length that it stands for in shapes; also a variable in the code.",
+        description="Name → the length that it stands for in shapes, such as {B: 4}; also a "
+        "variable in the code. Several lengths are a parameter of the matrix.",
     )
     matrix: Matrix = Field(
         default={},
@@ -1320,7 +1340,9 @@ class Defaults(Format):
         description="Parameters that a scenario's matrix lacks; without effect if it has a script.",
     )
     backends: Backends = Field(
-        default={}, description="Entries for backends that the scenario does not mention."
+        default={},
+        description="Entries for backends that the scenario does not mention, such as {paddle: "
+        "{skip: {reason: …}}}.",
     )
     timeout: Timeout | None = Field(default=None, description=_TIMEOUT)
     rtol: Rtol | None = Field(default=None, description=_RTOL)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import symtable
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from math import isfinite
@@ -12,7 +13,6 @@ from gradcheck.support.syntax_tree import last_name
 
 # Fields of Python's syntax trees that hold a name.
 _NAMING = ("id", "attr", "name", "asname", "arg")
-
 CompileMode = Literal["exec", "eval"]
 
 
@@ -29,6 +29,8 @@ class PythonCode:
 
     def __init__(self, source: str, mode: CompileMode) -> None:
         self.tree: ast.AST = ast.parse(source, "<spec>", mode)
+        self.source = source
+        self.top_scope = symtable.symtable(source, "<spec>", mode)
 
     @property
     def module(self) -> ast.Module:
@@ -41,6 +43,44 @@ class PythonCode:
         """All names in the code."""
         return words(self.tree)
 
+    @cached_property
+    def global_names(self) -> tuple[dict[str, int], set[str]]:
+        """The global names that the code reads, each with the first line of a scope that does; and
+        those that it binds.
+        """
+        read, bound, scopes = dict[str, int](), set[str](), [self.top_scope]
+        for scope in scopes:  # which grows
+            scopes += scope.get_children()
+            for symbol in scope.get_symbols():
+                if not symbol.is_global() and scope is not self.top_scope:
+                    continue
+                if symbol.is_assigned() or symbol.is_imported() or symbol.is_namespace():
+                    bound.add(symbol.get_name())
+                if symbol.is_referenced():
+                    read.setdefault(symbol.get_name(), scope.get_lineno())
+        return read, bound
+
+    def place_of(self, name: str, first_line: int) -> tuple[int, int, int] | None:
+        """Return the line and column, from 1, and the width of the first use of a name from a line
+        on; None if it is used only in annotations, which need not be evaluated.
+        """
+        places, nodes = [], [self.tree]
+        for node in nodes:  # which grows
+            for field, part in ast.iter_fields(node):
+                if field not in ("annotation", "returns"):
+                    nodes += [
+                        p
+                        for p in (part if isinstance(part, list) else [part])
+                        if isinstance(p, ast.AST)
+                    ]
+            if isinstance(node, ast.Name) and node.id == name and node.lineno >= first_line:
+                places.append((node.lineno, node.col_offset))
+        if not places:
+            return None
+        line, offset = min(places)
+        before = self.source.split("\n")[line - 1].encode()[:offset]
+        return line, len(before.decode()) + 1, len(name)
+
 
 def words(tree: ast.AST) -> set[str]:
     """All names in code, whether it reads, sets or only mentions them."""
@@ -51,19 +91,6 @@ def words(tree: ast.AST) -> set[str]:
         if isinstance(node, (ast.Global, ast.Nonlocal)):
             names.update(node.names)
     return names
-
-
-def read_and_bound(expression: ast.AST) -> tuple[list[str], set[str]]:
-    """The names that an expression reads, and the names that it binds: arguments of lambdas,
-    targets of comprehensions.
-    """
-    read, bound = list[str](), set[str]()
-    for node in ast.walk(expression):
-        if isinstance(node, ast.arg):
-            bound.add(node.arg)
-        elif isinstance(node, ast.Name):
-            read.append(node.id) if isinstance(node.ctx, ast.Load) else bound.add(node.id)
-    return read, bound
 
 
 def bound_names(body: Iterable[ast.AST]) -> set[str]:

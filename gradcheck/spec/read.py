@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterable
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TypeVar
@@ -113,11 +114,15 @@ def validate_document(kind: type[AnyFormat], document: Map, text: SpecText) -> A
 
     Raises SpecError with all mistakes.
     """
+    # A key that is misspelt, or belongs elsewhere, may be what the scenarios lack.
+    is_complete = document.keys() <= kind.keys().keys()
+    framework = str(document.get("framework", "paddle")) if is_complete else ""
+    rules = partial(find_scenario_mistakes, framework=framework)
     try:
         with warnings.catch_warnings():
             # A doubtful escape in a documented program is not ours to judge.
             warnings.simplefilter("ignore")
-            model = kind.model_validate(document, context=find_scenario_mistakes)
+            model = kind.model_validate(document, context=rules)
     except ValidationError as error:
         report_errors(error, document, text)
     if text.mistakes:

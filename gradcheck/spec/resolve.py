@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 from gradcheck.spec.containers import inside
 from gradcheck.spec.data import Map, Part, Seq
-from gradcheck.spec.diagnostic import describe, quote
+from gradcheck.spec.diagnostic import describe, listing, quote
 from gradcheck.spec.literals import ELEMENT_TYPES
-from gradcheck.spec.model import KEBAB, Input, Scenario
+from gradcheck.spec.model import KEBAB, OPERATIONS, Input, Scenario
 from gradcheck.spec.text import SpecText
 
 _OF_LAYER = {"call", "inputs", "kwargs", "sizes", "world", "outputs", "random"}
@@ -42,6 +42,7 @@ _REPLACES_IN_CASE = {**_REPLACES, "script": _OF_LAYER, "layer": set[str]()}
 # Keys whose mappings are completed from inherited ones, name by name or by the rules above.
 _JOINED = ("inputs", "kwargs", "matrix", "sizes")
 _MERGED = ("expect", "calls", "backends", "numpy", "cupy", "paddle", "torch")
+_OF_INPUT = ("shape", "values", "from")
 _OWN = ("id", "extends", "cases")
 _DEFAULTS = ("seed", "timeout", "rtol", "source", "tags", "matrix", "backends")
 _LAYERS_FORM = "write each as 'name: layer', without the '-'"
@@ -50,6 +51,8 @@ _LAYER_NAME = re.compile(r"[\w.-]+")
 _NAME = re.compile(KEBAB)
 _CODE = ("layer", "script", "call")
 
+MOST_LAYERS_NAMED = 12
+"""The most layers that a message names."""
 MAX_CHAIN = 10
 MAX_RESOLVED_NODES = 200_000
 
@@ -210,7 +213,10 @@ def _name_layers(scenarios: Iterable[Expanded], layers: Map, text: SpecText) -> 
             named.put("layer", layers[name], marks)
             yield scenario._replace(value=named)
         else:
-            help = text.suggest(name, layers, _LAYER_HELP)
+            op_help = f"write {{op: {name}}}" if name in OPERATIONS else _LAYER_HELP
+            if layers:
+                op_help += f", or name one of 'layers': {listing([*layers][:MOST_LAYERS_NAMED])}"
+            help = text.suggest(name, layers, op_help)
             place = value.marks["layer"][1].place
             text.report(place, f"this file has no layer {quote(name)}", help)
 
@@ -226,6 +232,7 @@ def _complete(scenario: Expanded, defaults: Map, text: SpecText) -> Map:
         value["backends"] = complete = backends.copy()
         for name, entry in backends.items():
             complete[name] = _complete_backend(entry, value.map("expect"))
+    _move_keys_out(value, text)
     if inputs := value.map("inputs"):
         value["inputs"] = _complete_inputs(inputs, defaults)
     positions = dict(_positions(value))
@@ -262,6 +269,28 @@ def _complete_backend(entry: Any, expect: Map) -> Any:
 
 
 # --------------------------------------------------------------------------- inputs
+def _move_keys_out(scenario: Map, text: SpecText) -> None:
+    """Report keys of a scenario that are indented like its inputs, keywords or parameters, and put
+    them where they belong.
+    """
+    for section in _JOINED:
+        for part in scenario.map(section).parts():
+            name = str(part.step)
+            if name in Scenario.keys() and not _is_entry(section, part.value):  # noqa: SIM118
+                message = f"{quote(name)} is a key of a scenario, and does not belong to {section}"
+                text.report(part.key_mark.place, message, f"indent it like '{section}'")
+                scenario[section] = scenario[section].without((name,))
+                scenario.put(name, part.value, (part.key_mark, part.mark))
+
+
+def _is_entry(section: str, value: Any) -> bool:
+    """Whether a value may be an input, or the value of a keyword, size or parameter."""
+    if section == "inputs":
+        is_written_out = isinstance(value, Map) and not value.keys().isdisjoint(_OF_INPUT)
+        return is_written_out or isinstance(value, Seq) or _is_several(value)
+    return isinstance(value, int) if section == "sizes" else not isinstance(value, Map)
+
+
 def _complete_inputs(inputs: Map, defaults: Map) -> Map:
     """Return the inputs, with lists and dicts split into single inputs, and with the default dtype
     if none is written.
@@ -293,12 +322,12 @@ def _tensors(name: str, entry: Part) -> Iterator[tuple[str, Part]]:
 
 
 def _is_several(value: Any) -> bool:
-    """Whether a value is a list or a dict of inputs: mappings without any key of an input."""
+    """Whether a value is a list or a dict of inputs: it has mappings, and no key of an input."""
     if not isinstance(value, (Map, Seq)) or value.size == 1:
         return False
     if isinstance(value, Map) and value.keys() & Input.keys():
         return False
-    return all(isinstance(part, Map) or _is_several(part) for _, part, *_ in value.parts())
+    return any(isinstance(part, Map) or _is_several(part) for _, part, *_ in value.parts())
 
 
 # --------------------------------------------------------------------------- positions

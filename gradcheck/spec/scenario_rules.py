@@ -16,6 +16,7 @@ from gradcheck.spec.expect_rules import find_expect_mistakes
 from gradcheck.spec.input_rules import (
     find_alias_mistakes,
     find_input_mistakes,
+    find_unknown_sizes,
     rank_sizes,
 )
 from gradcheck.spec.literals import MOST_RANKS
@@ -24,22 +25,27 @@ from gradcheck.spec.subject import find_subject_mistakes
 from gradcheck.spec.violation import Violation, below
 
 
-def find_scenario_mistakes(scenario: Scenario) -> Iterator[Violation]:
-    """Yield the mistakes of a scenario; if there are none, reasons why it could not check
-    anything.
+def find_scenario_mistakes(scenario: Scenario, framework: str) -> Iterator[Violation]:
+    """Yield the mistakes of a scenario of a framework; if there are none, reasons why it could not
+    check anything.
+
+    The framework is empty if the file has keys that are not known.
     """
-    mistakes = list(_find_mistakes(scenario))
-    yield from mistakes or find_subject_mistakes(scenario)
+    mistakes = list(_find_mistakes(scenario, framework))
+    yield from mistakes or (find_subject_mistakes(scenario) if framework else ())
 
 
-def _find_mistakes(scenario: Scenario) -> Iterator[Violation]:
-    yield from find_program_mistakes(scenario)
+def _find_mistakes(scenario: Scenario, framework: str) -> Iterator[Violation]:
+    yield from find_program_mistakes(scenario, framework)
+    unknown_sizes = list(find_unknown_sizes(scenario))
+    yield from unknown_sizes
     for name in scenario.inputs:
         yield from find_input_mistakes(name, scenario)
     yield from find_alias_mistakes(scenario.inputs, in_world=bool(world_path(scenario)))
     yield from find_name_mistakes(scenario)
     yield from find_world_mistakes(scenario)
-    yield from find_unused_parameters(scenario)
+    if not unknown_sizes:
+        yield from find_unused_parameters(scenario)
     for path, expect in scenario.expectations():
         yield from below(path, find_expect_mistakes(expect, scenario))
 
@@ -58,7 +64,9 @@ def find_name_mistakes(scenario: Scenario) -> Iterator[Violation]:
     for section, names in taken.items():
         for name in getattr(scenario, section).keys() & {*names}:
             message = f"{section}: {quote(name)} is already the name of something else"
-            yield Violation((section, name), message, "rename one of the two", at_key=True)
+            is_length = section == "sizes" and name in scenario.matrix
+            help = "remove" if is_length else "rename"
+            yield Violation((section, name), message, f"{help} one of the two", at_key=True)
     count = prod(len(values) for values in scenario.matrix.values())
     if count > MAX_COMBINATIONS:
         message = f"the matrix has {count:,} combinations, at most {MAX_COMBINATIONS} are allowed"

@@ -25,6 +25,7 @@ from gradcheck.spec.python import (
     words,
 )
 from gradcheck.spec.violation import Violation
+from gradcheck.support.suggest import nearest
 from gradcheck.support.syntax_tree import last_name
 
 
@@ -52,14 +53,33 @@ class _Subject:
 
     def find_mistakes(self) -> Iterator[Violation]:
         """Yield the reasons; those that explain others come first."""
+        if self.scenario.expect.raises is None:
+            yield from self._wrong_context()
         if self.call is not EMPTY_CODE:
             yield from self._unused_layer()
             yield from self._unapplied_layer()
             yield from self._unused_inputs()
         elif self.scenario.expect.raises is None:
             yield from self._wrong_argument_count()
-        yield from self._missing_backward()
+        yield from self._missing_methods()
         yield from self._nothing_asked()
+
+    def _wrong_context(self) -> Iterator[Violation]:
+        """Yield a forward or backward that takes an object in addition to the context, and a
+        backward that does not take both the context and a gradient.
+        """
+        methods = functions_in(self.class_.body) if self.class_ else {}
+        for name in methods.keys() & {"forward", "backward"}:
+            method, arguments = methods[name], _argument_names(methods[name])
+            if arguments[:2] in (["self", "ctx"], ["cls", "ctx"]) and _is_static(method):
+                message = f"{name} is called without an object, but takes {quote(arguments[0])}"
+                help = f"write '@staticmethod' above 'def {name}({', '.join(arguments[1:])}):'"
+            elif name == "backward" and _has_fixed_arguments(method) and len(arguments) < 2:
+                message = "backward is called with the context and a gradient for each output"
+                help = "write 'def backward(ctx, dy):'"
+            else:
+                continue
+            yield Violation(("layer",), message, help, inside=_place_of(method))
 
     def _wrong_argument_count(self) -> Iterator[Violation]:
         """Yield a violation if a layer that is called with all inputs in order takes a different
@@ -71,24 +91,44 @@ class _Subject:
         if forward is None or self.scenario.kwargs or not _has_fixed_arguments(forward):
             return
         has_context = forward is not self.forward_fn and "setup_context" not in words(self.tree)
-        most = len(forward.args.posonlyargs) + len(forward.args.args) - has_context
+        arguments, names = _argument_names(forward), variables(self.inputs)
+        most = max(0, len(arguments) - has_context)
         least = most - len(forward.args.defaults)
-        count = len(variables(self.inputs))
-        if not least <= count <= most:
-            bound = f"at least {least}" if count < least else f"at most {most}"
-            message = f"the number of inputs is {count}, but {forward.name} takes {bound}"
-            help = "list them under 'inputs', in order, or say what to run with 'call: …'"
-            yield Violation(("layer",), message, help, inside=_place_of(forward))
+        if least <= len(names) <= most:
+            return
+        bound = f"at least {least}" if len(names) < least else f"at most {most}"
+        message = f"the number of inputs is {len(names)}, but {forward.name} takes {bound}"
+        if has_context and arguments[:1] != ["ctx"] and len(names) > most:
+            message += " after the context"
+            help = f"write 'def {forward.name}({', '.join(['ctx', *arguments])}):'"
+        elif arguments[:1] == ["ctx"] and not has_context:
+            help = f"write 'def {forward.name}({', '.join(arguments[1:])}):', without a context"
+        elif len(names) > most:
+            help = "give it an argument for each, or say what to run with 'call: …'"
+        else:
+            help = "list them under 'inputs', in order, or say what to run with 'call: …'; plain "
+            help += "values are listed under 'kwargs'"
+        yield Violation(("layer",), message, help, inside=_place_of(forward))
 
-    def _missing_backward(self) -> Iterator[Violation]:
-        """Yield a layer without a backward whose gradient is checked."""
-        name = "backward_fn" if self.forward_fn else "backward"
-        layer = self.forward_fn or self.class_
-        is_present = not words(self.tree).isdisjoint((name, "setattr"))
-        if layer is not None and self.asks_for_gradients and not is_present:
-            message = f"{layer.name} has no {name}, but its gradient is checked"
-            help = "add it, or write 'gradient: unchecked', with what must hold in its place"
-            yield Violation(("layer",), message, help, inside=_place_of(layer))
+    def _missing_methods(self) -> Iterator[Violation]:
+        """Yield a layer without a forward, or without a backward although its gradient is
+        checked.
+        """
+        layer, present = self.forward_fn or self.class_, words(self.tree)
+        if layer is None or "setattr" in present or self.scenario.expect.raises is not None:
+            return
+        backward = "backward_fn" if self.forward_fn else "backward"
+        help = "add it, or write 'gradient: unchecked', with what must hold in its place"
+        needed = {backward: f"{layer.name} has no {backward}, but its gradient is checked"}
+        if not self.asks_for_gradients:
+            needed = {}
+        if self.class_ is not None:
+            needed["forward"] = f"{layer.name} has no forward"
+        for name, message in needed.items():
+            if name not in present:
+                near = nearest(name, functions_in([*self.tree.body, *layer.body]))
+                advice = f"rename {quote(near)} to {name}" if near else help
+                yield Violation(("layer",), message, advice, inside=_place_of(layer))
 
     def _unused_layer(self) -> Iterator[Violation]:
         """Yield a call that leaves out the layer."""
@@ -152,7 +192,16 @@ def _is_plain(cls: ast.ClassDef) -> bool:
     return not is_changed and {*map(last_name, cls.bases)} <= {*LAYER_BASES}
 
 
+def _argument_names(function: ast.FunctionDef) -> list[str]:
+    """Return the names of the arguments that can be given by position."""
+    return [argument.arg for argument in (*function.args.posonlyargs, *function.args.args)]
+
+
+def _is_static(method: ast.FunctionDef) -> bool:
+    """Whether a function of a class takes what it is given, without the class."""
+    return [*map(last_name, method.decorator_list)] in ([], ["staticmethod"])
+
+
 def _has_fixed_arguments(forward: ast.FunctionDef) -> bool:
     """Whether a function takes the arguments that it lists, and no others."""
-    decorators = [*map(last_name, forward.decorator_list)]
-    return decorators in ([], ["staticmethod"]) and forward.args.vararg is None
+    return _is_static(forward) and forward.args.vararg is None

@@ -20,7 +20,7 @@ class Hint(NamedTuple):
     help: str
     source: str = ""
     """Pattern that the source line must match: the parts before and after the position, joined by a
-    NUL.
+    NUL. Its group ``place``, if it has one, is reported in place of the position.
     """
     at_context: bool = False
     """Whether to report the start of the construct rather than the position where the parser gives
@@ -28,10 +28,14 @@ class Hint(NamedTuple):
     """
 
 
+TEMPLATE = ("a template is not filled in", "write the value itself")
+"""Message and help for a value that another tool would insert."""
 UNFIT = "expected key|'-' indicator|expected <block end>|document start"
 WORDINGS = (
     Hint(".", "a tab where YAML allows only spaces",
             "indent with spaces: set the editor to expand tabs", r"^[^#'\"]*\t|\0\t"),
+    Hint("mapping values are not allowed", "a ':' that makes a key where none is allowed",
+            "remove the ':' at the end, or put all of the text in quotes", r"[^\s]\0:\s*$"),
     Hint("mapping values are not allowed", "a ':' that makes a key where none is allowed",
             "put text that contains ': ' in quotes; check the indentation of this line and the "
             "one above"),
@@ -40,18 +44,46 @@ WORDINGS = (
     Hint("found character", "a value cannot begin with {character}", "put the value in quotes"),
     Hint("quoted scalar: found unexpected (end|document)", "this quote is never closed",
             "close it; inside single quotes write a quote as ''", at_context=True),
+    Hint("unexpected ':'", "a ':' without a space behind it", "put a space after the ':'"),
+    Hint("flow sequence|flow mapping|expected (the )?node content", *TEMPLATE, r"\$\0\{\{"),
+    Hint("flow sequence|flow mapping|expected (the )?node content",
+            "a comment hides the end of this line",
+            "write it on a line of its own", r"\0[{\[][^'\"]*\s(?P<place>#)", at_context=True),
+    Hint("flow sequence|flow mapping|expected (the )?node content",
+            "this quote ends the text", "inside single quotes write a quote as ''",
+            r"'[^']*(?P<place>')\0\w"),
+    Hint("flow sequence|flow mapping|expected (the )?node content",
+            "a bracket inside of a value",
+            "write a list as [2, 3], without a name and parentheses; put other text in quotes",
+            r"[\w)]\(?\0[\[{]"),
+    Hint("flow sequence|flow mapping|expected (the )?node content",
+            "two commas in a row", "remove one of the two", r",\s*\0,"),
+    Hint("flow sequence|flow mapping|expected (the )?node content",
+            "the brackets do not close here as they should",
+            "write the closing bracket that fits the one before it, or remove this one",
+            r"\0[}\]]"),
     Hint("flow sequence|flow mapping|expected (the )?node content",
             "the brackets do not close here as they should",
             "check for a missing ',' or closing bracket of the bracket opened in line {context}"),
+    Hint("could not find expected ':'", "this line is neither 'key: value' nor a list entry",
+            "write ': ' in place of '='; indent code, so that it belongs to the key above",
+            r"\0[\w-]+ *=", at_context=True),
+    Hint("could not find expected ':'|" + UNFIT, "this line begins with a sign that is not a '-'",
+            "begin an entry of a list with a '-' and a space", r"\0[^\w\s\"'{}\[\]&*!|>%@`#,?:-] "),
     Hint("could not find expected ':'", "this line is neither 'key: value' nor a list entry",
             "put a space after the ':'", r"\0[\w-]+:\S", at_context=True),
     Hint("could not find expected ':'", "this line is neither 'key: value' nor a list entry",
             "add the ':' after the key, or indent the line so that it belongs to the value above",
             at_context=True),
     Hint("sequence entries are not allowed", "a list entry ('- …') where none is allowed",
-            "begin the list on the next line, or write it as [a, b]"),
+            "begin the list on the next line, or write it as [a, b]; put text in quotes"),
+    Hint("mapping keys are not allowed", "a value cannot begin with {character}",
+            "put the value in quotes"),
     Hint("unknown escape", "unknown escape in a double-quoted text",
             "use single quotes, or write \\\\ for a backslash"),
+    Hint(UNFIT, "a bracket where none is allowed", "put a ':' and a space before the bracket",
+            r"^\s*(?:- )?[\w.-]+ *(?P<place>[{\[]).*\0[}\]]"),
+    Hint(UNFIT, "a closing bracket too many", "remove it", r"\0[}\]]"),
     Hint(UNFIT, "text after the end of a value",
             "begin it on a line of its own, without the ','",
             r": *(['\"].*['\"]|\[.*\]|\{.*\}) *\0,"),
@@ -68,6 +100,7 @@ WORDINGS = (
 """Kinds of syntax errors; the first that matches is used."""
 
 OPENS_VALUE = re.compile(r":\s*$")
+OPENS_BLOCK = re.compile(r": +[|>][-+\d]*\s*(#.*)?$")
 PYTHON_LINE = re.compile(r"\s*(class \w+.*:|def \w+\(.*|import \w.*|from \w+ import .*|@\w+)\s*$")
 
 
@@ -75,25 +108,33 @@ def report_syntax_error(error: yaml.MarkedYAMLError, text: SpecText) -> None:
     """Report a syntax error at its position."""
     line, column = place_of(error.problem_mark or error.context_mark)
     start_line, start_column = place_of(error.context_mark)
-    if code := find_code_without_block(text.lines, line):
-        help = "begin it as a block: put a '|' after the ':' of the line above"
-        text.report((*code, 1), "this is code, but keys or a list are expected", help)
-        return
+    for find_place, message, help in LINES_ABOVE:
+        if place := find_place(text.lines, line):
+            text.report((*place, 1), message, help)
+            return
     if line > len(text.lines):
         # The parser met the end of the file inside something.
         line, column = start_line, start_column
     line = min(line, len(text.lines))
 
     problem = f"{error.context or ''}: {error.problem or ''}"
+    if "flow" in problem and line > start_line and " #" not in text.lines[start_line - 1]:
+        help = f"close it, or add the missing ',' at or before line {line}"
+        text.report((start_line, start_column, 1), "this bracket is not closed", help)
+        return
     for wording in WORDINGS:
         position = (line, column)
         if wording.at_context and start_line <= len(text.lines):
             position = (start_line, start_column)
         source = text.lines[position[0] - 1]
         split = f"{source[: position[1] - 1]}\0{source[position[1] - 1 :]}"
-        if re.search(wording.problem, problem) and re.search(wording.source, split):
+        match = re.search(wording.source, split)
+        if match and re.search(wording.problem, problem):
             character = quote(source[position[1] - 1 : position[1]])
             message = wording.message.format(character=character)
+            if match.lastgroup == "place":
+                before = match.start("place")
+                position = (position[0], before + (before < position[1]))
             text.report((*position, 1), message, wording.help.format(context=start_line))
             return
     text.report((line, column, 1), f"this is not valid YAML: {error.problem or error.context}")
@@ -115,6 +156,59 @@ def find_code_without_block(lines: list[str], line: int) -> tuple[int, int] | No
     return None
 
 
+def find_comment_in_block(lines: list[str], line: int) -> tuple[int, int] | None:
+    """Return the position of a comment above a line of a block that is indented less than the
+    block, and therefore ends it.
+    """
+    if not 2 < line <= len(lines) or not lines[line - 2].lstrip().startswith("#"):
+        return None
+    comment = indentation(lines[line - 2])
+    least = min(indentation(lines[line - 3]), indentation(lines[line - 1]))
+    for text in reversed(lines[: line - 2]):
+        if OPENS_BLOCK.search(text) and indentation(text) < least:
+            return (line - 1, comment + 1) if comment < least else None
+        if text.strip():
+            least = min(least, indentation(text))
+    return None
+
+
+def find_dash_without_space(lines: list[str], line: int) -> tuple[int, int] | None:
+    """Return the position of the ``-`` of a list entry on or above a line, if its key follows
+    without a space.
+    """
+    for number in (line, line - 1):
+        text = lines[number - 1] if 0 < number <= len(lines) else ""
+        if re.match(r"\s*-\w+:(\s|$)", text):
+            return number, indentation(text) + 1
+    return None
+
+
 def indentation(line: str) -> int:
     """The number of blank characters before the text of a line."""
     return len(line) - len(line.lstrip())
+
+
+def find_colon_without_space(lines: list[str], line: int) -> tuple[int, int] | None:
+    """Return the position of the ``:`` of a key above a line, if its value follows without a
+    space.
+    """
+    text = lines[line - 2] if 1 < line <= len(lines) + 1 else ""
+    key = re.match(r"\s*(?:- )?[\w-]+(?=:\w)", text)
+    return (line - 1, key.end() + 1) if key else None
+
+
+LINES_ABOVE = (
+    (
+        find_code_without_block,
+        "this is code, but keys or a list are expected",
+        "begin it as a block: put a '|' after the ':' of the line above",
+    ),
+    (
+        find_comment_in_block,
+        "this comment ends the text or code above, as it is indented less",
+        "indent the comment like the lines around it",
+    ),
+    (find_colon_without_space, "a ':' without a space behind it", "put a space after the ':'"),
+    (find_dash_without_space, "a '-' without a space behind it", "put a space after the '-'"),
+)
+"""Mistakes that the parser notices on a later line: how to find their position, and messages."""

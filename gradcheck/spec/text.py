@@ -53,7 +53,10 @@ class SpecText:
         """Return the diagnostics as an error; a mistake that several scenarios inherit counts
         once.
         """
-        return SpecError({(*each.position, each.message): each for each in self.mistakes}.values())
+        # Its message may contain what differs between them, such as the number of ranks.
+        by_message = {(*each.position, each.message): each for each in reversed(self.mistakes)}
+        by_help = {(*m.position, m.help or m.message): m for m in by_message.values()}
+        return SpecError(by_help.values())
 
 
 def place_of(mark: Any) -> tuple[int, int]:

@@ -105,11 +105,11 @@ def _why_unfit(number: float, dtype: str) -> str:
 
 # --------------------------------------------------------------------------- other values
 def refuse_mapping(value: Any) -> Any:
-    """Raise a mistake if the value that an expression is expected to have is a mapping."""
+    """Raise a mistake if an expected value or the value of a keyword is a mapping."""
     if isinstance(value, dict):
-        help = "write null, true, a number, text or lists of these; or {value: …, rtol: …} around "
-        message = "an expected value cannot be a mapping"
-        raise_mistakes([Violation((), message, help + "them all")])
+        help = "write null, true, a number, text or lists of these; a Tensor is one of the "
+        help += "'inputs', and a tolerance is {value: …, rtol: …} around a whole expected value"
+        raise_mistakes([Violation((), "{label} cannot be a mapping", help)])
     return value
 
 
@@ -118,6 +118,9 @@ def require_scalar(value: Any) -> Any:
     if not isinstance(value, (str, int, float)):
         message = f"a matrix takes text, numbers and booleans, not {describe(value)}"
         help = "name each entry of a list: [N, 4] under inputs, and 'matrix: {N: [2, 3]}'"
+        if isinstance(value, dict):
+            help = "list the values of each parameter, such as 'matrix: {dtype: [float32]}'; for "
+            help += "chosen combinations write a scenario, or one of 'cases', for each"
         raise_mistakes([Violation((), message, help)])
     return value
 
@@ -157,7 +160,9 @@ def find_unusable_name(name: str) -> Iterator[Violation]:
     name = variable(name)
     is_usable = name.isidentifier() and not keyword.iskeyword(name) and not name.startswith("__")
     if not is_usable or name in _TAKEN or unicodedata.normalize("NFKC", name) != name:
-        help = f"choose a Python name, such as x, not beginning with __; {', '.join(_TAKEN)} "
+        meant = re.sub(r"\W", "_", name)
+        shown = meant if meant != name and meant.isidentifier() else "x"
+        help = f"choose a Python name, such as {shown}, not beginning with __; {', '.join(_TAKEN)} "
         yield Violation(
             (), f"{quote(name)} cannot name a variable", help + "are taken", at_key=True
         )

@@ -132,8 +132,9 @@ def test_code_of_another_framework_is_told_the_key(spec, gradcheck, monkeypatch)
     monkeypatch.setenv("GRADCHECK_ALLOW_CODE", "1")
     spec(OF_TORCH)
     done = gradcheck("run")
-    assert done.code == 1
-    assert "name 'Function' is not defined · Function is defined in files with 'framework: torch'" in done.out
+    assert done.code == 2
+    assert "there is no 'Function'" in done.err
+    assert "if the file's layers are torch's, write 'framework: torch' at its top" in done.err
 
 
 # ------------------------------------------------------------------------------------------- init

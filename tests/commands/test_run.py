@@ -80,7 +80,7 @@ def test_a_failure_is_1_with_a_block_that_tells_how_to_run_it_again(spec, gradch
     ],
 )
 def test_a_case_that_breaks_costs_that_case_alone(spec, gradcheck, code, status):
-    spec(BAD.replace("answer = 6 * 8", code), GOOD)
+    spec(BAD.replace("6 * 8", f"0\n      {code}"), GOOD)
     done = gradcheck("run", "a.grad.yaml", "--allow-code", "--timeout", "1.5")
     assert (done.code, summary_of(done)) == (1, f"1 {status}, 1 PASS")
     assert done.out.startswith(f"{status} bad@numpy a.grad.yaml:3:5 ")
@@ -312,7 +312,7 @@ def test_a_run_stops_at_the_same_failure_for_any_number_of_jobs(spec, gradcheck,
 def test_ctrl_c_reports_what_had_finished_and_leaves_no_process(spec, folder):
     """Two workers: one hangs in the first case, the other is done with the second when it begins the third."""
     waits = "import os, time\nopen(f'{os.getpid()}.pid', 'w').close()\ntime.sleep(1000)\n"
-    hang = GOOD.replace("      answer = 6 * 7\n", indent(waits, "      "))
+    hang = GOOD.replace("      answer = 6 * 7\n", indent(f"answer = 0\n{waits}", "      "))
     spec(hang.replace("good", "hang-1"), GOOD, hang.replace("good", "hang-2"))
     command = [sys.executable, str(ROOT / "cli.py"), "run", "--allow-code", "-j", "2", "a.grad.yaml"]
     with subprocess.Popen(
@@ -424,12 +424,12 @@ def test_a_terminal_gets_the_table_and_a_progress_bar(spec, folder, environment,
 
 def test_lines_are_not_cut_at_the_width_of_a_terminal(spec, gradcheck, monkeypatch):
     monkeypatch.setenv("COLUMNS", "40")
-    spec(GOOD.replace("answer = 6 * 7", f"raise ValueError('{'x' * 300}')"))
+    spec(GOOD.replace("6 * 7", f"0; raise ValueError('{'x' * 300}')"))
     assert "x" * 300 in gradcheck("run", "a.grad.yaml", "--allow-code").out.splitlines()[0]
 
 
 def test_a_terminal_without_the_characters_gets_escapes(spec):
-    spec(BAD.replace("answer = 6 * 8", "raise ValueError('日本')"))
+    spec(BAD.replace("6 * 8", "0; raise ValueError('日本')"))
     command = [sys.executable, str(ROOT / "cli.py"), "run", "a.grad.yaml", "--allow-code", "--format", "rich"]
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
@@ -445,7 +445,7 @@ def test_on_github_nothing_a_layer_says_is_a_workflow_command(spec, folder, layo
     said = "print('::error::printed'); raise ValueError('a\\n::warning::raised\\n ##[add-mask]masked')"
     known = BAD.replace("bad", "known")
     reason = "    backends: {numpy: {xfail: {reason: '::notice::expected ##[group]x'}}}\n"
-    spec(GOOD.replace("answer = 6 * 7", said), known + reason)
+    spec(GOOD.replace("6 * 7", f"0; {said}"), known + reason)
     command = (ROOT / "cli.py", "run", "a.grad.yaml", "--allow-code", "-v", "--format", layout)
     done = python(*command, env={**os.environ, "GITHUB_ACTIONS": "true", "COLUMNS": "100"})
     lines = (done.stdout + done.stderr).splitlines()

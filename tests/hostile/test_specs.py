@@ -31,8 +31,8 @@ def laughs() -> str:
 
 def nested_finally(depth: int) -> list[str]:
     """A program of which Python compiles the last line 2 ** `depth` times."""
-    lines = [f"{' ' * k}try: a\n      {' ' * k}finally:" for k in range(depth)]
-    return [*lines, " " * depth + "a"]
+    lines = [f"{' ' * k}try: id\n      {' ' * k}finally:" for k in range(depth)]
+    return [*lines, " " * depth + "id"]
 
 
 def patterns(k: int, pattern: str) -> str:
@@ -114,9 +114,9 @@ TAKEN = {
     "300 returns past 900 calls": (
         HEAD
         + "    script: |\n      def f():\n       try:\n"
-        + "        if x: return\n" * 300
+        + "        if f: return\n" * 300
         + "       finally:\n"
-        + "        a()\n" * 900,
+        + "        f()\n" * 900,
         "1 scenario",
     ),
 }

@@ -32,7 +32,7 @@ scenarios:
       grads: {x: [[1, 2, 3], [.inf, -.inf, 0]], labels: null}
       values:
         x.grad is None: true
-        "y": {value: [1.5, null, "no"], rtol: 1e-3}
+        "out": {value: [1.5, null, "no"], rtol: 1e-3}
     backends:
       paddle:
         xfail: {reason: it differs}
@@ -54,7 +54,7 @@ def test_every_part_of_the_format(accept):
     assert tanh.inputs["labels"].limits == (0.0, 3)
     assert tanh.expect.grads == {"x": ((1, 2, 3), (math.inf, -math.inf, 0)), "labels": None}
     assert tanh.expect.values["x.grad is None"] is True
-    assert tanh.expect.values["y"].value == (1.5, None, "no")
+    assert tanh.expect.values["out"].value == (1.5, None, "no")
     assert script.source.url is None, "a url of the defaults does not belong to another document"
     assert script.expect.raises.message.re == "a+"
 
@@ -91,11 +91,11 @@ def test_the_matrix_of_the_defaults_is_every_layer_s_unless_it_says_otherwise_an
         ("layer: {op: tanh}\n    inputs: {x: {shape: [2]}}\n    expect: {gradient: differs}", "differs"),
         ("layer: {op: tanh}\n    inputs: {x: {shape: [2]}}\n    expect: {raises: {type: E}}", "unchecked"),
         (
-            "layer: {op: tanh}\n    inputs: {x: {shape: [2], stop_gradient: true}}\n    expect: {values: {a: 1}}",
+            "layer: {op: tanh}\n    inputs: {x: {shape: [2], stop_gradient: true}}\n    expect: {values: {x: 1}}",
             "unchecked",
         ),
         (
-            "layer: {op: tanh}\n    inputs: {x: {shape: [2], dtype: int64, init: ones}}\n    expect: {values: {a: 1}}",
+            "layer: {op: tanh}\n    inputs: {x: {shape: [2], dtype: int64, init: ones}}\n    expect: {values: {x: 1}}",
             "unchecked",
         ),
         ("script: x = 1", "unchecked"),
@@ -175,8 +175,8 @@ def test_nan_survives_json(accept):
     ],
 )  # fmt: skip
 def test_plain_scalars_are_read_as_yaml_1_2_does(accept, written, read_as):
-    text = FULL.replace("x.grad is None: true", f"z: {written}")
-    value = accept(text).scenarios[0].expect.values["z"]
+    text = FULL.replace("x.grad is None: true", f"x: {written}")
+    value = accept(text).scenarios[0].expect.values["x"]
     assert value == read_as
     assert type(value) is type(read_as)
 
@@ -200,7 +200,7 @@ scenarios:
     layer: |
       class A(PyLayer): forward = backward = lambda ctx, x, y: x
     inputs: {x: {shape: [2]}, y: {shape: [2]}}
-    expect: {gradient: matches, values: {z: 1}}
+    expect: {gradient: matches, values: {x: 1}}
   - id: other
     extends: child
     script: x = 1
@@ -213,7 +213,7 @@ def test_extends_takes_over_what_is_not_given_and_drops_what_is_ruled_out(accept
     assert (child.id, child.title, child.layer) == ("child", "Child", parent.layer)
     assert {name: input.shape for name, input in child.inputs.items()} == {"x": (2,), "y": (4,)}
     assert child.expect.gradient == "unchecked", "raises replaces gradient: matches"
-    assert child.expect.values == {"z": 1}
+    assert child.expect.values == {"x": 1}
     assert child.line_of("layer") == parent.line_of("layer") == 12
     assert (other.title, other.script, other.layer, other.inputs) == ("Child", "x = 1", None, {})
     assert other.expect.raises is None

@@ -82,7 +82,7 @@ class TestLayers:
         [
             ("{op: tahn}", "3:11 unknown op 'tahn'"),
             ("3", "3:6 layer must be Python source, a layer's name, {ref: …} or {op: …}, not 3"),
-            ("{ops: tanh}", "3:6 layer must be Python source, a layer's name, {ref: …} or {op: …}, not a mapping"),
+            ("{ops: tanh}", "3:7 unknown key 'ops' in layer"),
         ],
     )
     def test_what_is_no_layer_is_told_once(self, mistakes, layer, message):
@@ -156,7 +156,7 @@ class TestCases:
         ("cases", "message", "help"),
         [
             ("[]", "3:45 cases must not be empty", "add an entry"),
-            ("{id: a}", "3:45 cases must be a list, not a mapping", "Variants of the scenario"),
+            ("{id: a}", "3:45 cases must be a list, not a mapping", "begin each entry with"),
             ("[a]", '3:46 a scenario must be a mapping, not "a"', "write {id"),
             ("[{id: a}, {id: a}]", "3:60 duplicate id 'one-a', first given in line 3", "rename"),
             ("[{}, {}]", "3:50 duplicate id 'one', first given in line 3", "rename"),
