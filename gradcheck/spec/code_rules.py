@@ -33,6 +33,8 @@ MISSPELT = 0.85
 two letters in ten differ.
 """
 
+CODE_OF_VALUE = re.compile(r"(np|math|paddle|torch)\.\w")
+"""The beginning of a keyword's value that is meant as code."""
 MOST_SHOWN = 12
 """The most names that are listed as known: as many as fit on a line."""
 NAMES_IN_ALL_CODE = ("np", "out")
@@ -120,6 +122,10 @@ def _find_program_mistakes(scenario: Scenario, framework: str) -> Iterator[Viola
     if script is not None:
         return
     layer_code = find_code(source, "the layer")
+    for name, value in scenario.kwargs.items():
+        if isinstance(value, str) and CODE_OF_VALUE.match(value):
+            help = f"write its value, or 'call: …' with {name}={value} in it"
+            yield Violation(("kwargs", name), f"{quote(value)} is text here, not code", help)
     if scenario.kwargs and is_static(scenario.layer):
         help = "write them into forward_fn"
         yield Violation(("kwargs",), "forward_fn takes no keywords", help, at_key=True)

@@ -45,9 +45,12 @@ _PLACES_UNLESS_MISSPELT: KeyPlaces = (
 """Like `_PLACES`, for keys such as layers and layer that are sooner misspelt than misplaced."""
 _ADVICE_ON_KEYS = {
     "explore": "name the free sizes under 'sizes: {B: 2}', and run `gradcheck explore FILE ID`",
+    "amp": "write the casts in the layer; an input's dtype is 'dtype: float16'",
     "device": "remove it: `gradcheck run -b cupy` runs on a GPU",
     **dict.fromkeys(("imports", "import", "setup", "fixtures"), "write it in the code"),
     "dtypes": "write 'matrix: {dtype: …}'",
+    "args": "write 'inputs: …' for Tensors, and 'kwargs: …' for plain values",
+    "reruns": "remove it: `gradcheck run --reruns 2` repeats cases that fail",
     **dict.fromkeys(("if", "when", "skipif"), "write 'backends: {paddle: {skip: {reason: …}}}'"),
 }
 """Keys for what is written elsewhere, or chosen on the command line → advice."""
@@ -56,8 +59,9 @@ _OTHER_TOOLS_KEYS = {
     **dict.fromkeys(("base", "parent", "inherit", "inherits"), "extends"),
     **dict.fromkeys(("marks", "markers"), "tags"),
     **dict.fromkeys(("nproc_per_node", "nprocs", "num_ranks", "world_size"), "world"),
-    **dict.fromkeys(("parametrize", "params", "strategy"), "matrix"),
-    "args": "inputs", "description": "title", "name": "id", "random_seed": "seed", "run": "script",
+    **dict.fromkeys(("parametrize", "strategy"), "matrix"),
+    **dict.fromkeys(("options", "parameters", "params"), "kwargs"),
+    "description": "title", "name": "id", "random_seed": "seed", "run": "script",
     "shapes": "inputs", "timeout-minutes": "timeout", "uses": "layer", "with": "kwargs",
     # of an input
     **dict.fromkeys(("dims", "size"), "shape"),
@@ -67,8 +71,8 @@ _OTHER_TOOLS_KEYS = {
     # of expectations, and of the file
     **dict.fromkeys(("atol", "eps", "tol", "tolerance"), "rtol"),
     **dict.fromkeys(("second_order", "gradgrad"), "order"),
-    "exception": "type", "match": "message", "nondet_tol": "nondet", "version": "schema",
-    "backend": "framework",
+    "exception": "type", "grad": "gradient", "match": "message", "nondet_tol": "nondet",
+    "version": "schema", "backend": "framework",
 }  # fmt: skip
 """Keys of other tools → the key of this format, used if the mapping has it."""
 # pydantic's name of a mistake -> its message, and what to do if it is always the same.
@@ -135,7 +139,10 @@ def report_errors(error: ValidationError, root: Map, text: SpecText) -> None:
             help = f"write {_example(kind, location.value)}"
             if isinstance(location.value, Seq) and all(isinstance(v, Map) for v in location.value):
                 help = "write its keys without brackets or '-'"
-            if len(kind.keys()) > 1:
+            step = str(location.steps[-1])
+            if kind is model.Input and (step == "name" or step in kind.keys()):  # noqa: SIM118
+                help = "give the input a name, as in 'inputs: {x: {shape: [2, 3]}}'"
+            elif len(kind.keys()) > 1:
                 help += f"; the keys are {listing(kind.keys(), 'and')}"
             text.report(location.mark.place, message, help)
         else:

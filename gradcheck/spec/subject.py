@@ -73,7 +73,7 @@ class _Subject:
             method, arguments = methods[name], _argument_names(methods[name])
             if arguments[:2] in (["self", "ctx"], ["cls", "ctx"]) and _is_static(method):
                 message = f"{name} is called without an object, but takes {quote(arguments[0])}"
-                help = f"write '@staticmethod' above 'def {name}({', '.join(arguments[1:])}):'"
+                help = f"write '@staticmethod' above 'def {name}({_after_first(method)}):'"
             elif name == "backward" and _has_fixed_arguments(method) and len(arguments) < 2:
                 message = "backward is called with the context and a gradient for each output"
                 help = "write 'def backward(ctx, dy):'"
@@ -100,9 +100,9 @@ class _Subject:
         message = f"the number of inputs is {len(names)}, but {forward.name} takes {bound}"
         if has_context and arguments[:1] != ["ctx"] and len(names) > most:
             message += " after the context"
-            help = f"write 'def {forward.name}({', '.join(['ctx', *arguments])}):'"
+            help = f"write 'def {forward.name}(ctx, {ast.unparse(forward.args)}):'"
         elif arguments[:1] == ["ctx"] and not has_context:
-            help = f"write 'def {forward.name}({', '.join(arguments[1:])}):', without a context"
+            help = f"write 'def {forward.name}({_after_first(forward)}):', without a context"
         elif len(names) > most:
             help = "give it an argument for each, or say what to run with 'call: …'"
         else:
@@ -145,6 +145,9 @@ class _Subject:
         name = self.class_.name if self.class_ and not self.scenario.expect.raises else None
         if name in called_with_arguments(self.call.tree):
             message = f"call: {name} is applied, not called"
+            yield Violation(("call",), message, f"write {name}.apply(…)")
+        elif f"{name}.forward(" in self.call.source and "ctx" not in self.call.words:
+            message = "call: forward is called without a context, and no backward runs after it"
             yield Violation(("call",), message, f"write {name}.apply(…)")
 
     def _unused_inputs(self) -> Iterator[Violation]:
@@ -195,6 +198,11 @@ def _is_plain(cls: ast.ClassDef) -> bool:
 def _argument_names(function: ast.FunctionDef) -> list[str]:
     """Return the names of the arguments that can be given by position."""
     return [argument.arg for argument in (*function.args.posonlyargs, *function.args.args)]
+
+
+def _after_first(function: ast.FunctionDef) -> str:
+    """Return the text of the arguments after the first one, which has no default."""
+    return ast.unparse(function.args).partition(", ")[2]
 
 
 def _is_static(method: ast.FunctionDef) -> bool:

@@ -101,6 +101,7 @@ WORDINGS = (
 
 OPENS_VALUE = re.compile(r":\s*$")
 OPENS_BLOCK = re.compile(r": +[|>][-+\d]*\s*(#.*)?$")
+OPENS_QUOTE = re.compile(r"\s*(?:- )?[\w.-]+: +(?P<quote>[\"'])(?:(?!(?P=quote)).)*$")
 PYTHON_LINE = re.compile(r"\s*(class \w+.*:|def \w+\(.*|import \w.*|from \w+ import .*|@\w+)\s*$")
 
 
@@ -156,6 +157,18 @@ def find_code_without_block(lines: list[str], line: int) -> tuple[int, int] | No
     return None
 
 
+def find_open_quote(lines: list[str], line: int) -> tuple[int, int] | None:
+    """Return the position of the last quote above a line that is not closed on its own line, if the
+    next quote of its kind is in the line.
+    """
+    for above in range(min(line, len(lines)) - 1, 0, -1):
+        if opened := OPENS_QUOTE.match(lines[above - 1]):
+            quote = opened["quote"]
+            is_next = quote in lines[line - 1] and quote not in "".join(lines[above : line - 1])
+            return (above, opened.start("quote") + 1) if is_next else None
+    return None
+
+
 def find_comment_in_block(lines: list[str], line: int) -> tuple[int, int] | None:
     """Return the position of a comment above a line of a block that is indented less than the
     block, and therefore ends it.
@@ -208,6 +221,8 @@ LINES_ABOVE = (
         "this comment ends the text or code above, as it is indented less",
         "indent the comment like the lines around it",
     ),
+    (find_open_quote, "this quote is never closed", "close it at the end of the text"),
+    (find_open_quote, "this quote is never closed", "close it at the end of the text"),
     (find_colon_without_space, "a ':' without a space behind it", "put a space after the ':'"),
     (find_dash_without_space, "a '-' without a space behind it", "put a space after the '-'"),
 )

@@ -258,6 +258,14 @@ MISTAKES = [
     row("call: paddle.multiply(a, b)", "call: paddle.multiply(a, c)", "c)", "'c'", "a and b"),
     row("call: paddle.multiply(a, b)", "call: c = paddle.multiply(a, b)", "= paddle.mul", "a single expression"),
     row("call: paddle.multiply(a, b)", "call: paddle.multiply(a, b", "paddle.multiply(a, b\n", "'('"),
+    row("title: My own tanh", "title: 'My own tanh", "'My", "never closed"),
+    row("inputs: {x: [4]}", "inputs: {name: x, shape: [4]}", "x, shape", "inputs: {x: {shape: [2, 3]}}"),
+    row("gradient: matches", "grad: matches", "grad: m", "write 'gradient: …'"),
+    row("rtol: 1e-6", "params: {k: 2}", "params", "write 'kwargs: …'"),
+    row("rtol: 1e-6", "reruns: 2", "reruns", "gradcheck run --reruns 2"),
+    row("rtol: 1e-6", "kwargs: {k: np.pi}", "np.pi", "'call: …' with k=np.pi in it"),
+    row("rtol: 1e-6", "call: Tanh.forward(x)", "Tanh.forward", "write Tanh.apply(…)"),
+    row("@staticmethod\n          def forward(ctx, x)", "def forward(self, ctx, x, k=2)", "def forward", "(ctx, x, k=2)"),
 ]  # fmt: skip
 
 
