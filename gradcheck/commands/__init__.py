@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -16,10 +18,11 @@ from gradcheck.commands.errors import (
     Refused,
     add_advice,
     drop_unwritten,
+    find_option,
     prepare_streams,
     refusal,
 )
-from gradcheck.support.escape import WithoutCommands, safe
+from gradcheck.support.escape import WithoutCommands, one_line, safe
 from gradcheck.support.suggest import hint
 from gradcheck.support.user_error import UserError
 
@@ -90,11 +93,29 @@ class LazyGroup(click.Group):
         self, context: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Resolve a command as click does, with a suggestion for an unknown name."""
-        name = args[0] if args else ""
-        is_option = name in ("", *COMMANDS) or name.startswith("-")
-        if not is_option and not context.resilient_parsing:  # which is so while a shell completes
-            context.fail(unknown_command(name))
+        if not context.resilient_parsing:  # which is so while a shell completes
+            require_whole_words(args)
+            if args[0] not in COMMANDS and not args[0].startswith("-"):
+                context.fail(self.unknown_command(context, args[0]))
         return super().resolve_command(context, args)
+
+    def unknown_command(self, context: click.Context, name: str) -> str:
+        """Return the message for an unknown command."""
+        from gradcheck.commands.specs import layer_of_word, parse_target
+
+        name = one_line(name)
+        advice = OTHER_COMMANDS.get(name, "")
+        if layer := layer_of_word(name):
+            advice = f"`gradcheck check {layer}` checks that layer"
+        elif parse_target(name).path:
+            advice = f"`gradcheck run {name}` runs its scenarios"
+        for command in COMMANDS:
+            if not advice and find_option(self.get_command(context, command), f"--{name}"):
+                advice = f"it is an option, `gradcheck {command} --{name}`"
+        if advice:
+            return f"There is no command {name!r}: {advice}."
+        meant = hint(name, COMMANDS, f"the commands are {', '.join(COMMANDS)}")
+        return f"No such command {name!r}; {meant}."
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         """The list of commands in ``--help``."""
@@ -144,12 +165,20 @@ class LazyGroup(click.Group):
         sys.exit(status if isinstance(status, int) else 0)
 
 
-def unknown_command(name: str) -> str:
-    """Return the message for an unknown command."""
-    if name in OTHER_COMMANDS:
-        return f"There is no command {name!r}: {OTHER_COMMANDS[name]}."
-    meant = hint(name, COMMANDS, f"the commands are {', '.join(COMMANDS)}")
-    return f"No such command {name!r}; {meant}."
+def require_whole_words(words: Sequence[str]) -> None:
+    """Raise UserError: a word is empty, or gives a value to a short option by ``=``."""
+    words = [one_line(word) for word in words]
+    for before, word in zip(["gradcheck", *words], words, strict=False):
+        if not word:
+            without = (
+                f"remove {before} as well" if before.startswith("-") else "remove the argument"
+            )
+            raise UserError(
+                f"an empty argument follows {before}: is a variable of the shell not set? Set it, "
+                f"or {without}"
+            )
+        if short := re.fullmatch("(-[a-z])=(.*)", word, re.DOTALL):
+            raise UserError(f"{word}: write {short[1]} {short[2]}")
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})

@@ -43,23 +43,45 @@ def add_advice(error: click.ClickException) -> click.ClickException:
     """Return an error, with advice added if the mistake is common."""
     if not isinstance(error, click.UsageError):
         return error
+    from gradcheck.backends.environments import name_problem  # few mistakes need it
+
     message = one_line(error.format_message())  # it may quote characters that steer a terminal
+    command = error.ctx.command if error.ctx else None
     if isinstance(error, click.NoSuchOption):
-        name, command = one_line(error.option_name), error.ctx.command if error.ctx else None
-        advice = OPTION_ADVICE.get(name, "")
-        advised_option = re.match(r"write (-\S+)", advice)
+        name = one_line(error.option_name)
         if isinstance(command, click.Group):
             message += f" Options follow their command, as in gradcheck run {name}."
-        elif advice and (not advised_option or has_option(command, advised_option[1])):
-            message = f"No such option {name!r}: {advice}."
+        else:
+            message = advice_on_option(name, command) or message
+    elif isinstance(error, click.MissingParameter) and isinstance(error.param, click.Option):
+        message += f" Write {error.param.opts[-1]} {error.param.metavar}."
+    elif extra := re.match(r"Got unexpected extra arguments? \(([^ =]+)", message):
+        word = extra[1].rstrip(")")
+        if find_option(command, f"--{word}"):
+            message += f": did you mean --{word}?"
+        elif find_option(command, "-b") and not name_problem(word):
+            message += f": write -b {word}"
     for pattern, better in ADVICE:
         message = re.sub(pattern, better, message, flags=re.DOTALL)
     return click.UsageError(message, error.ctx)
 
 
-def has_option(command: click.Command | None, name: str) -> bool:
-    """Whether a command has an option of a name."""
-    return command is not None and any(name in option.opts for option in command.params)
+def advice_on_option(name: str, command: click.Command | None) -> str:
+    """Return the message for an unknown option; empty if there is no advice on it."""
+    advice = OPTION_ADVICE.get(name, "")
+    if re.fullmatch(r"-\d+", name) and find_option(command, "--kwarg"):
+        advice = f"write NAME=VALUE as one word, as in --kwarg axis={name}"
+    elif advised := re.match(r"write (-\S+)( \S)?", advice):
+        option = find_option(command, advised[1])
+        if option is None or option.is_flag is bool(advised[2]):
+            return ""
+    return f"No such option {name!r}: {advice}." if advice else ""
+
+
+def find_option(command: click.Command | None, name: str) -> click.Option | None:
+    """Return the option of a command with a name; None if it has none."""
+    options = command.params if command is not None else ()
+    return next((o for o in options if isinstance(o, click.Option) and name in o.opts), None)
 
 
 NO_TOLERANCE = "every estimate has an error bound; `rtol: 1e-3` in a scenario widens it"
@@ -87,6 +109,7 @@ OPTION_ADVICE = {
     "-m": "write -t TAG",
     "--allow-code": "this command needs no permission",
     "--verbosity": "write -v",
+    "--force": "existing files stay as they are: remove the file first, to have it anew",
     "--fail-fast": "write -x",
 }
 """Options of other tools, with the equivalent here: an option only where the command has it."""

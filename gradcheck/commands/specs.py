@@ -23,7 +23,7 @@ from gradcheck.support.display_paths import count
 from gradcheck.support.escape import WithoutCommands, safe
 from gradcheck.support.pyproject import root_of
 from gradcheck.support.resources import SUITES, bundled_files, bundled_specs, is_bundled
-from gradcheck.support.suggest import hint
+from gradcheck.support.suggest import hint, require_one_name
 from gradcheck.support.user_error import UserError, refusals_of
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def read_specs(
         if os.path.isfile(file):
             raise UserError(f"no file, folder or scenario is called {name!r}; did you mean {file}?")
     for name in unknown:
-        in_file = re.fullmatch(r"(.+\.ya?ml)[:#@]*([\w/=.-]*)", name)
+        in_file = re.fullmatch(r"(.+\.ya?ml)[:#@, ]*([\w/=.-]*)", name)
         if in_file and os.path.isfile(in_file[1]):
             meant = " ".join(filter(None, in_file.groups()))
             raise UserError(f"no file, folder or scenario is called {name!r}; write {meant}")
@@ -131,14 +131,22 @@ def refuse_mistakes(mistakes: Sequence[Diagnostic]) -> NoReturn:
 
 
 def require_spec_name(name: str) -> None:
-    """Raise UserError if a word is the name of a layer, or of a file of Python."""
-    layer = name
-    if name.endswith(".py"):
-        layer = ".".join(Path(name).with_suffix("").parts) + ":LAYER"
-    if LAYER_REFERENCE.fullmatch(layer):
+    """Raise UserError if a word is the name of a layer, or of a file of Python, or several names
+    of files.
+    """
+    if layer := layer_of_word(name):
         raise UserError(
             f"{name} is not a spec file or id; `gradcheck check {layer}` checks that layer"
         )
+    if not os.path.exists(name):
+        require_one_name(name, os.path.exists)
+
+
+def layer_of_word(name: str) -> str:
+    """Return the layer that a word names, perhaps by a file of Python; empty if it names none."""
+    if name.endswith(".py"):
+        name = ".".join(Path(name).with_suffix("").parts) + ":LAYER"
+    return name if LAYER_REFERENCE.fullmatch(name) else ""
 
 
 def id_of(target: Target, specs: Sequence[SpecFile]) -> str:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+import re
+from collections.abc import Callable, Iterable
+
+from gradcheck.support.user_error import UserError
 
 BEGIN = 0.2
 """Weight of a common prefix, relative to equality: gelou means gelu rather than elu."""
@@ -33,8 +36,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
     Candidates are a name with the same letters (tahn is tanh, not tan), the only name that
     continues `name`, and similar names, preferably with the same prefix, which is usually typed
-    correctly;
-    without that it must be more similar.
+    correctly; without that it must be more similar.
     """
     import difflib  # slow to import
 
@@ -58,3 +60,10 @@ def nearest(name: str, known: Iterable[str]) -> str:
     similar = difflib.get_close_matches(name, by_lower, 5)
     near = [other for other in similar if other[0] == name[0] or likeness(other) >= LEAST_LIKENESS]
     return by_lower[max(near, key=nearness)] if near else ""
+
+
+def require_one_name(word: str, is_known: Callable[[str], bool]) -> None:
+    """Raise UserError: a word consists of several known names, with spaces or commas between."""
+    names = [name for name in re.split(r"[\s,;]+", word) if name]
+    if len(names) > 1 and all(map(is_known, names)):
+        raise UserError(f"{word!r} is not one name; write them apart: {' '.join(names)}")
