@@ -5,7 +5,9 @@ errors.
 from __future__ import annotations
 
 import functools
+import inspect
 import os
+import re
 import sys
 import sysconfig
 import traceback
@@ -72,8 +74,9 @@ def find_in_module(module: ModuleType, reference: str) -> Any:
     name.
     """
     name = reference.partition(":")[2]
+    owner, _, method = name.rpartition(".")
     try:
-        return attrgetter(name)(module)
+        target = attrgetter(name)(module)
     except AttributeError as error:
         names = [known for known in dir(error.obj) if not known.startswith("_")]
         defined = [
@@ -83,6 +86,27 @@ def find_in_module(module: ModuleType, reference: str) -> Any:
         raise NoLayerError(
             f"module {module.__name__!r} has no {name!r}" + (near and f"; {near}")
         ) from error
+    layer = attrgetter(owner)(module) if method in ("forward", "backward") else None
+    if inspect.isclass(layer) and hasattr(layer, "apply"):
+        raise NoLayerError(
+            f"{name} is a part of the layer {owner}: write {reference.removesuffix(f'.{method}')}"
+        )
+    return target
+
+
+def require_known(name: str, call: str, known: Iterable[str], module: str) -> None:
+    """Raise NoLayerError: a call reads a name that is not one of the `known`: the inputs, and the
+    names of the layer's module.
+    """
+    known = list(known)
+    if name in known:
+        return
+    package, _, last = module.rpartition(".")
+    unqualified = re.sub(rf"\b(?:{re.escape(package)}\.)?{last}\.", "", call)
+    meant = hint(name, known, "it may use the inputs, and the names of the layer's module")
+    if name in module.split(".") and unqualified != call:
+        meant = f"the names of the layer's module are written without it: {unqualified}"
+    raise NoLayerError(f"call: there is no {name!r}; {meant}")
 
 
 def is_defined_in(module: ModuleType, value: Any) -> bool:
