@@ -220,6 +220,7 @@ def check(named: LayerWords, world: InWorld, backends: tuple[str, ...], **argume
     run: naming it here is permission. Inputs are passed by the names of the layer's arguments; a
     list of Tensors is written xs=[2x3,2x3]. Exit codes are those of `gradcheck run`.
     """
+    files = report_files(arguments.pop("reports"))
     reference = qualified_reference(named.reference)
     inputs = inputs_of_words(named.inputs)
     if not inputs and not named.call:
@@ -228,12 +229,11 @@ def check(named: LayerWords, world: InWorld, backends: tuple[str, ...], **argume
     keys["nondet"] = arguments.pop("nondet")
     if (order := arguments.pop("order")) > 1:
         keys["expect"] = {"order": order}
-    reports, screen_options = arguments.pop("reports"), arguments.pop("screen")
+    screen_options = arguments.pop("screen")
     framework = framework_of_layer(reference, named, backends)
     spec_file = read_draft(spec_text(keys, framework), reference)
     places = chosen_backends(backends, specs=[spec_file])
     cases = plan([spec_file], list(places), places, **arguments)
-    files = report_files(reports)
     again = shlex.join(["gradcheck", *sys.argv[1:]])
     began = Beginning.now()
     settings = RunSettings(require=require_layer)

@@ -12,7 +12,7 @@ from click.shell_completion import CompletionItem
 
 from gradcheck.commands.shared_options import begun
 from gradcheck.report.files import FORMATS, list_formats
-from gradcheck.support.suggest import hint
+from gradcheck.support.suggest import nearest
 from gradcheck.support.user_error import UserError
 
 STDOUT = Path("/dev/stdout")
@@ -75,10 +75,11 @@ def report_file(text: str, formats: Sequence[str], in_folder: str) -> tuple[str,
 
 def meant_report(text: str, formats: Sequence[str]) -> str:
     """Return the advice for a ``--report`` without a known format or a path."""
-    name, _, path = text.partition(":")
-    known = ", ".join(formats)
-    otherwise = f"write FORMAT:PATH, such as json:results.json; the formats are {known}"
-    if path:
-        return hint(name, formats, otherwise)
+    name, _, path = text.replace("=", ":").partition(":")
     suffix = Path(text).suffix.removeprefix(".")
-    return f"did you mean {suffix}:{text}?" if suffix in formats else otherwise
+    if not path and suffix in formats:
+        name, path = suffix, text
+    if path and (near := nearest(name, formats)):
+        return f"did you mean {near}:{path}?"
+    known = ", ".join(formats)
+    return f"write FORMAT:PATH, such as json:results.json; the formats are {known}"
