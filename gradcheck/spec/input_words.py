@@ -143,16 +143,18 @@ def _sizes(shape: str, letters: bool) -> tuple[int | str, ...]:
         return ()
     pattern = _SHAPE_TO_DRAW if letters else _SHAPE
     if not pattern.fullmatch(shape):
-        sizes_apart = re.fullmatch(r"[\[(]?\d+(?: *[xX×*, ] *\d+)*,?[\])]?", shape)
-        meant = "x".join(re.findall(r"\d+", shape)) if sizes_apart else "3x4"
+        size = r"(?:\d+|[A-Z])" if letters else r"\d+"
+        sizes_apart = re.fullmatch(rf"[\[(]?{size}(?: *[xX×*, ] *{size})*,?[\])]?", shape)
+        meant = "x".join(re.findall(size, shape)) if sizes_apart else "3x4"
         if shape.endswith((".npy", ".npz")):
             raise InputWordError(
                 f"{shape!r} is not a shape: a file stands behind @, as in @data.npy"
             )
-        raise InputWordError(
-            f"{shape!r} is not a shape: write {meant}: sizes with x between them, such as 3x4, or "
-            "scalar; only `gradcheck explore` takes capital letters, for sizes that it draws"
-        )
+        form = "sizes with x between them, such as 3x4, or scalar; "
+        drawn = "only `gradcheck explore` takes capital letters, for sizes that it draws"
+        if letters:
+            drawn = "capital letters are sizes that are drawn"
+        raise InputWordError(f"{shape!r} is not a shape: write {meant}: {form}{drawn}")
     return tuple(int(size) if size.isdecimal() else size for size in shape.split("x"))
 
 
@@ -162,7 +164,8 @@ def _flag(flag: str) -> dict[str, Any]:
         return {"below": int(below[1])}
     if flag not in _FLAGS:
         known = [*_FLAGS, "below=N"]
-        help = hint(flag.removeprefix("dtype="), known, f"write one of {', '.join(known)}")
+        name = re.sub(r"dtype=|\w+\.", "", flag)  # torch.float32
+        help = hint(name, known, f"write one of {', '.join(known)}")
         raise InputWordError(f"unknown option {flag!r}; {help}")
     return _FLAGS[flag]
 

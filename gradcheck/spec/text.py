@@ -114,6 +114,8 @@ def decode(raw: bytes, shown: str) -> SpecText:
         decoded = raw.decode("utf-8")
     except UnicodeDecodeError as error:
         help = "save the file as UTF-8"
+        if b"\0" in raw:
+            help = "this is not a text; name a *.grad.yaml file"
         message = f"byte 0x{raw[error.start]:02x} is not UTF-8"
         before = _lines(raw[: error.start].decode("utf-8"))
         place = len(before), len(before[-1]) + 1, 1
