@@ -13,6 +13,7 @@ import click
 
 from gradcheck.support.ascii_fallback import HANDLER
 from gradcheck.support.escape import one_line
+from gradcheck.support.suggest import nearest
 
 USAGE, BUG, NOTHING_SELECTED, INTERRUPTED = 2, 3, 5, 130
 """Exit codes for a wrong call or file, a bug in gradcheck, nothing to do, and Ctrl-C. Exit codes of
@@ -47,12 +48,8 @@ def add_advice(error: click.ClickException) -> click.ClickException:
 
     message = one_line(error.format_message())  # it may quote characters that steer a terminal
     command = error.ctx.command if error.ctx else None
-    if isinstance(error, click.NoSuchOption):
-        name = one_line(error.option_name)
-        if isinstance(command, click.Group):
-            message += f" Options follow their command, as in gradcheck run {name}."
-        else:
-            message = advice_on_option(name, command) or message
+    if isinstance(error, click.NoSuchOption) and command is not None:
+        message = unknown_option(one_line(error.option_name), command)
     elif isinstance(error, click.MissingParameter) and isinstance(error.param, click.Option):
         message += f" Write {error.param.opts[-1]} {error.param.metavar}."
     elif extra := re.match(r"Got unexpected extra arguments? \(([^ =]+)", message):
@@ -66,16 +63,25 @@ def add_advice(error: click.ClickException) -> click.ClickException:
     return click.UsageError(message, error.ctx)
 
 
-def advice_on_option(name: str, command: click.Command | None) -> str:
-    """Return the message for an unknown option; empty if there is no advice on it."""
+def unknown_option(name: str, command: click.Command) -> str:
+    """Return the message for an option that a command does not have."""
     advice = OPTION_ADVICE.get(name, "")
-    if re.fullmatch(r"-\d+", name) and find_option(command, "--kwarg"):
-        advice = f"write NAME=VALUE as one word, as in --kwarg axis={name}"
-    elif advised := re.match(r"write (-\S+)( \S)?", advice):
+    if advised := re.match(r"write (-\S+)( \S)?", advice):
         option = find_option(command, advised[1])
         if option is None or option.is_flag is bool(advised[2]):
-            return ""
-    return f"No such option {name!r}: {advice}." if advice else ""
+            advice = ""
+    if re.fullmatch(r"-\d+", name) and find_option(command, "--kwarg"):
+        advice = f"write NAME=VALUE as one word, as in --kwarg axis={name}"
+    if advice:
+        return f"No such option {name!r}: {advice}."
+    words = [word for option in command.params for word in (*option.opts, *option.secondary_opts)]
+    known = {word.lstrip("-"): word for word in words if word.startswith("-")}
+    near = nearest(name.lstrip("-"), known)
+    if near:
+        return f"No such option {name!r}; did you mean {known[near]}?"
+    if isinstance(command, click.Group):
+        advice = f" Options follow their command, as in gradcheck run {name}."
+    return f"No such option {name!r}.{advice}"
 
 
 def find_option(command: click.Command | None, name: str) -> click.Option | None:
