@@ -57,16 +57,33 @@ def module_of_reference(reference: str, folder: Path | None = None) -> ModuleTyp
     except ModuleNotFoundError as error:
         if not f"{name}.".startswith(f"{error.name}."):
             raise  # a module that this one imports
-        *package, _ = name.split(".")
-        files = [file.stem for root in places for file in root.joinpath(*package).glob("*.py")]
-        near = hint(
-            name, [".".join([*package, stem]) for stem in files], "name one of your modules"
-        )
+        near = meant_module(name, places)
         where = ", ".join(map(str, places))
         raise NoLayerError(f"there is no module {name} below {where}; {near}") from error
     except SyntaxError as error:
         place = f"{error.filename}:{error.lineno or 1}:{error.offset or 1}"
         raise NoLayerError(f"{place}: {error.msg}: this is not Python") from error
+
+
+def meant_module(name: str, places: Iterable[Path]) -> str:
+    """Return advice on a module that does not exist: one of its last name in the packages below,
+    or one of a similar name next to it.
+    """
+    *package, last = name.split(".")
+    modules = list[str]()
+    for pattern in [f"{'*/' * depth}{last}.py" for depth in (1, 2, 3)]:
+        for root in places:
+            modules += [dotted_name(file, root) for file in sorted(root.glob(pattern))]
+    if found := [module for module in modules if re.fullmatch(r"[^\W\d]\w*(\.\w+)*", module)]:
+        return f"did you mean {min(found, key=len)}?"
+    beside = "/".join([*package, "*.py"])
+    modules = [dotted_name(file, root) for root in places for file in root.glob(beside)]
+    return hint(name, modules, "name one of your modules")
+
+
+def dotted_name(file: Path, root: Path) -> str:
+    """Return the name of the module in a file below a root of modules."""
+    return ".".join(file.relative_to(root).with_suffix("").parts)
 
 
 def find_in_module(module: ModuleType, reference: str) -> Any:
