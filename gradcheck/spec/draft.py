@@ -20,6 +20,9 @@ from gradcheck.spec.read import read_bytes
 from gradcheck.support.pyproject import around_package, roots
 from gradcheck.support.user_error import UserError
 
+ANY_LAYER = "package.module:Layer"
+"""The form of a reference."""
+
 
 class DraftError(UserError):
     """A layer or an option of it cannot be understood; the message says what to write."""
@@ -39,10 +42,10 @@ def qualified_reference(reference: str) -> str:
             f"`gradcheck explore {reference} ID` explores one"
         )
     if not re.fullmatch(REFERENCE, reference) or module.endswith(".py"):
-        raise DraftError(
-            f"{reference!r} names no layer: write {_meant(reference)}; `gradcheck run {reference}` "
-            "runs scenarios"
-        )
+        meant = _meant(reference)
+        if meant == ANY_LAYER:
+            meant += f"; if this is a scenario, `gradcheck run {reference}` runs it"
+        raise DraftError(f"{reference!r} names no layer: write {meant}")
     for root in roots():
         if file_of_module(module, root):
             packages = root.relative_to(around_package(root)).parts
@@ -61,6 +64,7 @@ def _meant(text: str) -> str:
     """Return the reference that was likely meant if the user gave a module, a path, or a dot before
     the layer.
     """
+    text = re.split("[ ,;]", re.sub("::+", ":", text))[0]
     text = text.removeprefix("./").removesuffix(".py")
     module = text.replace("/", ".")
     files = [file for root in roots() if (file := file_of_module(module, root))]
@@ -70,7 +74,7 @@ def _meant(text: str) -> str:
     text = re.sub(r"(\.[A-Z]\w*)\.(apply|forward|backward)$", r"\1", text)  # a layer's method
     place, _, name = text.rpartition(":" if ":" in text else ".")
     meant = f"{place.removesuffix('.py').replace('/', '.')}:{name}"
-    return meant if re.fullmatch(REFERENCE, meant) else "package.module:Layer"
+    return meant if re.fullmatch(REFERENCE, meant) else ANY_LAYER
 
 
 def identity_of(reference: str) -> str:
