@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -79,6 +80,7 @@ def read_specs(
     """
     from gradcheck.spec.read import read_each, shared_ids  # completing ids needs no model
 
+    require_quoted(names)
     for name in names:
         require_spec_name(name)
     targets = [parse_target(name) for name in names]
@@ -140,6 +142,14 @@ def require_spec_name(name: str) -> None:
         )
     if not os.path.exists(name):
         require_one_name(name, os.path.exists)
+
+
+def require_quoted(names: Sequence[str]) -> None:
+    """Raise UserError: two words are the two parts of a path with a space."""
+    for first, second in pairwise(names):
+        path = f"{first} {second}"
+        if os.path.exists(path) and not (os.path.exists(first) or os.path.exists(second)):
+            raise UserError(f"{path!r} is one path with a space: write it in quotes")
 
 
 def layer_of_word(name: str) -> str:
