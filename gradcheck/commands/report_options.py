@@ -46,7 +46,9 @@ def report_files(
         name, path = report_file(text, known, in_folder)
         if path in files:
             first = f"{files[path]}:{path}"
-            raise UserError(f"--report {first}: another report is written to {path}, too")
+            raise UserError(
+                f"--report {first}: another report is written to {path}, too: name another file"
+            )
         files[path] = name
     return [(name, path) for path, name in files.items()]
 

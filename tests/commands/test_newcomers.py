@@ -40,8 +40,10 @@ class Own(PyLayer):
         return dy * 2
 """,
     "own/layers.py": "def scale(x):\n    return x * 2\n",
+    "own/my_scales.py": "def scale(x):\n    return x * 2\n",
     "bad.py": "x = 1\ndef broken(:\n",
     "empty/notes.txt": "",
+    "spaced/a b.grad.yaml": "schema: gradcheck/v1\nscenarios:\n  - {id: spaced, script: x = 1}\n",
     "empty.json": "{}\n",
 }
 
@@ -72,6 +74,8 @@ MISTAKES = {
     "run ''": ("an empty argument follows run", "variable of the shell"),
     "run own.grad.yaml,empty": ("own.grad.yaml,empty", "write them apart: own.grad.yaml empty"),
     "run 'own.grad.yaml own-tanh'": ("'own.grad.yaml own-tanh'", "write own.grad.yaml own-tanh"),
+    "run spaced/a b.grad.yaml": ("'spaced/a b.grad.yaml'", "write it in quotes"),
+    "run --baseline empty --baseline-update": ("--baseline empty", "this is a folder"),
     "run -t mine,slow": ("'mine,slow'", "combine words with and"),
     "run own.grad.yml": ("own.grad.yml", "own.grad.yaml"),
     "run own.grad": ("own.grad", "own.grad.yaml"),
@@ -143,6 +147,9 @@ MISTAKES = {
     "check mod:Onw -i x=2x3": ("Onw", "Own"),
     "check mod:own -i x=2x3": ("'own'", "Own"),
     "check mdo:Own -i x=2x3": ("mdo", "did you mean mod"),
+    "check mod::Own -i x=2": ("mod::Own", "write mod:Own"),
+    "check own/layers.py::scale -i x=2": ("own/layers.py::scale", "write own.layers:scale"),
+    "check my_scales:scale -i x=2": ("my_scales", "did you mean own.my_scales?"),
     "check own/layers.py:scale -i x=2": ("own/layers.py:scale", "own.layers:scale"),
     "check own/layers:scale -i x=2": ("own/layers:scale", "own.layers:scale"),
     "check own.layers.scale -i x=2": ("own.layers.scale", "own.layers:scale"),
@@ -179,11 +186,11 @@ MISTAKES = {
     "check mod:Own -i x=2 -b nupmy": ("nupmy", "numpy"),
     "check mod:Own -i x=1.5": ("1.5", "write 3x4"),
     "check mod:Own -i x=float32": ("float32", "write 3x4"),
-    "check mod:Own -i x=2x3,y=3": ("2x3,y=3", "write 3x4"),
+    "check mod:Own -i x=2x3,y=3": ("x=2x3,y=3", "as in -i x=2x3 -i y=3"),
     "check mod:Own -i x=own.npy": ("own.npy", "@data.npy"),
     "check mod:Own -i x=2:float32:float64": (":float64", "remove"),
     "check mod:Own -i x=2:dtype=float32": ("dtype=float32", "float32?"),
-    "check mod.Own.apply -i x=2": ("mod.Own.apply", "write mod:Own;"),
+    "check mod.Own.apply -i x=2": ("mod.Own.apply", "write mod:Own"),
     "check mod:Own -i x=2 --allow-code": ("--allow-code", "no permission"),
     # new, explore
     "explore own.grad.yaml": ("own.grad.yaml", "gradcheck explore own.grad.yaml ID"),
