@@ -39,12 +39,12 @@ class Target:
 
     path: str = ""
     id: str = ""
-    line: int = 0
+    line: int | None = None
 
     @property
     def is_place(self) -> bool:
         """Whether the argument is a scenario of a file."""
-        return bool(self.path and (self.id or self.line))
+        return bool(self.path and (self.id or self.line is not None))
 
 
 _PLACE = re.compile(r"(.*\.ya?ml)(?:::(.+)|:(\d{1,9}))")
@@ -57,7 +57,7 @@ def parse_target(word: str) -> Target:
     if word == "-" or Path(word).exists():
         return Target(word)
     if place := _PLACE.fullmatch(word):
-        return Target(place[1], place[2] or "", int(place[3] or 0))
+        return Target(place[1], place[2] or "", int(place[3]) if place[3] else None)
     return Target(word) if word.endswith((".yaml", ".yml", "/")) else Target(id=word)
 
 
@@ -85,7 +85,7 @@ def read_specs(
         require_spec_name(name)
     targets = [parse_target(name) for name in names]
     paths = list(dict.fromkeys(target.path for target in targets if target.path))
-    selecting = [target for target in targets if target.id or target.line]
+    selecting = [target for target in targets if target.id or target.is_place]
     files, mistakes = find_specs(paths, project, bundled=bundled)
     if not (files or mistakes or selecting):
         raise nothing_found(command)
@@ -172,8 +172,8 @@ def id_of(target: Target, specs: Sequence[SpecFile]) -> str:
         if os.path.realpath(spec.path) == path
         for scenario in spec.scenarios
     ]
-    if target.line:
-        return id_at_line(target, scenarios)
+    if target.line is not None:
+        return id_at_line(target, target.line, scenarios)
     ids = [scenario.id for scenario in scenarios]
     if scenario_of(target.id) not in ids:
         listed = ", ".join(ids[:5]) + ", …" * (len(ids) > 5)
@@ -182,14 +182,16 @@ def id_of(target: Target, specs: Sequence[SpecFile]) -> str:
     return target.id
 
 
-def id_at_line(target: Target, scenarios: Sequence[Scenario]) -> str:
+def id_at_line(target: Target, line: int, scenarios: Sequence[Scenario]) -> str:
     """Return the id of the scenario on a line of a file. Raises UserError: there is none."""
     number = len(read_text(locate_file(target.path), target.path).content.rstrip("\n").split("\n"))
-    if target.line > number:
-        raise UserError(f"{target.path}:{target.line}: the file has {count(number, 'line')}")
-    before = [scenario for scenario in scenarios if scenario.begins <= target.line]
-    if not before:
-        raise UserError(f"{target.path}:{target.line}: no scenario is on this line")
+    before = [scenario for scenario in scenarios if scenario.begins <= line]
+    problem = "" if before else "no scenario is on this line"
+    if line > number:
+        problem = f"the file has {count(number, 'line')}"
+    if problem:
+        shows = f"`gradcheck list {target.path}` shows where each begins"
+        raise UserError(f"{target.path}:{line}: {problem}; {shows}")
     return max(before, key=lambda scenario: scenario.begins).id
 
 
