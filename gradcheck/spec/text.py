@@ -142,6 +142,8 @@ def _unreadable(path: str, message: str, help: str = "") -> SpecError:
 def _file_suggestion(path: Path) -> str:
     otherwise = f"it was looked for in {path.parent.absolute()}"
     try:
+        if path.is_symlink():
+            return f"it is a link to {path.readlink()}, which does not exist"
         names = sorted(other.name for other in path.parent.iterdir())[:1000]
     except OSError:
         return otherwise
