@@ -133,7 +133,10 @@ def scenario_of_layer(
     """
     keys = scenario_keys(reference, inputs, named.call, named.keywords())
     if named.backward is not None:
-        keys["layer"]["backward"] = qualified_reference(named.backward)
+        backward = named.backward
+        if backward.isidentifier():  # it is in the layer's module
+            backward = f"{reference.partition(':')[0]}:{backward}"
+        keys["layer"]["backward"] = qualified_reference(backward)
     return keys | world.keys()
 
 
