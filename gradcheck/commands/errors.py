@@ -56,6 +56,8 @@ def add_advice(error: click.ClickException) -> click.ClickException:
         word = extra[1].rstrip(")")
         if find_option(command, f"--{word}"):
             message += f": did you mean --{word}?"
+        elif word.startswith("-"):
+            message += ": write options before --"
         elif find_option(command, "-b") and not name_problem(word):
             message += f": write -b {word}"
     for pattern, better in ADVICE:
@@ -115,6 +117,7 @@ OPTION_ADVICE = {
     "-m": "write -t TAG",
     "--allow-code": "this command needs no permission",
     "--verbosity": "write -v",
+    "--no-color": "write --color never",
     "--force": "existing files stay as they are: remove the file first, to have it anew",
     "--fail-fast": "write -x",
 }

@@ -58,7 +58,8 @@ def find_name_mistakes(scenario: Scenario) -> Iterator[Violation]:
     for section, names in taken.items():
         for name in getattr(scenario, section).keys() & {*names}:
             message = f"{section}: {quote(name)} is already the name of something else"
-            yield Violation((section, name), message, "rename one of the two", at_key=True)
+            help = "remove one of the two" if section == "kwargs" else "rename one of the two"
+            yield Violation((section, name), message, help, at_key=True)
     count = prod(len(values) for values in scenario.matrix.values())
     if count > MAX_COMBINATIONS:
         message = f"the matrix has {count:,} combinations, at most {MAX_COMBINATIONS} are allowed"

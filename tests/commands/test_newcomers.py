@@ -76,6 +76,9 @@ MISTAKES = {
     "run 'own.grad.yaml own-tanh'": ("'own.grad.yaml own-tanh'", "write own.grad.yaml own-tanh"),
     "run spaced/a b.grad.yaml": ("'spaced/a b.grad.yaml'", "write it in quotes"),
     "run --baseline empty --baseline-update": ("--baseline empty", "this is a folder"),
+    "run own.grad.yaml:0": ("own.grad.yaml:0", "gradcheck list own.grad.yaml"),
+    "run gone.yaml": ("gone.yaml", "a link to nowhere"),
+    "run --tag=-mine": ("'-mine'", "combine words with and"),
     "run -t mine,slow": ("'mine,slow'", "combine words with and"),
     "run own.grad.yml": ("own.grad.yml", "own.grad.yaml"),
     "run own.grad": ("own.grad", "own.grad.yaml"),
@@ -121,6 +124,7 @@ MISTAKES = {
     "run --mode fast": ("--mode", "fast", "probe"),
     "run --effort none": ("--effort", "none", "usual"),
     "run --max-fail 0": ("--max-fail", "x>=1"),
+    "run --no-color": ("--no-color", "--color never"),
     "run --color yes": ("--color", "yes", "always"),
     "run --report out.json": ("--report", "json:out.json"),
     "run --report json=out.json": ("json=out.json", "did you mean json:out.json?"),
@@ -181,6 +185,8 @@ MISTAKES = {
     "check mod:Own -i x=2 --call 'mod.Own.apply(x)'": ("'mod'", "without it: Own.apply(x)"),
     "check mod:Own -i x=2 --kwarg axis -1": ("'-1'", "--kwarg axis=-1"),
     "check mod:Own -i x=2:torch.float32": ("torch.float32", "did you mean float32?"),
+    "check mod:Own -i x=2 --kwarg x=3": ("'x'", "remove one of the two"),
+    "check -- mod:Own -i x=2": ("-i x=2", "write options before --"),
     "check mod:Own -i x=2 --world two": ("--world", "two", "mp=2"),
     "check mod:Own -i x=2 --outputs split": ("'outputs'", "world: 4"),
     "check mod:Own -i x=2 -b nupmy": ("nupmy", "numpy"),
@@ -265,6 +271,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, text in FILES.items():
         (place / name).parent.mkdir(exist_ok=True)
         (place / name).write_text(text, encoding="utf-8")
+    (place / "gone.yaml").symlink_to("nowhere")
     return place
 
 
