@@ -287,3 +287,10 @@ def test_new_writes_a_scenario_with_the_derived_class(gradcheck, module, folder)
     assert done.code == 0, done.err
     assert "      class Mix(PyLayer):\n" in (folder / "mix.grad.yaml").read_text()
     assert gradcheck("run", "mix.grad.yaml", "--allow-code").out.startswith("PASS mix@numpy")
+
+
+def test_a_forward_that_does_not_run_at_the_inputs_is_the_reason(gradcheck, module):
+    _, name = module(TANH.replace("paddle.tanh(x)", "paddle.tanh(x @ x)"))
+    done = gradcheck("derive", f"{name}:Tanh", "-i", "x=3x4")
+    assert done.code == 1, done.err
+    assert "forward cannot be traced: ValueError: " in done.err
