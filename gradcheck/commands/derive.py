@@ -19,11 +19,11 @@ from gradcheck.case.input_arrays import make_input
 from gradcheck.case.layer_signature import LayerSignature, signature_of
 from gradcheck.case.user_code import engine, require_known, run_source
 from gradcheck.commands.backends import chosen_backends
-from gradcheck.commands.check import import_layer, signature_in
 from gradcheck.commands.permission import permission_of, require_permission
 from gradcheck.commands.run_cases import make_executor
 from gradcheck.commands.shared_options import SEED, allow_code_option
 from gradcheck.commands.specs import parse_target, read_specs
+from gradcheck.commands.user_layer import import_layer, signature_in
 from gradcheck.config import load_project
 from gradcheck.deriving.derived import Derived
 from gradcheck.deriving.source import SourceText, source_of_file

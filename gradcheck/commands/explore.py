@@ -16,7 +16,6 @@ from gradcheck.commands.backends import chosen_backends
 from gradcheck.commands.check import (
     LayerWords,
     framework_of_layer,
-    import_signature,
     layer_options,
     scenario_of_layer,
 )
@@ -25,6 +24,7 @@ from gradcheck.commands.permission import permission_of, require_permission
 from gradcheck.commands.run_cases import exit_code, make_executor, make_screen, run_all
 from gradcheck.commands.shared_options import SEED, ScreenOptions, allow_code_option, color_option
 from gradcheck.commands.specs import new_spec, parse_target, read_specs, write_spec
+from gradcheck.commands.user_layer import import_signature
 from gradcheck.config import load_project
 from gradcheck.exploring.example_search import (
     NOT_INSTALLED,
