@@ -12,6 +12,7 @@ from click.shell_completion import CompletionItem
 
 from gradcheck.commands.shared_options import begun
 from gradcheck.report.files import FORMATS, list_formats
+from gradcheck.support.file_io import require_folder
 from gradcheck.support.suggest import nearest
 from gradcheck.support.user_error import UserError
 
@@ -70,8 +71,7 @@ def report_file(text: str, formats: Sequence[str], in_folder: str) -> tuple[str,
     if file.is_dir() and name != in_folder:
         raise UserError(f"--report {text}: {path} is a folder: name a file in it")
     folder = file if name == in_folder else file.parent
-    if not folder.absolute().is_dir():
-        raise UserError(f"--report {text}: there is no folder {folder}: make it first")
+    require_folder(folder, f"--report {text}")
     return name, file
 
 

@@ -22,6 +22,7 @@ from gradcheck.spec.folders import find
 from gradcheck.spec.text import read_text
 from gradcheck.support.display_paths import count
 from gradcheck.support.escape import WithoutCommands, safe
+from gradcheck.support.file_io import require_folder
 from gradcheck.support.pyproject import root_of
 from gradcheck.support.resources import SUITES, bundled_files, bundled_specs, is_bundled
 from gradcheck.support.suggest import hint, require_one_name
@@ -317,8 +318,7 @@ def new_spec(option: str, name: str) -> Path:
         raise UserError(
             f"{option} {name}: spec files are named <topic>.grad.yaml: write {stem}.grad.yaml"
         )
-    if not file.absolute().parent.is_dir():
-        raise UserError(f"{option} {name}: there is no folder {file.parent}: make it first")
+    require_folder(file.parent, f"{option} {name}")
     if file.exists():
         raise UserError(f"{option} {name}: this file exists already and was not changed")
     return file
