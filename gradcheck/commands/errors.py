@@ -56,6 +56,8 @@ def add_advice(error: click.ClickException) -> click.ClickException:
         word = extra[1].rstrip(")")
         if find_option(command, f"--{word}"):
             message += f": did you mean --{word}?"
+        elif word.endswith(".yaml") and find_option(command, "-o"):
+            message += f": write -o {word}"
         elif word.startswith("-"):
             message += ": write options before --"
         elif find_option(command, "-b") and not name_problem(word):
@@ -117,6 +119,7 @@ OPTION_ADVICE = {
     "-m": "write -t TAG",
     "--allow-code": "this command needs no permission",
     "--verbosity": "write -v",
+    "--kwarg": "write --call CODE, such as --call 'Own.apply(x, 3)'",
     "--no-color": "write --color never",
     "--force": "existing files stay as they are: remove the file first, to have it anew",
     "--fail-fast": "write -x",

@@ -205,6 +205,8 @@ MISTAKES = {
     "new mod.Own": ("mod.Own", "mod:Own"),
     "new mod:Own -o out.yaml": ("out.yaml", "out.grad.yaml"),
     "new mod:Own -o own.grad.yaml": ("own.grad.yaml", "exists already"),
+    "new mod:Own -o own.grad.yaml/x.grad.yaml": ("own.grad.yaml is not a folder", "name another"),
+    "new mod:Own new.grad.yaml": ("new.grad.yaml", "write -o new.grad.yaml"),
     "new mod:Own -o empty": ("empty", ".grad.yaml"),
     "explore mod:Own": ("x", "--input x="),
     "explore mod:Own -i x=Bx": ("x=Bx",),
@@ -215,6 +217,7 @@ MISTAKES = {
     "explore mod:Own own-tanh": ("own-tanh", "remove one of the two"),
     # derive
     "derive mod:Own": ("x", "--input x=2x3"),
+    "derive mod:Own -i x=2 --kwarg a=1": ("--kwarg", "--call"),
     "derive mod.Own -i x=2": ("mod.Own", "write mod:Own"),
     "derive 'x * x' -i x=2": ("x * x", "lambda x:"),
     "derive mod:Own -i x=2 --call 'mod.Own.apply(x)'": ("'mod'", "without it: Own.apply(x)"),
