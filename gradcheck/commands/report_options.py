@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext, redirect_stdout
@@ -65,6 +66,9 @@ def report_file(text: str, formats: Sequence[str], in_folder: str) -> tuple[str,
     name, _, path = text.partition(":")
     if name not in formats or not path:
         raise UserError(f"--report {text}: {meant_report(text, formats)}")
+    if another := re.search(rf"[,;\s]+(?=({'|'.join(formats)}):)", path):
+        each = f"--report {name}:{path[: another.start()]} --report {path[another.end() :]}"
+        raise UserError(f"--report {text}: write each report apart, as in {each}")
     file = Path(path)
     if path == "-":
         return name, STDOUT

@@ -23,7 +23,7 @@ from gradcheck.spec.text import read_text
 from gradcheck.support.display_paths import count
 from gradcheck.support.escape import WithoutCommands, safe
 from gradcheck.support.file_io import require_folder
-from gradcheck.support.pyproject import root_of
+from gradcheck.support.pyproject import root_of, roots
 from gradcheck.support.resources import SUITES, bundled_files, bundled_specs, is_bundled
 from gradcheck.support.suggest import hint, require_one_name
 from gradcheck.support.user_error import UserError, refusals_of
@@ -106,17 +106,33 @@ def read_specs(
     ids = [id_of(target, specs) for target in selecting]
     unknown = [name for name in ids if scenario_of(name) not in known]
     for name in unknown:
-        file = f"{name.removesuffix('.grad')}.grad.yaml"
-        if os.path.isfile(file):
-            raise UserError(f"no file, folder or scenario is called {name!r}; did you mean {file}?")
-    for name in unknown:
-        in_file = re.fullmatch(r"(.+\.ya?ml)[:#@, ]*([\w/=.-]*)", name)
-        if in_file and os.path.isfile(in_file[1]):
-            meant = " ".join(filter(None, in_file.groups()))
-            raise UserError(f"no file, folder or scenario is called {name!r}; write {meant}")
+        if advice := advice_on_unknown(name):
+            raise UserError(f"no file, folder or scenario is called {name!r}; {advice}")
+        if bundled:
+            near = hint(name, known, "`gradcheck list --bundled` lists all")
+            raise UserError(f"no scenario of gradcheck's own is called {name!r}; {near}")
     if unknown and not paths and not bundled:
         specs += [without(spec, known) for spec in read_bundled()]
     return specs, ids
+
+
+def advice_on_unknown(name: str) -> str:
+    """Return advice on a word that is neither a path nor an id; empty if nothing like it exists."""
+    from gradcheck.spec.draft import file_of_module  # completing ids needs no model
+
+    file = f"{name.removesuffix('.grad')}.grad.yaml"
+    if os.path.isfile(file):
+        return f"did you mean {file}?"
+    in_file = re.fullmatch(r"(.+\.ya?ml)[:#@, [(]*([\w/=.-]*)[])]?", name)
+    if in_file and os.path.isfile(in_file[1]):
+        return f"write {' '.join(filter(None, in_file.groups()))}"
+    package, _, last = name.rpartition(".")
+    for module, layer in ((name, "LAYER"), (package, last)):
+        if module and any(file_of_module(module, root) for root in roots()):
+            return f"`gradcheck check {module}:{layer}` checks that layer"
+    if last in ("html", "json", "jsonl", "sarif"):
+        return f"write --report {last}:{name}, in quotes if the path has spaces"
+    return ""
 
 
 def ids_in(specs: Iterable[SpecFile]) -> set[str]:

@@ -43,8 +43,8 @@ def select_ids(cases: Iterable[Case], ids: Iterable[str]) -> list[Case]:
     for name in sorted(wanted - known):
         require_one_name(name, known.__contains__)
         meant = hint(name, sorted(known), "`gradcheck list` lists all, with tags and files")
-        if name.upper() in CODES:
-            meant = f"`gradcheck explain {name}` explains that code"
+        if (code := name.upper().replace("-", "")) in CODES:
+            meant = f"`gradcheck explain {code}` explains that code"
         raise UserError(f"no file, folder or scenario is called {name!r}; {meant}")
     return [case for case in candidates if not wanted.isdisjoint(names_of(case))]
 

@@ -64,7 +64,7 @@ def _meant(text: str) -> str:
     """Return the reference that was likely meant if the user gave a module, a path, or a dot before
     the layer.
     """
-    text = re.split("[ ,;]", re.sub("::+", ":", text))[0]
+    text = re.split(r"[^\w./:]", re.sub("::+", ":", text))[0]
     text = text.removeprefix("./").removesuffix(".py")
     module = text.replace("/", ".")
     files = [file for root in roots() if (file := file_of_module(module, root))]
