@@ -17,8 +17,8 @@ from gradcheck.commands.errors import (
     INTERRUPTED,
     Refused,
     add_advice,
+    command_with_option,
     drop_unwritten,
-    find_option,
     prepare_streams,
     refusal,
 )
@@ -109,9 +109,8 @@ class LazyGroup(click.Group):
             advice = f"`gradcheck check {layer}` checks that layer"
         elif parse_target(name).path:
             advice = f"`gradcheck run {name}` runs its scenarios"
-        for command in COMMANDS:
-            if not advice and find_option(self.get_command(context, command), f"--{name}"):
-                advice = f"it is an option, `gradcheck {command} --{name}`"
+        if command := command_with_option(self, context, f"--{name}"):
+            advice = advice or f"it is an option, `gradcheck {command} --{name}`"
         if advice:
             return f"There is no command {name!r}: {advice}."
         meant = hint(name, COMMANDS, f"the commands are {', '.join(COMMANDS)}")

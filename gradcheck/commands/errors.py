@@ -44,27 +44,35 @@ def add_advice(error: click.ClickException) -> click.ClickException:
     """Return an error, with advice added if the mistake is common."""
     if not isinstance(error, click.UsageError):
         return error
-    from gradcheck.backends.environments import name_problem  # few mistakes need it
-
     message = one_line(error.format_message())  # it may quote characters that steer a terminal
     command = error.ctx.command if error.ctx else None
     if isinstance(error, click.NoSuchOption) and command is not None:
         message = unknown_option(one_line(error.option_name), command)
     elif isinstance(error, click.MissingParameter) and isinstance(error.param, click.Option):
         message += f" Write {error.param.opts[-1]} {error.param.metavar}."
-    elif extra := re.match(r"Got unexpected extra arguments? \(([^ =]+)", message):
-        word = extra[1].rstrip(")")
-        if find_option(command, f"--{word}"):
-            message += f": did you mean --{word}?"
-        elif word.endswith(".yaml") and find_option(command, "-o"):
-            message += f": write -o {word}"
-        elif word.startswith("-"):
-            message += ": write options before --"
-        elif find_option(command, "-b") and not name_problem(word):
-            message += f": write -b {word}"
+    elif extra := re.match(r"Got unexpected extra arguments? \(([^ =)]+)", message):
+        message += advice_on_extra_word(extra[1], command)
     for pattern, better in ADVICE:
         message = re.sub(pattern, better, message, flags=re.DOTALL)
     return click.UsageError(message, error.ctx)
+
+
+def advice_on_extra_word(word: str, command: click.Command | None) -> str:
+    """Return how to write a word, which is no argument of a command, as an option; empty if it is
+    none.
+    """
+    from gradcheck.backends.environments import name_problem  # few mistakes need it
+
+    if word.startswith("-"):
+        return ": write options before --"
+    if find_option(command, f"--{word}"):
+        return f": did you mean --{word}?"
+    if option := option_with_choice(command, word):
+        return f": write {option.opts[-1]} {word}"
+    if word.endswith(".yaml") and find_option(command, "-o"):
+        return f": write -o {word}"
+    is_backend = find_option(command, "-b") is not None and not name_problem(word)
+    return f": write -b {word}" if is_backend else ""
 
 
 def unknown_option(name: str, command: click.Command) -> str:
@@ -84,8 +92,30 @@ def unknown_option(name: str, command: click.Command) -> str:
     if near:
         return f"No such option {name!r}; did you mean {known[near]}?"
     if isinstance(command, click.Group):
-        advice = f" Options follow their command, as in gradcheck run {name}."
+        word = name.lstrip("-")
+        with click.Context(command) as context:
+            if command.get_command(context, word):
+                advice = f" Write gradcheck {word}."
+            elif follows := command_with_option(command, context, name):
+                advice = f" Options follow their command, as in gradcheck {follows} {name}."
     return f"No such option {name!r}.{advice}"
+
+
+def command_with_option(group: click.Group, context: click.Context, name: str) -> str:
+    """Return the first command of a group that has an option; empty if none has it."""
+    for command in group.list_commands(context):
+        if find_option(group.get_command(context, command), name):
+            return command
+    return ""
+
+
+def option_with_choice(command: click.Command | None, word: str) -> click.Option | None:
+    """Return the option of a command that has a word among its choices; None if it has none."""
+    for option in command.params if command is not None else ():
+        choices = getattr(option.type, "choices", ())
+        if isinstance(option, click.Option) and word in choices:
+            return option
+    return None
 
 
 def find_option(command: click.Command | None, name: str) -> click.Option | None:

@@ -117,7 +117,7 @@ def show_scenarios(names: Sequence[str], reproduce: bool, rules: Sequence[str]) 
     for name in ids:
         if scenario_of(name) not in known:
             require_one_name(name, {*known, *rules, *CODES}.__contains__)
-            code = f"GC{name.upper().removeprefix('GC').strip('-').translate(DIGITS)}"
+            code = f"GC{name.upper().removeprefix('GC').strip('-_ ').translate(DIGITS)}"
             near = code if code in CODES else nearest(name, [*known, *rules])
             meant = f"did you mean {near}?" if near else LISTS
             raise UserError(f"there is no scenario, rule or code {name!r}; {meant}")

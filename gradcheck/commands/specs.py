@@ -130,7 +130,7 @@ def advice_on_unknown(name: str) -> str:
     for module, layer in ((name, "LAYER"), (package, last)):
         if module and any(file_of_module(module, root) for root in roots()):
             return f"`gradcheck check {module}:{layer}` checks that layer"
-    if last in ("html", "json", "jsonl", "sarif"):
+    if is_format(last):
         return f"write --report {last}:{name}, in quotes if the path has spaces"
     return ""
 
@@ -153,12 +153,23 @@ def require_spec_name(name: str) -> None:
     """Raise UserError if a word is the name of a layer, or of a file of Python, or several names
     of files.
     """
+    if name.startswith("--"):
+        raise UserError(f"{name} stands behind --: write options before --")
+    if is_format(name.partition(":")[0]):
+        raise UserError(f"{name} is not a spec file or id; write --report {name}")
     if layer := layer_of_word(name):
         raise UserError(
             f"{name} is not a spec file or id; `gradcheck check {layer}` checks that layer"
         )
     if not os.path.exists(name):
         require_one_name(name, os.path.exists)
+
+
+def is_format(word: str) -> bool:
+    """Whether a word is the name of a report's format."""
+    from gradcheck.report.files import FORMATS  # completing ids needs no report
+
+    return word in FORMATS
 
 
 def require_quoted(names: Sequence[str]) -> None:
@@ -173,7 +184,8 @@ def layer_of_word(name: str) -> str:
     """Return the layer that a word names, perhaps by a file of Python; empty if it names none."""
     if name.endswith(".py"):
         name = ".".join(Path(name).with_suffix("").parts) + ":LAYER"
-    return name if LAYER_REFERENCE.fullmatch(name) else ""
+    is_in_spec = re.search(r"\.ya?ml:", name)
+    return name if LAYER_REFERENCE.fullmatch(name) and not is_in_spec else ""
 
 
 def id_of(target: Target, specs: Sequence[SpecFile]) -> str:

@@ -104,7 +104,9 @@ def require_recorded(release: str, framework: str = "paddle") -> str:
     if release not in release_paths(framework):
         known = ", ".join(release_paths(framework)) or "none"
         subject = f"{framework} {release} was not run"
-        if not release:
+        if "@" in release:
+            subject = f"{release} is not a release: write its number"
+        elif not release:
             subject = f"{framework}: name a release"
         raise UserError(f"{subject}; releases that were run: {known}")
     return release

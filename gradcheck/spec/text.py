@@ -144,7 +144,8 @@ def _file_suggestion(path: Path) -> str:
     try:
         if path.is_symlink():
             return f"it is a link to {path.readlink()}, which does not exist"
-        names = sorted(other.name for other in path.parent.iterdir())[:1000]
+        others = sorted(path.parent.iterdir())[:1000]
+        names = [each.name for each in others if each.is_dir() or each.suffix in (".yaml", ".yml")]
     except OSError:
         return otherwise
     return suggest(path.name, names, otherwise)

@@ -70,7 +70,10 @@ def test_no_advice_would_write_over_a_file_of_the_users(gradcheck, folder):
 def test_a_line_behind_the_end_of_a_file_is_no_scenario(gradcheck, spec):
     spec(TWO)
     done = gradcheck("run", "a.grad.yaml:400")
-    assert (done.code, done.err) == (2, "gradcheck: a.grad.yaml:400: the file has 8 lines\n")
+    assert (done.code, done.err) == (
+        2,
+        "gradcheck: a.grad.yaml:400: the file has 8 lines; `gradcheck list a.grad.yaml` shows where each begins\n",
+    )
 
 
 @pytest.mark.parametrize(
