@@ -65,11 +65,14 @@ def module_of_reference(reference: str, folder: Path | None = None) -> ModuleTyp
         raise NoLayerError(f"{place}: {error.msg}: this is not Python") from error
 
 
-def meant_module(name: str, places: Iterable[Path]) -> str:
-    """Return advice on a module that does not exist: one of its last name in the packages below,
-    or one of a similar name next to it.
+def meant_module(name: str, places: Sequence[Path]) -> str:
+    """Return advice on a module that does not exist: a layer in a module, a module of its last name
+    in the packages below, or one of a similar name next to it.
     """
     *package, last = name.split(".")
+    for file in [root.joinpath(*package).with_suffix(".py") for root in places if package]:
+        if file.is_file() and last in file.read_text("utf-8", "replace"):
+            return f"did you mean {'.'.join(package)}:{last}?"
     modules = list[str]()
     for pattern in [f"{'*/' * depth}{last}.py" for depth in (1, 2, 3)]:
         for root in places:

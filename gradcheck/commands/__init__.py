@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -19,6 +20,7 @@ from gradcheck.commands.errors import (
     add_advice,
     command_with_option,
     drop_unwritten,
+    find_option,
     prepare_streams,
     refusal,
 )
@@ -97,7 +99,10 @@ class LazyGroup(click.Group):
             require_whole_words(args)
             if args[0] not in COMMANDS and not args[0].startswith("-"):
                 context.fail(self.unknown_command(context, args[0]))
-        return super().resolve_command(context, args)
+        name, command, words = super().resolve_command(context, args)
+        if not context.resilient_parsing:
+            require_no_values(command, words)
+        return name, command, words
 
     def unknown_command(self, context: click.Context, name: str) -> str:
         """Return the message for an unknown command."""
@@ -178,6 +183,18 @@ def require_whole_words(words: Sequence[str]) -> None:
             )
         if short := re.fullmatch("(-[a-z])=(.*)", word, re.DOTALL):
             raise UserError(f"{word}: write {short[1]} {short[2]}")
+
+
+def require_no_values(command: click.Command | None, words: Sequence[str]) -> None:
+    """Raise UserError: a value follows an option that takes none."""
+    for option, word in pairwise(words):
+        found = find_option(command, option)
+        if (
+            found
+            and found.is_flag
+            and word in ("yes", "no", "true", "false", "on", "off", "0", "1")
+        ):
+            raise UserError(f"{option} takes no value: remove {word}")
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})

@@ -29,7 +29,7 @@ ADVICE = (
         r"\1: write -i before each input, as in -i \2",
     ),
     (
-        r"(Got unexpected extra argument \((\d+(?:x\d+)*)\))",
+        r"(Got unexpected extra arguments? \((?:= )?(\d+(?:x\d+)*)\))",
         r"\1: write an input as one word, as in -i x=\2",
     ),
     (r"(No such command '.*')\.$", r"\1: the commands are add and remove."),
@@ -91,6 +91,8 @@ def unknown_option(name: str, command: click.Command) -> str:
     near = nearest(name.lstrip("-"), known)
     if near:
         return f"No such option {name!r}; did you mean {known[near]}?"
+    if len(name) == 2 and find_option(command, "-i"):
+        advice = " An input is written -i x=2x3."
     if isinstance(command, click.Group):
         word = name.lstrip("-")
         with click.Context(command) as context:

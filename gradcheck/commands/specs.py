@@ -59,7 +59,8 @@ def parse_target(word: str) -> Target:
         return Target(word)
     if place := _PLACE.fullmatch(word):
         return Target(place[1], place[2] or "", int(place[3]) if place[3] else None)
-    return Target(word) if word.endswith((".yaml", ".yml", "/")) else Target(id=word)
+    is_path = word.lower().endswith((".yaml", ".yml", "/"))
+    return Target(word) if is_path else Target(id=word)
 
 
 def read_specs(
@@ -123,9 +124,10 @@ def advice_on_unknown(name: str) -> str:
     file = f"{name.removesuffix('.grad')}.grad.yaml"
     if os.path.isfile(file):
         return f"did you mean {file}?"
-    in_file = re.fullmatch(r"(.+\.ya?ml)[:#@, [(]*([\w/=.-]*)[])]?", name)
+    in_file = re.fullmatch(r"(.+\.ya?ml)([:#@, /[(]*)([\w/=.-]*)[])]?", name)
     if in_file and os.path.isfile(in_file[1]):
-        return f"write {' '.join(filter(None, in_file.groups()))}"
+        separator = " -b " if in_file[2] == "@" else " "
+        return f"write {in_file[1]}{separator}{in_file[3]}".rstrip()
     package, _, last = name.rpartition(".")
     for module, layer in ((name, "LAYER"), (package, last)):
         if module and any(file_of_module(module, root) for root in roots()):
