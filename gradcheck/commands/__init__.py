@@ -181,6 +181,8 @@ def require_whole_words(words: Sequence[str]) -> None:
                 f"an empty argument follows {before}: is a variable of the shell not set? Set it, "
                 f"or {without}"
             )
+        if re.fullmatch("--[a-z-]+=", word):
+            raise UserError(f"{word} has no value: is a variable of the shell not set?")
         if short := re.fullmatch("(-[a-z])=(.*)", word, re.DOTALL):
             raise UserError(f"{word}: write {short[1]} {short[2]}")
 

@@ -139,9 +139,14 @@ OPTION_ADVICE = {
     **dict.fromkeys(("--numprocesses", "--parallel", "--workers", "-n"), "write -j N"),
     **dict.fromkeys(("--html", "--json"), "write --report html:PATH or --report json:PATH"),
     **dict.fromkeys(("--junit", "--junitxml"), "write --report junit:PATH"),
-    **dict.fromkeys(("--out", "--output", "-o"), "write --report FORMAT:PATH"),
+    **dict.fromkeys(
+        ("--out", "--output", "--output-file", "--output-format", "-o"),
+        "write --report FORMAT:PATH",
+    ),
     **dict.fromkeys(("--failed", "--failed-first", "--ff"), "write --lf"),
-    **dict.fromkeys(("--id", "--only"), "write the id without an option"),
+    **dict.fromkeys(("--id", "--only", "--select"), "write the id without an option"),
+    **dict.fromkeys(("--deselect", "--exclude", "--skip"), "write -k 'not ID'"),
+    **dict.fromkeys(("--filter", "--keyword", "--keywords"), "write -k EXPR"),
     **dict.fromkeys(
         ("--collect-only", "--dry-run", "--list"), "`gradcheck list` shows what there is"
     ),

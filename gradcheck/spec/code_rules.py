@@ -8,6 +8,7 @@ import difflib
 import functools
 import re
 from collections.abc import Container, Iterator
+from contextlib import suppress
 
 from gradcheck.spec.containers import variables
 from gradcheck.spec.diagnostic import listing, quote, suggest
@@ -181,7 +182,11 @@ def _compile_anew(source: str, role: str) -> PythonCode | Violation:
         return PythonCode(code, _MODES[role])
     except SyntaxError as error:
         place = (error.lineno or 1, (error.offset or 1) + len(source) - len(code), 1)
-        return Violation((), f"{role} is not valid Python: {error.msg}", inside=place)
+        message, help = f"{role} is not valid Python: {error.msg}", ""
+        with suppress(SyntaxError):
+            ast.parse(code)
+            help = "write one expression, without a statement such as y = …"
+        return Violation((), message, help, inside=place)
     except (ValueError, RecursionError, MemoryError):
         return Violation((), f"{role} is too deeply nested for Python", "make it simpler")
 

@@ -165,6 +165,8 @@ def _flag(flag: str) -> dict[str, Any]:
     """Return the fields that an option after a colon sets."""
     if below := re.fullmatch(r"below=([1-9][0-9]{0,8})", flag):
         return {"below": int(below[1])}
+    if len(flags := re.split("[,; ]+", flag)) > 1:
+        raise InputWordError(f"{flag!r} is not one option; write :{':'.join(flags)}")
     if flag not in _FLAGS:
         known = [*_FLAGS, "below=N"]
         name = re.sub(r"dtype=|\w+\.", "", flag)  # torch.float32

@@ -46,6 +46,8 @@ LAYER = """\
         ("run --colour never", "No such option '--colour'; did you mean --color?"),
         ("run --frobnicate", "No such option '--frobnicate'."),
         ("run --ignore x", "No such option '--ignore'."),
+        ("run --select x", "No such option '--select': write the id without an option."),
+        ("run --deselect x", "No such option '--deselect': write -k 'not ID'."),
         ("schema --json", "No such option '--json'."),
         ("--lf", "Options follow their command, as in gradcheck run --lf"),
     ],
