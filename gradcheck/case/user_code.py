@@ -103,6 +103,7 @@ def find_in_module(module: ModuleType, reference: str) -> Any:
             known for known in names if is_defined_in(module, getattr(error.obj, known, None))
         ]
         near = hint(error.name or name, names, f"there is {', '.join(defined)}" if defined else "")
+        near = near or meant_in_package(module, name.rpartition(".")[2])
         raise NoLayerError(
             f"module {module.__name__!r} has no {name!r}" + (near and f"; {near}")
         ) from error
@@ -112,6 +113,15 @@ def find_in_module(module: ModuleType, reference: str) -> Any:
             f"{name} is a part of the layer {owner}: write {reference.removesuffix(f'.{method}')}"
         )
     return target
+
+
+def meant_in_package(module: ModuleType, name: str) -> str:
+    """Return advice on a module of a package that defines a name; empty if there is none."""
+    for folder in getattr(module, "__path__", ()):
+        for file in sorted(Path(folder).glob("*.py")):
+            if re.search(rf"^(?:class|def) {name}\b", file.read_text("utf-8", "replace"), re.M):
+                return f"did you mean {module.__name__}.{file.stem}:{name}?"
+    return ""
 
 
 def require_known(name: str, call: str, known: Iterable[str], module: str) -> None:

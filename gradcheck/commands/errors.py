@@ -48,10 +48,19 @@ def add_advice(error: click.ClickException) -> click.ClickException:
     command = error.ctx.command if error.ctx else None
     if isinstance(error, click.NoSuchOption) and command is not None:
         message = unknown_option(one_line(error.option_name), command)
+        if (
+            error.ctx
+            and error.ctx.parent
+            and find_option(error.ctx.parent.command, error.option_name)
+        ):
+            message = f"{error.option_name} stands alone: gradcheck {error.option_name}"
     elif isinstance(error, click.MissingParameter) and isinstance(error.param, click.Option):
         message += f" Write {error.param.opts[-1]} {error.param.metavar}."
     elif extra := re.match(r"Got unexpected extra arguments? \(([^ =)]+)", message):
         message += advice_on_extra_word(extra[1], command)
+        reference = error.ctx.params.get("reference") if error.ctx else None
+        if reference and extra[1].isidentifier() and ":" not in reference:
+            message += f": write one word, as in {reference}:{extra[1]}"
     for pattern, better in ADVICE:
         message = re.sub(pattern, better, message, flags=re.DOTALL)
     return click.UsageError(message, error.ctx)
@@ -87,12 +96,14 @@ def unknown_option(name: str, command: click.Command) -> str:
     if advice:
         return f"No such option {name!r}: {advice}."
     words = [word for option in command.params for word in (*option.opts, *option.secondary_opts)]
-    known = {word.lstrip("-"): word for word in words if word.startswith("-")}
+    form = r"--\w.*" if name.startswith("--") else r"-\w"
+    known = {word.lstrip("-"): word for word in words if re.fullmatch(form, word)}
     near = nearest(name.lstrip("-"), known)
     if near:
         return f"No such option {name!r}; did you mean {known[near]}?"
-    if len(name) == 2 and find_option(command, "-i"):
-        advice = " An input is written -i x=2x3."
+    if find_option(command, "--kwarg"):
+        argument = f"--kwarg {name.lstrip('-')}=VALUE"
+        advice = f" An input is written -i x=2x3, another argument of the layer {argument}."
     if isinstance(command, click.Group):
         word = name.lstrip("-")
         with click.Context(command) as context:

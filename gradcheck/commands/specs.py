@@ -119,7 +119,7 @@ def read_specs(
 
 def advice_on_unknown(name: str) -> str:
     """Return advice on a word that is neither a path nor an id; empty if nothing like it exists."""
-    from gradcheck.spec.draft import file_of_module  # completing ids needs no model
+    from gradcheck.spec.draft import file_of_module, meant_layer  # completing ids needs no model
 
     file = f"{name.removesuffix('.grad')}.grad.yaml"
     if os.path.isfile(file):
@@ -128,12 +128,11 @@ def advice_on_unknown(name: str) -> str:
     if in_file and os.path.isfile(in_file[1]):
         separator = " -b " if in_file[2] == "@" else " "
         return f"write {in_file[1]}{separator}{in_file[3]}".rstrip()
-    package, _, last = name.rpartition(".")
-    for module, layer in ((name, "LAYER"), (package, last)):
-        if module and any(file_of_module(module, root) for root in roots()):
-            return f"`gradcheck check {module}:{layer}` checks that layer"
-    if is_format(last):
-        return f"write --report {last}:{name}, in quotes if the path has spaces"
+    layer = meant_layer(name)
+    if any(file_of_module(layer.partition(":")[0], root) for root in roots()):
+        return f"`gradcheck check {layer}` checks that layer"
+    if is_format(suffix := name.rpartition(".")[2]):
+        return f"write --report {suffix}:{name}, in quotes if the path has spaces"
     return ""
 
 

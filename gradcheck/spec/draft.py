@@ -42,7 +42,7 @@ def qualified_reference(reference: str) -> str:
             f"`gradcheck explore {reference} ID` explores one"
         )
     if not re.fullmatch(REFERENCE, reference) or module.endswith(".py"):
-        meant = _meant(reference)
+        meant = meant_layer(reference)
         if meant == ANY_LAYER:
             meant += f"; if this is a scenario, `gradcheck run {reference}` runs it"
         raise DraftError(f"{reference!r} names no layer: write {meant}")
@@ -60,11 +60,11 @@ def file_of_module(module: str, root: Path) -> Path | None:
     return next((file for file in files if file.is_file()), None)
 
 
-def _meant(text: str) -> str:
+def meant_layer(text: str) -> str:
     """Return the reference that was likely meant if the user gave a module, a path, or a dot before
     the layer.
     """
-    text = re.split(r"[^\w./:]", re.sub("::+", ":", text))[0]
+    text = re.split(r"[^\w./:]", re.sub(r"\s*:[\s:]*", ":", text))[0]
     text = text.removeprefix("./").removesuffix(".py")
     module = text.replace("/", ".")
     files = [file for root in roots() if (file := file_of_module(module, root))]
