@@ -14,13 +14,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gradcheck import __version__
+from gradcheck.commands.advice import add_advice, command_with_option, find_option
 from gradcheck.commands.errors import (
     INTERRUPTED,
     Refused,
-    add_advice,
-    command_with_option,
     drop_unwritten,
-    find_option,
     prepare_streams,
     refusal,
 )

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from gradcheck.commands import main
-from gradcheck.commands.errors import ADVICE
+from gradcheck.commands.advice import ADVICE
 
 FILES = {
     "own.grad.yaml": """\
@@ -248,6 +248,7 @@ MISTAKES = {
     "derive mod:Own": ("x", "--input x=2x3"),
     "derive mod:Own -i x=2 --kwarg a=1": ("--kwarg", "--call"),
     "derive mod.Own -i x=2": ("mod.Own", "write mod:Own"),
+    "derive lambda x: x*x -i x=2": ("x: x*x", "lambda in quotes"),
     "derive 'x * x' -i x=2": ("x * x", "lambda x:"),
     "derive mod:Own -i x=2 --call 'mod.Own.apply(x)'": ("'mod'", "without it: Own.apply(x)"),
     # validate, list, show
@@ -255,6 +256,7 @@ MISTAKES = {
     "validate mod.py": ("mod.py", "gradcheck check mod:"),
     "validate empty": ("empty", "*.grad.yaml"),
     "validate own-tanh": ("own-tanh", "no such file"),
+    "validate --json": ("--json", "write --format json"),
     "validate --format xml": ("--format", "xml", "json"),
     "list own-tahn": ("own-tahn", "own-tanh"),
     "show": ("ID",),
