@@ -44,7 +44,7 @@ OPTION_ADVICE = {
         ("--out", "--output", "--output-file", "--output-format", "-o"),
         "write --report FORMAT:PATH",
     ),
-    **dict.fromkeys(("--failed", "--failed-first", "--ff"), "write --lf"),
+    **dict.fromkeys(("--failed", "--failed-first", "--ff", "--last-failed"), "write --lf"),
     **dict.fromkeys(("--id", "--only", "--select"), "write the id without an option"),
     **dict.fromkeys(("--deselect", "--exclude", "--skip"), "write -k 'not ID'"),
     **dict.fromkeys(("--filter", "--keyword", "--keywords"), "write -k EXPR"),
@@ -57,6 +57,7 @@ OPTION_ADVICE = {
     "-m": "write -t TAG",
     "--allow-code": "this command needs no permission",
     "--verbosity": "write -v",
+    "--silent": "write -q",
     "--kwarg": "write --call CODE, such as --call 'Own.apply(x, 3)'",
     "--no-color": "write --color never",
     "--force": "existing files stay as they are: remove the file first, to have it anew",
@@ -121,7 +122,9 @@ def near_option(name: str, command: click.Command) -> str:
     words = [word for option in command.params for word in (*option.opts, *option.secondary_opts)]
     form = r"--\w.*" if name.startswith("--") else r"-\w"
     known = {word.lstrip("-"): word for word in words if re.fullmatch(form, word)}
-    return known.get(nearest(name.lstrip("-"), known), "")
+    near = known.get(nearest(name.lstrip("-"), known), "")
+    is_opposite = name.startswith("--no") and not near.startswith("--no")
+    return "" if is_opposite else near
 
 
 def advice_on_extra_word(word: str, context: click.Context) -> str:

@@ -69,7 +69,7 @@ def report_file(text: str, formats: Sequence[str], in_folder: str) -> tuple[str,
     if another := re.search(rf"[,;\s]+(?=({'|'.join(formats)}):)", path):
         each = f"--report {name}:{path[: another.start()]} --report {path[another.end() :]}"
         raise UserError(f"--report {text}: write each report apart, as in {each}")
-    file = Path(path)
+    file = Path(path.strip())
     if path == "-":
         return name, STDOUT
     if file.is_dir() and name != in_folder:

@@ -25,7 +25,7 @@ from gradcheck.support.escape import WithoutCommands, safe
 from gradcheck.support.file_io import require_folder
 from gradcheck.support.pyproject import root_of, roots
 from gradcheck.support.resources import SUITES, bundled_files, bundled_specs, is_bundled
-from gradcheck.support.suggest import hint, require_one_name
+from gradcheck.support.suggest import hint, nearest, require_one_name
 from gradcheck.support.user_error import UserError, refusals_of
 
 if TYPE_CHECKING:
@@ -128,6 +128,10 @@ def advice_on_unknown(name: str) -> str:
     if in_file and os.path.isfile(in_file[1]):
         separator = " -b " if in_file[2] == "@" else " "
         return f"write {in_file[1]}{separator}{in_file[3]}".rstrip()
+    folder, file = os.path.split(name)
+    names = [path.name for path in sorted(Path(folder).glob("*.grad.yaml"))]
+    if ".grad" in file and (near := nearest(file, names)):
+        return f"did you mean {os.path.join(folder, near)}?"
     layer = meant_layer(name)
     if any(file_of_module(layer.partition(":")[0], root) for root in roots()):
         return f"`gradcheck check {layer}` checks that layer"

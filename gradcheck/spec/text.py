@@ -13,6 +13,7 @@ from typing import Any, BinaryIO
 
 from gradcheck.spec.data import Place
 from gradcheck.spec.diagnostic import Diagnostic, SpecError, suggest
+from gradcheck.support.suggest import nearest
 
 MAX_BYTES = 10_000_000
 
@@ -148,4 +149,5 @@ def _file_suggestion(path: Path) -> str:
         names = [each.name for each in others if each.is_dir() or each.suffix in (".yaml", ".yml")]
     except OSError:
         return otherwise
-    return suggest(path.name, names, otherwise)
+    near = nearest(path.name, names)
+    return f"did you mean '{path.parent / near}'?" if near else otherwise

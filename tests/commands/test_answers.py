@@ -45,6 +45,7 @@ LAYER = """\
         ("run --exitfrist", "No such option '--exitfrist'; did you mean --exitfirst?"),
         ("run --colour never", "No such option '--colour'; did you mean --color?"),
         ("run --frobnicate", "No such option '--frobnicate'."),
+        ("run --noshuffle", "No such option '--noshuffle'."),
         ("run --ignore x", "No such option '--ignore'."),
         ("run --select x", "No such option '--select': write the id without an option."),
         ("run --deselect x", "No such option '--deselect': write -k 'not ID'."),

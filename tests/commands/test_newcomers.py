@@ -81,6 +81,8 @@ MISTAKES = {
     "run --baseline empty --baseline-update": ("--baseline empty", "this is a folder"),
     "run own.grad.yaml:0": ("own.grad.yaml:0", "gradcheck list own.grad.yaml"),
     "run gone.yaml": ("gone.yaml", "a link to nowhere"),
+    "run spaced/ab.grad.yaml": ("spaced/ab.grad.yaml", "did you mean 'spaced/a b.grad.yaml'"),
+    "run own.grad.yam": ("own.grad.yam", "did you mean own.grad.yaml?"),
     "run own/layers": ("own/layers", "gradcheck check own.layers:scale"),
     "run own-tanh --version": ("--version", "gradcheck --version"),
     "run mod.Own": ("mod.Own", "gradcheck check mod:Own"),
