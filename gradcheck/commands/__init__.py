@@ -112,11 +112,14 @@ class LazyGroup(click.Group):
             advice = f"`gradcheck check {layer}` checks that layer"
         elif parse_target(name).path:
             advice = f"`gradcheck run {name}` runs its scenarios"
-        if command := command_with_option(self, context, f"--{name}"):
+        if command := command_with_option(context, f"--{name}"):
             advice = advice or f"it is an option, `gradcheck {command} --{name}`"
         if advice:
             return f"There is no command {name!r}: {advice}."
-        meant = hint(name, COMMANDS, f"the commands are {', '.join(COMMANDS)}")
+        commands = f"the commands are {', '.join(COMMANDS)}"
+        if "-" in name or "@" in name:
+            commands += f"; if this is a scenario, `gradcheck run {name}` runs it"
+        meant = hint(name, COMMANDS, commands)
         return f"No such command {name!r}; {meant}."
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:

@@ -37,15 +37,17 @@ OPTION_ADVICE = {
     "--nondet-tol": "write --nondet 1e-6: a share of the largest entry",
     "--dtype": "`dtype: float32` at an input of a scenario, or its word -i x=2x3:float32",
     "--shape": "write -i x=2x3",
-    **dict.fromkeys(("--numprocesses", "--parallel", "--workers", "-n"), "write -j N"),
+    **dict.fromkeys(("--numprocesses", "--parallel", "--threads", "--workers", "-n"), "write -j N"),
     **dict.fromkeys(("--html", "--json"), "write --report html:PATH or --report json:PATH"),
-    **dict.fromkeys(("--junit", "--junitxml"), "write --report junit:PATH"),
+    **dict.fromkeys(("--junit", "--junitxml", "--xml"), "write --report junit:PATH"),
     **dict.fromkeys(
         ("--out", "--output", "--output-file", "--output-format", "-o"),
         "write --report FORMAT:PATH",
     ),
     **dict.fromkeys(("--failed", "--failed-first", "--ff", "--last-failed"), "write --lf"),
-    **dict.fromkeys(("--id", "--only", "--select"), "write the id without an option"),
+    **dict.fromkeys(
+        ("--case", "--id", "--only", "--scenario", "--select"), "write the id without an option"
+    ),
     **dict.fromkeys(("--deselect", "--exclude", "--skip"), "write -k 'not ID'"),
     **dict.fromkeys(("--filter", "--keyword", "--keywords"), "write -k EXPR"),
     **dict.fromkeys(
@@ -61,9 +63,17 @@ OPTION_ADVICE = {
     "--kwarg": "write --call CODE, such as --call 'Own.apply(x, 3)'",
     "--no-color": "write --color never",
     "--force": "existing files stay as they are: remove the file first, to have it anew",
-    "--fail-fast": "write -x",
+    **dict.fromkeys(("--fail-fast", "--failfast"), "write -x"),
+    **dict.fromkeys(("--apply", "--fix", "--in-place"), "write --write"),
+    "--random-seed": "write --seed N",
+    "--time-limit": "write --timeout SECONDS",
 }
 """Options of other tools, with the equivalent here: an option only where the command has it."""
+
+SIMILAR_OPTIONS = 0.7
+"""The least similarity, by difflib's measure, of an option to one that may be meant: select and
+seed, float32 and format reach 0.62, baseline-file and baseline 0.76.
+"""
 
 
 def add_advice(error: click.ClickException) -> click.ClickException:
@@ -93,9 +103,11 @@ def unknown_option(name: str, context: click.Context) -> str:
     if isinstance(command, click.Group):
         if command.get_command(context, word):
             return f"{message}. Write gradcheck {word}."
-        if follows := command_with_option(command, context, name):
+        if follows := command_with_option(context, name):
             return f"{message}. Options follow their command, as in gradcheck {follows} {name}."
-    if find_option(command, "--kwarg"):
+    if context.parent and (other := command_with_option(context.parent, name)):
+        return f"{message}; it is one of gradcheck {other}."
+    if word.isidentifier() and find_option(command, "--kwarg"):
         argument = f"another argument of the layer --kwarg {word}=VALUE"
         return f"{message}. An input is written -i x=2x3, {argument}."
     return f"{message}."
@@ -122,7 +134,7 @@ def near_option(name: str, command: click.Command) -> str:
     words = [word for option in command.params for word in (*option.opts, *option.secondary_opts)]
     form = r"--\w.*" if name.startswith("--") else r"-\w"
     known = {word.lstrip("-"): word for word in words if re.fullmatch(form, word)}
-    near = known.get(nearest(name.lstrip("-"), known), "")
+    near = known.get(nearest(name.lstrip("-"), known, least=SIMILAR_OPTIONS), "")
     is_opposite = name.startswith("--no") and not near.startswith("--no")
     return "" if is_opposite else near
 
@@ -150,8 +162,11 @@ def advice_on_extra_word(word: str, context: click.Context) -> str:
     return f": write one word, as in {reference}:{word}" if is_name else ""
 
 
-def command_with_option(group: click.Group, context: click.Context, name: str) -> str:
-    """Return the first command of a group that has an option; empty if none has it."""
+def command_with_option(context: click.Context, name: str) -> str:
+    """Return the first command of a context's group that has an option; empty if none has it."""
+    group = context.command
+    if not isinstance(group, click.Group):
+        return ""
     for command in group.list_commands(context):
         if find_option(group.get_command(context, command), name):
             return command

@@ -189,6 +189,7 @@ def layer_of_word(name: str) -> str:
     """Return the layer that a word names, perhaps by a file of Python; empty if it names none."""
     if name.endswith(".py"):
         name = ".".join(Path(name).with_suffix("").parts) + ":LAYER"
+    name = name.replace(".py:", ":")
     is_in_spec = re.search(r"\.ya?ml:", name)
     return name if LAYER_REFERENCE.fullmatch(name) and not is_in_spec else ""
 

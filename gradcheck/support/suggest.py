@@ -31,12 +31,13 @@ def hint(name: str, known: Iterable[str], otherwise: str) -> str:
     return f"did you mean {near}?" if near else otherwise
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
+def nearest(name: str, known: Iterable[str], least: float = 0.6) -> str:
     """Return the name in `known` that was likely meant, ignoring case; empty if none is similar.
 
     Candidates are a name with the same letters (tahn is tanh, not tan), the only name that
     continues `name`, and similar names, preferably with the same prefix, which is usually typed
-    correctly; without that it must be more similar.
+    correctly; without that it must be more similar. `least` is the least similarity, by difflib's
+    measure.
     """
     import difflib  # slow to import
 
@@ -57,7 +58,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
         begin = len(os.path.commonprefix([name, other])) / len(name)  # noqa: RUF071 - of letters
         return likeness(other) + BEGIN * begin
 
-    similar = difflib.get_close_matches(name, by_lower, 5)
+    similar = difflib.get_close_matches(name, by_lower, 5, least)
     near = [other for other in similar if other[0] == name[0] or likeness(other) >= LEAST_LIKENESS]
     return by_lower[max(near, key=nearness)] if near else ""
 

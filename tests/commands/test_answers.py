@@ -45,11 +45,12 @@ LAYER = """\
         ("run --exitfrist", "No such option '--exitfrist'; did you mean --exitfirst?"),
         ("run --colour never", "No such option '--colour'; did you mean --color?"),
         ("run --frobnicate", "No such option '--frobnicate'."),
+        ("check a:b --float32", "No such option '--float32'. An input is written"),
         ("run --noshuffle", "No such option '--noshuffle'."),
         ("run --ignore x", "No such option '--ignore'."),
         ("run --select x", "No such option '--select': write the id without an option."),
         ("run --deselect x", "No such option '--deselect': write -k 'not ID'."),
-        ("schema --json", "No such option '--json'."),
+        ("schema --json", "No such option '--json'; it is one of gradcheck list."),
         ("--lf", "Options follow their command, as in gradcheck run --lf"),
     ],
 )
