@@ -160,9 +160,11 @@ def name_problem(backend: str) -> str:
     """The mistake in a backend's name, in one line; empty if none. The version must be exact."""
     kind, separator, wanted = backend.partition("@")
     if kind not in BACKENDS and kind not in installed_rows():
-        joined = re.fullmatch(rf"({'|'.join(DISTRIBUTIONS)})[=-]*([0-9].*)", backend)
+        joined = re.fullmatch(rf"({'|'.join(DISTRIBUTIONS)})?[=-]*([0-9].*)", backend)
         known = f"the backends are {', '.join(BACKENDS)}"
-        meant = f"did you mean {joined[1]}@{joined[2]}?" if joined else hint(kind, BACKENDS, known)
+        meant = hint(kind, BACKENDS, known)
+        if joined:
+            meant = f"did you mean {joined[1] or next(iter(DISTRIBUTIONS))}@{joined[2]}?"
         return f"there is no backend {backend!r}; {meant}"
     if not separator:
         return ""

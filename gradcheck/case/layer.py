@@ -29,6 +29,7 @@ from gradcheck.case.user_code import (
     compile_expression,
     find_in_module,
     module_of_reference,
+    require_known,
     run_source,
 )
 from gradcheck.checking.precision import NumpyArray
@@ -36,7 +37,6 @@ from gradcheck.spec.containers import in_variables, variables
 from gradcheck.spec.model import OPERATIONS, Input, LayerOp, LayerRef
 from gradcheck.spec.python import called_with_arguments, written_arguments
 from gradcheck.support.entry_points import installed_operations
-from gradcheck.support.suggest import hint
 
 if TYPE_CHECKING:
     from gradcheck.case.case import Case
@@ -209,8 +209,7 @@ class ScenarioLayer(TensorFunction):
             if hasattr(module, name):
                 values[name] = getattr(module, name)
             elif not hasattr(builtins, name):
-                near = hint(name, [*known, *vars(module)], f"{module.__name__} has none")
-                raise NoLayerError(f"call: there is no {name!r}; {near}")
+                require_known(name, call, [*known, *vars(module)], module.__name__)
         return values
 
     def compile_call(self, call: str) -> CodeType:

@@ -74,8 +74,12 @@ class LayerSignature(NamedTuple):
         """The expression that is called."""
         return f"{self.name}.apply" if self.is_applied else self.name
 
-    def require_call(self, inputs: Collection[str], keywords: Collection[str] = ()) -> None:
+    def require_call(
+        self, inputs: Collection[str], keywords: Collection[str] = (), others: str = ""
+    ) -> None:
         """Require that the layer can be called with the inputs, and with further keywords.
+
+        `others` says how plain arguments are given, by default as ``--kwarg``.
 
         Raises NoLayerError: an argument does not exist, or one without a default is missing.
         """
@@ -84,7 +88,7 @@ class LayerSignature(NamedTuple):
             wanted = " ".join(f"--input {name}=2x3" for name in missing)
             raise NoLayerError(
                 f"{self.place}forward takes {self.shown()}: give the shapes of those that are "
-                f"Tensors ({wanted}), and others as --kwarg {missing[0]}=VALUE"
+                f"Tensors ({wanted}), and others {others or f'as --kwarg {missing[0]}=VALUE'}"
             )
 
     def require_names(self, inputs: Collection[str], keywords: Collection[str] = ()) -> None:

@@ -5,7 +5,9 @@ errors.
 from __future__ import annotations
 
 import functools
+import inspect
 import os
+import re
 import sys
 import sysconfig
 import traceback
@@ -55,11 +57,7 @@ def module_of_reference(reference: str, folder: Path | None = None) -> ModuleTyp
     except ModuleNotFoundError as error:
         if not f"{name}.".startswith(f"{error.name}."):
             raise  # a module that this one imports
-        *package, _ = name.split(".")
-        files = [file.stem for root in places for file in root.joinpath(*package).glob("*.py")]
-        near = hint(
-            name, [".".join([*package, stem]) for stem in files], "name one of your modules"
-        )
+        near = meant_module(name, places)
         where = ", ".join(map(str, places))
         raise NoLayerError(f"there is no module {name} below {where}; {near}") from error
     except SyntaxError as error:
@@ -67,22 +65,78 @@ def module_of_reference(reference: str, folder: Path | None = None) -> ModuleTyp
         raise NoLayerError(f"{place}: {error.msg}: this is not Python") from error
 
 
+def meant_module(name: str, places: Sequence[Path]) -> str:
+    """Return advice on a module that does not exist: a layer in a module, a module of its last name
+    in the packages below, or one of a similar name next to it.
+    """
+    *package, last = name.split(".")
+    for file in [root.joinpath(*package).with_suffix(".py") for root in places if package]:
+        if file.is_file() and last in file.read_text("utf-8", "replace"):
+            return f"did you mean {'.'.join(package)}:{last}?"
+    modules = list[str]()
+    for pattern in [f"{'*/' * depth}{last}.py" for depth in (1, 2, 3)]:
+        for root in places:
+            modules += [dotted_name(file, root) for file in sorted(root.glob(pattern))]
+    if found := [module for module in modules if re.fullmatch(r"[^\W\d]\w*(\.\w+)*", module)]:
+        return f"did you mean {min(found, key=len)}?"
+    beside = "/".join([*package, "*.py"])
+    modules = [dotted_name(file, root) for root in places for file in root.glob(beside)]
+    return hint(name, modules, "name one of your modules")
+
+
+def dotted_name(file: Path, root: Path) -> str:
+    """Return the name of the module in a file below a root of modules."""
+    return ".".join(file.relative_to(root).with_suffix("").parts)
+
+
 def find_in_module(module: ModuleType, reference: str) -> Any:
     """The object that a reference names in its module. Raises NoLayerError: the module lacks the
     name.
     """
     name = reference.partition(":")[2]
+    owner, _, method = name.rpartition(".")
     try:
-        return attrgetter(name)(module)
+        target = attrgetter(name)(module)
     except AttributeError as error:
         names = [known for known in dir(error.obj) if not known.startswith("_")]
         defined = [
             known for known in names if is_defined_in(module, getattr(error.obj, known, None))
         ]
         near = hint(error.name or name, names, f"there is {', '.join(defined)}" if defined else "")
+        near = near or meant_in_package(module, name.rpartition(".")[2])
         raise NoLayerError(
             f"module {module.__name__!r} has no {name!r}" + (near and f"; {near}")
         ) from error
+    layer = attrgetter(owner)(module) if method in ("forward", "backward") else None
+    if inspect.isclass(layer) and hasattr(layer, "apply"):
+        raise NoLayerError(
+            f"{name} is a part of the layer {owner}: write {reference.removesuffix(f'.{method}')}"
+        )
+    return target
+
+
+def meant_in_package(module: ModuleType, name: str) -> str:
+    """Return advice on a module of a package that defines a name; empty if there is none."""
+    for folder in getattr(module, "__path__", ()):
+        for file in sorted(Path(folder).glob("*.py")):
+            if re.search(rf"^(?:class|def) {name}\b", file.read_text("utf-8", "replace"), re.M):
+                return f"did you mean {module.__name__}.{file.stem}:{name}?"
+    return ""
+
+
+def require_known(name: str, call: str, known: Iterable[str], module: str) -> None:
+    """Raise NoLayerError: a call reads a name that is not one of the `known`: the inputs, and the
+    names of the layer's module.
+    """
+    known = list(known)
+    if name in known:
+        return
+    package, _, last = module.rpartition(".")
+    unqualified = re.sub(rf"\b(?:{re.escape(package)}\.)?{last}\.", "", call)
+    meant = hint(name, known, "it may use the inputs, and the names of the layer's module")
+    if name in module.split(".") and unqualified != call:
+        meant = f"the names of the layer's module are written without it: {unqualified}"
+    raise NoLayerError(f"call: there is no {name!r}; {meant}")
 
 
 def is_defined_in(module: ModuleType, value: Any) -> bool:

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from gradcheck import __version__
+from gradcheck.commands.advice import add_advice, command_with_option, find_option
 from gradcheck.commands.errors import (
     INTERRUPTED,
     Refused,
-    add_advice,
     drop_unwritten,
     prepare_streams,
     refusal,
 )
-from gradcheck.support.escape import WithoutCommands, safe
+from gradcheck.support.escape import WithoutCommands, one_line, safe
 from gradcheck.support.suggest import hint
 from gradcheck.support.user_error import UserError
 
@@ -90,11 +93,34 @@ class LazyGroup(click.Group):
         self, context: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Resolve a command as click does, with a suggestion for an unknown name."""
-        name = args[0] if args else ""
-        is_option = name in ("", *COMMANDS) or name.startswith("-")
-        if not is_option and not context.resilient_parsing:  # which is so while a shell completes
-            context.fail(unknown_command(name))
-        return super().resolve_command(context, args)
+        if not context.resilient_parsing:  # which is so while a shell completes
+            require_whole_words(args)
+            if args[0] not in COMMANDS and not args[0].startswith("-"):
+                context.fail(self.unknown_command(context, args[0]))
+        name, command, words = super().resolve_command(context, args)
+        if not context.resilient_parsing:
+            require_no_values(command, words)
+        return name, command, words
+
+    def unknown_command(self, context: click.Context, name: str) -> str:
+        """Return the message for an unknown command."""
+        from gradcheck.commands.specs import layer_of_word, parse_target
+
+        name = one_line(name)
+        advice = OTHER_COMMANDS.get(name, "")
+        if layer := layer_of_word(name):
+            advice = f"`gradcheck check {layer}` checks that layer"
+        elif parse_target(name).path:
+            advice = f"`gradcheck run {name}` runs its scenarios"
+        if command := command_with_option(context, f"--{name}"):
+            advice = advice or f"it is an option, `gradcheck {command} --{name}`"
+        if advice:
+            return f"There is no command {name!r}: {advice}."
+        commands = f"the commands are {', '.join(COMMANDS)}"
+        if "-" in name or "@" in name:
+            commands += f"; if this is a scenario, `gradcheck run {name}` runs it"
+        meant = hint(name, COMMANDS, commands)
+        return f"No such command {name!r}; {meant}."
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         """The list of commands in ``--help``."""
@@ -144,12 +170,34 @@ class LazyGroup(click.Group):
         sys.exit(status if isinstance(status, int) else 0)
 
 
-def unknown_command(name: str) -> str:
-    """Return the message for an unknown command."""
-    if name in OTHER_COMMANDS:
-        return f"There is no command {name!r}: {OTHER_COMMANDS[name]}."
-    meant = hint(name, COMMANDS, f"the commands are {', '.join(COMMANDS)}")
-    return f"No such command {name!r}; {meant}."
+def require_whole_words(words: Sequence[str]) -> None:
+    """Raise UserError: a word is empty, or gives a value to a short option by ``=``."""
+    words = [one_line(word) for word in words]
+    for before, word in zip(["gradcheck", *words], words, strict=False):
+        if not word:
+            without = (
+                f"remove {before} as well" if before.startswith("-") else "remove the argument"
+            )
+            raise UserError(
+                f"an empty argument follows {before}: is a variable of the shell not set? Set it, "
+                f"or {without}"
+            )
+        if re.fullmatch("--[a-z-]+=", word):
+            raise UserError(f"{word} has no value: is a variable of the shell not set?")
+        if short := re.fullmatch("(-[a-z])=(.*)", word, re.DOTALL):
+            raise UserError(f"{word}: write {short[1]} {short[2]}")
+
+
+def require_no_values(command: click.Command | None, words: Sequence[str]) -> None:
+    """Raise UserError: a value follows an option that takes none."""
+    for option, word in pairwise(words):
+        found = find_option(command, option)
+        if (
+            found
+            and found.is_flag
+            and word in ("yes", "no", "true", "false", "on", "off", "0", "1")
+        ):
+            raise UserError(f"{option} takes no value: remove {word}")
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})

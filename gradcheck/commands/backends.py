@@ -183,8 +183,8 @@ def report_left_out(specs: Sequence[SpecFile], ids: Iterable[str], names: Iterab
 
 
 def split_names(words: Iterable[str]) -> list[str]:
-    """Return the backends in comma-separated words."""
-    return [name.strip() for word in words for name in word.split(",") if name.strip()]
+    """Return the backends in words, with commas or spaces between several."""
+    return [name for word in words for name in word.replace(",", " ").split()]
 
 
 def require_backend(name: str) -> None:

@@ -10,21 +10,13 @@ import shlex
 import sys
 import textwrap
 from collections.abc import Mapping, Sequence
-from contextlib import redirect_stdout
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import click
 
-from gradcheck.backends.base import BACKENDS, Backend, framework_of_backend
+from gradcheck.backends.base import BACKENDS, framework_of_backend
 from gradcheck.case.foreign_frameworks import REFUSAL
-from gradcheck.case.layer_signature import (
-    CANNOT_CHECK,
-    LayerSignature,
-    instance_of,
-    signature_of,
-)
-from gradcheck.case.user_code import NoLayerError, engine, import_anew, with_place
+from gradcheck.case.layer_signature import CANNOT_CHECK
 from gradcheck.commands import shared_options as options
 from gradcheck.commands.backends import chosen_backends, require_backend, split_names
 from gradcheck.commands.errors import USAGE
@@ -40,6 +32,7 @@ from gradcheck.commands.run_cases import (
     write_reports,
 )
 from gradcheck.commands.specs import new_spec, write_spec
+from gradcheck.commands.user_layer import import_layer, import_signature, signature_in
 from gradcheck.result import Result
 from gradcheck.run.plan import plan
 from gradcheck.spec.draft import (
@@ -52,7 +45,6 @@ from gradcheck.spec.draft import (
 )
 from gradcheck.spec.input_words import FORM, inputs_of_words
 from gradcheck.spec.model import Input
-from gradcheck.support.foreign import describe_error
 from gradcheck.support.pyproject import roots
 from gradcheck.support.user_error import UserError
 
@@ -133,39 +125,11 @@ def scenario_of_layer(
     """
     keys = scenario_keys(reference, inputs, named.call, named.keywords())
     if named.backward is not None:
-        keys["layer"]["backward"] = qualified_reference(named.backward)
+        backward = named.backward
+        if backward.isidentifier():  # it is in the layer's module
+            backward = f"{reference.partition(':')[0]}:{backward}"
+        keys["layer"]["backward"] = qualified_reference(backward)
     return keys | world.keys()
-
-
-def import_signature(reference: str, backend: str = "") -> LayerSignature:
-    """Import a layer, and return how it is called. Raises UserError: the layer does not exist."""
-    return signature_in(reference, *import_layer(reference, backend))
-
-
-def signature_in(reference: str, target: Any, backend: Backend) -> LayerSignature:
-    """Return how a layer is called. Raises NoLayerError: the layer cannot be called."""
-    name = reference.replace(":", ".").rpartition(".")[2]
-    return signature_of(instance_of(target, backend), name, backend)
-
-
-def import_layer(reference: str, named: str = "") -> tuple[Any, Backend]:
-    """Import a layer, and return it with its backend: naming it is permission to run its module.
-
-    `named` is a backend or framework that the user names, if any. Output of the module goes to
-    stderr. Raises UserError: there is no such layer; its module cannot be imported; its framework
-    is not known; or the framework has no backend.
-    """
-    from gradcheck.case.arguments import backend_of  # needs NumPy, slow to import
-
-    try:
-        with engine(always=True), redirect_stdout(sys.stderr):
-            target = import_anew(reference)
-            return target, backend_of(target, (), is_named=bool(named))
-    except NoLayerError:
-        raise
-    except (Exception, SystemExit) as error:
-        problem = with_place(describe_error(error), error, str(Path.cwd() / reference))
-        raise UserError(f"{reference} {CANNOT_CHECK}{problem}") from None
 
 
 FRAMEWORK_NAMES = re.compile(r"\b(torch|jax)\b")
@@ -220,6 +184,7 @@ def check(named: LayerWords, world: InWorld, backends: tuple[str, ...], **argume
     run: naming it here is permission. Inputs are passed by the names of the layer's arguments; a
     list of Tensors is written xs=[2x3,2x3]. Exit codes are those of `gradcheck run`.
     """
+    files = report_files(arguments.pop("reports"))
     reference = qualified_reference(named.reference)
     inputs = inputs_of_words(named.inputs)
     if not inputs and not named.call:
@@ -228,12 +193,11 @@ def check(named: LayerWords, world: InWorld, backends: tuple[str, ...], **argume
     keys["nondet"] = arguments.pop("nondet")
     if (order := arguments.pop("order")) > 1:
         keys["expect"] = {"order": order}
-    reports, screen_options = arguments.pop("reports"), arguments.pop("screen")
+    screen_options = arguments.pop("screen")
     framework = framework_of_layer(reference, named, backends)
     spec_file = read_draft(spec_text(keys, framework), reference)
     places = chosen_backends(backends, specs=[spec_file])
     cases = plan([spec_file], list(places), places, **arguments)
-    files = report_files(reports)
     again = shlex.join(["gradcheck", *sys.argv[1:]])
     began = Beginning.now()
     settings = RunSettings(require=require_layer)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import functools
 import linecache
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,16 +15,19 @@ import click
 import numpy as np
 
 from gradcheck.api import derive as derive_backward
+from gradcheck.case.arguments import backend_of
 from gradcheck.case.case import Case
 from gradcheck.case.input_arrays import make_input
+from gradcheck.case.layer_signature import LayerSignature, signature_of
 from gradcheck.case.program_check import ProgramCheck
-from gradcheck.case.user_code import engine, import_reference, run_source
+from gradcheck.case.user_code import engine, require_known, run_source
 from gradcheck.case.world import WorldArgument
 from gradcheck.commands.backends import chosen_backends
 from gradcheck.commands.permission import permission_of, require_permission
 from gradcheck.commands.run_cases import make_executor
 from gradcheck.commands.shared_options import SEED, allow_code_option
 from gradcheck.commands.specs import parse_target, read_specs
+from gradcheck.commands.user_layer import import_layer, signature_in
 from gradcheck.config import load_project
 from gradcheck.deriving.derived import Derived, derive_checked
 from gradcheck.deriving.graph import NotDerived
@@ -30,6 +35,7 @@ from gradcheck.deriving.source import SourceText, source_of_file
 from gradcheck.report.check_result import CheckResult
 from gradcheck.run.plan import plan
 from gradcheck.run.select import select_ids
+from gradcheck.spec.draft import qualified_reference
 from gradcheck.spec.input_words import FORM, inputs_of_words
 from gradcheck.spec.model import Input, Scenario, is_static
 from gradcheck.support.display_paths import shown_path
@@ -132,8 +138,11 @@ def derived_from(
     options["outputs"] = words if len(words) > 1 else words[0]
     arrays = {name: make_argument(spec, random, world) for name, spec in specs.items()}
     with engine(always=True):
-        subject, name = subject_of(reference)
+        subject, signature = subject_of(reference)
+        if not call:
+            signature.require_call(arrays, others="in --call CODE")
         args, kwargs = called_with(subject, call, arrays)
+        name = "Layer" if is_text(reference) else ""
         try:
             return derive_backward(subject, *args, name=name, **options, **kwargs)
         except (TypeError, ValueError) as error:
@@ -202,35 +211,42 @@ def no_edit(scenario: Scenario) -> str:
     return "no edit is searched for in a world of ranks" if scenario.world_sizes else "no edit"
 
 
-def subject_of(reference: str) -> tuple[Any, str]:
-    """The layer or function that a command-line word refers to, by name or as a lambda, and the
-    name for its class.
+def is_text(reference: str) -> bool:
+    """Whether a word is the text of a function rather than the name of one."""
+    return " " in reference.strip()
+
+
+def subject_of(reference: str) -> tuple[Any, LayerSignature]:
+    """The layer or function that a command-line word refers to, by name or as a lambda, and how it
+    is called.
 
     Raises UserError: there is none.
     """
-    if reference.lstrip().startswith("lambda"):
-        return function_of_text(reference), "Layer"
-    module, _, name = reference.partition(":")
-    if module.endswith(".py"):
-        module = ".".join(Path(module).with_suffix("").parts)
-    try:
-        return import_reference(f"{module}:{name}"), ""
-    except ImportError as error:
-        raise UserError(f"{reference}: {error}") from None
+    if is_text(reference):
+        function = function_of_text(reference)
+        return function, signature_of(function, "Layer", backend_of(function, (), is_named=True))
+    module, separator, name = reference.partition(".py:")
+    if separator:
+        reference = f"{'.'.join(Path(module).parts)}:{name}"
+    reference = qualified_reference(reference)
+    subject, backend = import_layer(reference)
+    return subject, signature_in(reference, subject, backend)
 
 
 def function_of_text(text: str) -> Any:
     """The function from the text of a lambda. Raises UserError: the text is not a lambda."""
     import paddle
 
-    scope = {"paddle": paddle, "np": np, "F": paddle.nn.functional, "__name__": "__main__"}
-    source = f"function = {text.strip()}\n"
-    linecache.cache[LAMBDA_FILE] = (len(source), None, [source], LAMBDA_FILE)
-    try:
-        run_source(source, LAMBDA_FILE, 1, scope)
-    except SyntaxError as error:
-        raise UserError(f"{text}: {error.msg}") from None
-    return scope["function"]
+    with suppress(SyntaxError):
+        if isinstance(ast.parse(text.strip(), mode="eval").body, ast.Lambda):
+            scope = {"paddle": paddle, "np": np, "F": paddle.nn.functional, "__name__": "__main__"}
+            source = f"function = {text.strip()}\n"
+            linecache.cache[LAMBDA_FILE] = (len(source), None, [source], LAMBDA_FILE)
+            run_source(source, LAMBDA_FILE, 1, scope)
+            return scope["function"]
+    raise UserError(
+        f'{text}: this is not a lambda of Python: write one such as "lambda x: paddle.tanh(x)"'
+    )
 
 
 def called_with(
@@ -252,6 +268,8 @@ def called_with(
     scope = {**function.__globals__, subject.__name__: take, **arrays}
     try:
         eval(call, scope)
+    except NameError as error:
+        require_known(error.name or "", call, scope, function.__globals__["__name__"])
     except Exception as error:
         raise UserError(f"--call {call}: {type(error).__name__}: {error}") from None
     if len(taken) != 1:

@@ -1,10 +1,9 @@
-"""Usage errors, errors of the operating system, and exit codes; with advice on unknown options."""
+"""Errors of the operating system, the standard streams, and exit codes."""
 
 from __future__ import annotations
 
 import errno
 import os
-import re
 import sys
 from contextlib import suppress
 from typing import IO, Any
@@ -12,84 +11,11 @@ from typing import IO, Any
 import click
 
 from gradcheck.support.ascii_fallback import HANDLER
-from gradcheck.support.escape import one_line
 
 USAGE, BUG, NOTHING_SELECTED, INTERRUPTED = 2, 3, 5, 130
 """Exit codes for a wrong call or file, a bug in gradcheck, nothing to do, and Ctrl-C. Exit codes of
 `gradcheck run` are in its help.
 """
-
-# Messages of click, and ours in their place, which say what to do in fewer terms of a programmer.
-ADVICE = (
-    (r"is not a valid float range\.", "is not a number."),
-    (r"is not a valid integer range\.", "is not a whole number."),
-    (
-        r"(Got unexpected extra arguments? \((\w+=[^ )]+).*\))",
-        r"\1: write -i before each input, as in -i \2",
-    ),
-    (
-        r"(Got unexpected extra argument \((\d+(?:x\d+)*)\))",
-        r"\1: write an input as one word, as in -i x=\2",
-    ),
-    (r"(No such command '.*')\.$", r"\1: the commands are add and remove."),
-    (
-        r"(.*'--format'.* '(json|html)' is not one of '(auto|table)'.*)",
-        r"\1 A report is written by --report \2:PATH.",
-    ),
-)
-
-
-def add_advice(error: click.ClickException) -> click.ClickException:
-    """Return an error, with advice added if the mistake is common."""
-    if not isinstance(error, click.UsageError):
-        return error
-    message = one_line(error.format_message())  # it may quote characters that steer a terminal
-    if isinstance(error, click.NoSuchOption):
-        name, command = one_line(error.option_name), error.ctx.command if error.ctx else None
-        advice = OPTION_ADVICE.get(name, "")
-        advised_option = re.match(r"write (-\S+)", advice)
-        if isinstance(command, click.Group):
-            message += f" Options follow their command, as in gradcheck run {name}."
-        elif advice and (not advised_option or has_option(command, advised_option[1])):
-            message = f"No such option {name!r}: {advice}."
-    for pattern, better in ADVICE:
-        message = re.sub(pattern, better, message, flags=re.DOTALL)
-    return click.UsageError(message, error.ctx)
-
-
-def has_option(command: click.Command | None, name: str) -> bool:
-    """Whether a command has an option of a name."""
-    return command is not None and any(name in option.opts for option in command.params)
-
-
-NO_TOLERANCE = "every estimate has an error bound; `rtol: 1e-3` in a scenario widens it"
-OPTION_ADVICE = {
-    **dict.fromkeys(("--rtol", "--atol", "--tol", "--tolerance"), NO_TOLERANCE),
-    **dict.fromkeys(
-        ("--eps", "--epsilon", "--delta", "--step"),
-        "steps are chosen for every entry, each with an error bound",
-    ),
-    "--nondet-tol": "write --nondet 1e-6: a share of the largest entry",
-    "--dtype": "`dtype: float32` at an input of a scenario, or its word -i x=2x3:float32",
-    "--shape": "write -i x=2x3",
-    **dict.fromkeys(("--numprocesses", "--parallel", "--workers", "-n"), "write -j N"),
-    **dict.fromkeys(("--html", "--json"), "write --report html:PATH or --report json:PATH"),
-    **dict.fromkeys(("--junit", "--junitxml"), "write --report junit:PATH"),
-    **dict.fromkeys(("--out", "--output", "-o"), "write --report FORMAT:PATH"),
-    **dict.fromkeys(("--failed", "--failed-first", "--ff"), "write --lf"),
-    **dict.fromkeys(("--id", "--only"), "write the id without an option"),
-    **dict.fromkeys(
-        ("--collect-only", "--dry-run", "--list"), "`gradcheck list` shows what there is"
-    ),
-    **dict.fromkeys(
-        ("--cpu", "--cuda", "--device", "--gpu"), "write -b numpy, or -b cupy for a GPU"
-    ),
-    "-m": "write -t TAG",
-    "--allow-code": "this command needs no permission",
-    "--verbosity": "write -v",
-    "--fail-fast": "write -x",
-}
-"""Options of other tools, with the equivalent here: an option only where the command has it."""
 
 
 # ------------------------------------------------------------------------- what the system refuses

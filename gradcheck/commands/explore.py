@@ -11,11 +11,11 @@ import click
 from rich.console import Console
 
 from gradcheck.case.case import Case
+from gradcheck.case.naming import LAYER_REFERENCE
 from gradcheck.commands.backends import chosen_backends
 from gradcheck.commands.check import (
     LayerWords,
     framework_of_layer,
-    import_signature,
     layer_options,
     scenario_of_layer,
 )
@@ -24,6 +24,7 @@ from gradcheck.commands.permission import permission_of, require_permission
 from gradcheck.commands.run_cases import exit_code, make_executor, make_screen, run_all
 from gradcheck.commands.shared_options import SEED, ScreenOptions, allow_code_option, color_option
 from gradcheck.commands.specs import new_spec, parse_target, read_specs, write_spec
+from gradcheck.commands.user_layer import import_signature
 from gradcheck.config import load_project
 from gradcheck.exploring.example_search import (
     NOT_INSTALLED,
@@ -54,7 +55,7 @@ from gradcheck.spec.input_words import InputWordError, inputs_of_words
 from gradcheck.spec.literals import DType
 from gradcheck.spec.model import Scenario
 from gradcheck.support.display_paths import count
-from gradcheck.support.escape import safe
+from gradcheck.support.escape import one_line, safe
 from gradcheck.support.user_error import UserError
 
 HOLDS_AT_INPUTS = {"grads", "values", "calls", "warns", "raises", "differs", "cotangent"}
@@ -126,6 +127,7 @@ def explore(**arguments: Any) -> None:
     that do not specify them.
     """
     options = ExploreOptions(**arguments)
+    require_order(options.named.reference, options.scenario)
     if options.scenario is not None or parse_target(options.named.reference).is_place:
         case = case_in_file(options)
         smallest = explored_case(options, case)
@@ -155,6 +157,20 @@ def explore(**arguments: Any) -> None:
     else:
         write_spec("--save", file, text)
     raise SystemExit(status)
+
+
+def require_order(reference: str, scenario: str | None) -> None:
+    """Raise UserError: a scenario is not preceded by its file."""
+    if scenario is None:
+        return
+    reference, scenario = one_line(reference), one_line(scenario)
+    if parse_target(scenario).path:
+        raise UserError(f"the file comes first: write {scenario} {reference}")
+    if LAYER_REFERENCE.fullmatch(reference):
+        raise UserError(
+            f"{reference} is a layer, and {scenario} follows it: a scenario follows its file, as "
+            f"in `gradcheck explore FILE {scenario}`; remove one of the two"
+        )
 
 
 def scenario_to_explore(named: LayerWords, reference: str, backend: str) -> dict[str, Any]:

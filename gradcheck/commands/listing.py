@@ -53,13 +53,16 @@ def list_all(
     subject, *rest = names or ("",)
     if uncovered and subject != "rules":
         raise UserError("--uncovered is for rules: gradcheck list rules --uncovered")
-    if f"{subject}s" in SUBJECTS:
-        raise UserError(f"`gradcheck list {subject}s` lists the {subject}s")
+    plural = f"{subject.lower().removesuffix('s')}s"
+    if plural in SUBJECTS and subject != plural:
+        raise UserError(f"`gradcheck list {plural}` lists the {plural}")
     if subject not in SUBJECTS:
         rows = scenario_rows(names, bundled, keywords, tags)
     elif rest:
-        shows = f"`gradcheck show {rest[0]}` shows one"
-        raise UserError(f"`gradcheck list {subject}` takes no names; {shows}")
+        takes_none = f"`gradcheck list {subject}` takes no names"
+        is_shown = subject != "backends" and rest[0] not in SUBJECTS
+        shows = f"; `gradcheck show {rest[0]}` shows one"
+        raise UserError(takes_none + shows * is_shown)
     else:
         rows = uncovered_rows() if uncovered else SUBJECTS[subject]()
     if as_json:

@@ -80,7 +80,7 @@ def chosen_record(records: Sequence[Record], name: str) -> Record:
             for candidate in records
             for each in (candidate.result.name, candidate.result.scenario)
         ]
-        near = hint(name, known, f"`gradcheck run {name}` runs it")
+        near = hint(name, known, f"if there is such a scenario, `gradcheck run {name}` runs it")
         raise UserError(f"the last run has no case {name!r}; {near}")
     raise UserError("nothing failed in the last run; name a case to replay it anyway")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext, redirect_stdout
@@ -12,7 +13,8 @@ from click.shell_completion import CompletionItem
 
 from gradcheck.commands.shared_options import begun
 from gradcheck.report.files import FORMATS, list_formats
-from gradcheck.support.suggest import hint
+from gradcheck.support.file_io import require_folder
+from gradcheck.support.suggest import nearest
 from gradcheck.support.user_error import UserError
 
 STDOUT = Path("/dev/stdout")
@@ -46,7 +48,9 @@ def report_files(
         name, path = report_file(text, known, in_folder)
         if path in files:
             first = f"{files[path]}:{path}"
-            raise UserError(f"--report {first}: another report is written to {path}, too")
+            raise UserError(
+                f"--report {first}: another report is written to {path}, too: name another file"
+            )
         files[path] = name
     return [(name, path) for path, name in files.items()]
 
@@ -62,23 +66,26 @@ def report_file(text: str, formats: Sequence[str], in_folder: str) -> tuple[str,
     name, _, path = text.partition(":")
     if name not in formats or not path:
         raise UserError(f"--report {text}: {meant_report(text, formats)}")
-    file = Path(path)
+    if another := re.search(rf"[,;\s]+(?=({'|'.join(formats)}):)", path):
+        each = f"--report {name}:{path[: another.start()]} --report {path[another.end() :]}"
+        raise UserError(f"--report {text}: write each report apart, as in {each}")
+    file = Path(path.strip())
     if path == "-":
         return name, STDOUT
     if file.is_dir() and name != in_folder:
         raise UserError(f"--report {text}: {path} is a folder: name a file in it")
     folder = file if name == in_folder else file.parent
-    if not folder.absolute().is_dir():
-        raise UserError(f"--report {text}: there is no folder {folder}: make it first")
+    require_folder(folder, f"--report {text}")
     return name, file
 
 
 def meant_report(text: str, formats: Sequence[str]) -> str:
     """Return the advice for a ``--report`` without a known format or a path."""
-    name, _, path = text.partition(":")
-    known = ", ".join(formats)
-    otherwise = f"write FORMAT:PATH, such as json:results.json; the formats are {known}"
-    if path:
-        return hint(name, formats, otherwise)
+    name, _, path = text.replace("=", ":").partition(":")
     suffix = Path(text).suffix.removeprefix(".")
-    return f"did you mean {suffix}:{text}?" if suffix in formats else otherwise
+    if not path and suffix in formats:
+        name, path = suffix, text
+    if path and (near := nearest(name, formats)):
+        return f"did you mean {near}:{path}?"
+    known = ", ".join(formats)
+    return f"write FORMAT:PATH, such as json:results.json; the formats are {known}"

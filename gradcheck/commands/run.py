@@ -255,13 +255,13 @@ def run_scenarios(options: RunOptions) -> NoReturn:
     Raises SystemExit: with the exit code.
     """
     options.require_consistency()
+    files = report_files(options.reports)
     baseline = options.read_baseline()
     project = load_project()
     slots = options.slots(project.config)
     permission = permission_of(project, options.allow_code)
     last = journal.read_journal() if options.goes_on else journal.JournalContents()
     cases = selected_cases(options, project, last.failures() if options.lf else {})
-    files = report_files(options.reports)
     require_permission(cases, permission)
     known = last.known_results(cases) if options.resume else {}
     if last.skipped:

@@ -27,7 +27,7 @@ from gradcheck.spec.model import CLASSES, Scenario, SpecFile
 from gradcheck.spec.text import read_text
 from gradcheck.support.display_paths import shown_path
 from gradcheck.support.escape import safe
-from gradcheck.support.suggest import nearest
+from gradcheck.support.suggest import nearest, require_one_name
 from gradcheck.support.user_error import UserError
 
 DIGITS = str.maketrans("OIL", "011")
@@ -116,7 +116,8 @@ def show_scenarios(names: Sequence[str], reproduce: bool, rules: Sequence[str]) 
     known = sorted(ids_in(specs))
     for name in ids:
         if scenario_of(name) not in known:
-            code = f"GC{name.upper().removeprefix('GC').translate(DIGITS)}"
+            require_one_name(name, {*known, *rules, *CODES}.__contains__)
+            code = f"GC{name.upper().removeprefix('GC').strip('-_ ').translate(DIGITS)}"
             near = code if code in CODES else nearest(name, [*known, *rules])
             meant = f"did you mean {near}?" if near else LISTS
             raise UserError(f"there is no scenario, rule or code {name!r}; {meant}")

@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -21,9 +22,10 @@ from gradcheck.spec.folders import find
 from gradcheck.spec.text import read_text
 from gradcheck.support.display_paths import count
 from gradcheck.support.escape import WithoutCommands, safe
-from gradcheck.support.pyproject import root_of
+from gradcheck.support.file_io import require_folder
+from gradcheck.support.pyproject import root_of, roots
 from gradcheck.support.resources import SUITES, bundled_files, bundled_specs, is_bundled
-from gradcheck.support.suggest import hint
+from gradcheck.support.suggest import hint, nearest, require_one_name
 from gradcheck.support.user_error import UserError, refusals_of
 
 if TYPE_CHECKING:
@@ -38,12 +40,12 @@ class Target:
 
     path: str = ""
     id: str = ""
-    line: int = 0
+    line: int | None = None
 
     @property
     def is_place(self) -> bool:
         """Whether the argument is a scenario of a file."""
-        return bool(self.path and (self.id or self.line))
+        return bool(self.path and (self.id or self.line is not None))
 
 
 _PLACE = re.compile(r"(.*\.ya?ml)(?:::(.+)|:(\d{1,9}))")
@@ -56,8 +58,9 @@ def parse_target(word: str) -> Target:
     if word == "-" or Path(word).exists():
         return Target(word)
     if place := _PLACE.fullmatch(word):
-        return Target(place[1], place[2] or "", int(place[3] or 0))
-    return Target(word) if word.endswith((".yaml", ".yml", "/")) else Target(id=word)
+        return Target(place[1], place[2] or "", int(place[3]) if place[3] else None)
+    is_path = word.lower().endswith((".yaml", ".yml", "/"))
+    return Target(word) if is_path else Target(id=word)
 
 
 def read_specs(
@@ -79,11 +82,12 @@ def read_specs(
     """
     from gradcheck.spec.read import read_each, shared_ids  # completing ids needs no model
 
+    require_quoted(names)
     for name in names:
         require_spec_name(name)
     targets = [parse_target(name) for name in names]
     paths = list(dict.fromkeys(target.path for target in targets if target.path))
-    selecting = [target for target in targets if target.id or target.line]
+    selecting = [target for target in targets if target.id or target.is_place]
     files, mistakes = find_specs(paths, project, bundled=bundled)
     if not (files or mistakes or selecting):
         raise nothing_found(command)
@@ -103,17 +107,37 @@ def read_specs(
     ids = [id_of(target, specs) for target in selecting]
     unknown = [name for name in ids if scenario_of(name) not in known]
     for name in unknown:
-        file = f"{name.removesuffix('.grad')}.grad.yaml"
-        if os.path.isfile(file):
-            raise UserError(f"no file, folder or scenario is called {name!r}; did you mean {file}?")
-    for name in unknown:
-        in_file = re.fullmatch(r"(.+\.ya?ml)[:#@]*([\w/=.-]*)", name)
-        if in_file and os.path.isfile(in_file[1]):
-            meant = " ".join(filter(None, in_file.groups()))
-            raise UserError(f"no file, folder or scenario is called {name!r}; write {meant}")
+        if advice := advice_on_unknown(name):
+            raise UserError(f"no file, folder or scenario is called {name!r}; {advice}")
+        if bundled:
+            near = hint(name, known, "`gradcheck list --bundled` lists all")
+            raise UserError(f"no scenario of gradcheck's own is called {name!r}; {near}")
     if unknown and not paths and not bundled:
         specs += [without(spec, known) for spec in read_bundled()]
     return specs, ids
+
+
+def advice_on_unknown(name: str) -> str:
+    """Return advice on a word that is neither a path nor an id; empty if nothing like it exists."""
+    from gradcheck.spec.draft import file_of_module, meant_layer  # completing ids needs no model
+
+    file = f"{name.removesuffix('.grad')}.grad.yaml"
+    if os.path.isfile(file):
+        return f"did you mean {file}?"
+    in_file = re.fullmatch(r"(.+\.ya?ml)([:#@, /[(]*)([\w/=.-]*)[])]?", name)
+    if in_file and os.path.isfile(in_file[1]):
+        separator = " -b " if in_file[2] == "@" else " "
+        return f"write {in_file[1]}{separator}{in_file[3]}".rstrip()
+    folder, file = os.path.split(name)
+    names = [path.name for path in sorted(Path(folder).glob("*.grad.yaml"))]
+    if ".grad" in file and (near := nearest(file, names)):
+        return f"did you mean {os.path.join(folder, near)}?"
+    layer = meant_layer(name)
+    if any(file_of_module(layer.partition(":")[0], root) for root in roots()):
+        return f"`gradcheck check {layer}` checks that layer"
+    if is_format(suffix := name.rpartition(".")[2]):
+        return f"write --report {suffix}:{name}, in quotes if the path has spaces"
+    return ""
 
 
 def ids_in(specs: Iterable[SpecFile]) -> set[str]:
@@ -131,14 +155,43 @@ def refuse_mistakes(mistakes: Sequence[Diagnostic]) -> NoReturn:
 
 
 def require_spec_name(name: str) -> None:
-    """Raise UserError if a word is the name of a layer, or of a file of Python."""
-    layer = name
-    if name.endswith(".py"):
-        layer = ".".join(Path(name).with_suffix("").parts) + ":LAYER"
-    if LAYER_REFERENCE.fullmatch(layer):
+    """Raise UserError if a word is the name of a layer, or of a file of Python, or several names
+    of files.
+    """
+    if name.startswith("--"):
+        raise UserError(f"{name} stands behind --: write options before --")
+    if is_format(name.partition(":")[0]):
+        raise UserError(f"{name} is not a spec file or id; write --report {name}")
+    if layer := layer_of_word(name):
         raise UserError(
             f"{name} is not a spec file or id; `gradcheck check {layer}` checks that layer"
         )
+    if not os.path.exists(name):
+        require_one_name(name, os.path.exists)
+
+
+def is_format(word: str) -> bool:
+    """Whether a word is the name of a report's format."""
+    from gradcheck.report.files import FORMATS  # completing ids needs no report
+
+    return word in FORMATS
+
+
+def require_quoted(names: Sequence[str]) -> None:
+    """Raise UserError: two words are the two parts of a path with a space."""
+    for first, second in pairwise(names):
+        path = f"{first} {second}"
+        if os.path.exists(path) and not (os.path.exists(first) or os.path.exists(second)):
+            raise UserError(f"{path!r} is one path with a space: write it in quotes")
+
+
+def layer_of_word(name: str) -> str:
+    """Return the layer that a word names, perhaps by a file of Python; empty if it names none."""
+    if name.endswith(".py"):
+        name = ".".join(Path(name).with_suffix("").parts) + ":LAYER"
+    name = name.replace(".py:", ":")
+    is_in_spec = re.search(r"\.ya?ml:", name)
+    return name if LAYER_REFERENCE.fullmatch(name) and not is_in_spec else ""
 
 
 def id_of(target: Target, specs: Sequence[SpecFile]) -> str:
@@ -154,8 +207,8 @@ def id_of(target: Target, specs: Sequence[SpecFile]) -> str:
         if os.path.realpath(spec.path) == path
         for scenario in spec.scenarios
     ]
-    if target.line:
-        return id_at_line(target, scenarios)
+    if target.line is not None:
+        return id_at_line(target, target.line, scenarios)
     ids = [scenario.id for scenario in scenarios]
     if scenario_of(target.id) not in ids:
         listed = ", ".join(ids[:5]) + ", …" * (len(ids) > 5)
@@ -164,14 +217,16 @@ def id_of(target: Target, specs: Sequence[SpecFile]) -> str:
     return target.id
 
 
-def id_at_line(target: Target, scenarios: Sequence[Scenario]) -> str:
+def id_at_line(target: Target, line: int, scenarios: Sequence[Scenario]) -> str:
     """Return the id of the scenario on a line of a file. Raises UserError: there is none."""
     number = len(read_text(locate_file(target.path), target.path).content.rstrip("\n").split("\n"))
-    if target.line > number:
-        raise UserError(f"{target.path}:{target.line}: the file has {count(number, 'line')}")
-    before = [scenario for scenario in scenarios if scenario.begins <= target.line]
-    if not before:
-        raise UserError(f"{target.path}:{target.line}: no scenario is on this line")
+    before = [scenario for scenario in scenarios if scenario.begins <= line]
+    problem = "" if before else "no scenario is on this line"
+    if line > number:
+        problem = f"the file has {count(number, 'line')}"
+    if problem:
+        shows = f"`gradcheck list {target.path}` shows where each begins"
+        raise UserError(f"{target.path}:{line}: {problem}; {shows}")
     return max(before, key=lambda scenario: scenario.begins).id
 
 
@@ -297,8 +352,7 @@ def new_spec(option: str, name: str) -> Path:
         raise UserError(
             f"{option} {name}: spec files are named <topic>.grad.yaml: write {stem}.grad.yaml"
         )
-    if not file.absolute().parent.is_dir():
-        raise UserError(f"{option} {name}: there is no folder {file.parent}: make it first")
+    require_folder(file.parent, f"{option} {name}")
     if file.exists():
         raise UserError(f"{option} {name}: this file exists already and was not changed")
     return file

@@ -24,7 +24,7 @@ from gradcheck.conformance.suite import suite_version
 from gradcheck.result import AS_DOCUMENTED, Result, Status
 from gradcheck.spec.model import BackendExpectation
 from gradcheck.spec.read import load
-from gradcheck.support.file_io import write_whole
+from gradcheck.support.file_io import require_folder, write_whole
 from gradcheck.support.resources import SUITES, bundled_files, is_bundled
 from gradcheck.support.user_error import UserError, refusals_of
 
@@ -53,8 +53,7 @@ def require_recordable(cases: Sequence[Case], path: str) -> None:
     if not all(is_bundled(case.scenario.path) for case in cases):
         suites = "add --bundled, or specs/torch for torch"
         raise UserError(f"--record {path}: it records the bundled suite: {suites}")
-    if not Path(path).absolute().parent.is_dir():
-        raise UserError(f"--record {path}: there is no folder {Path(path).parent}")
+    require_folder(Path(path).parent, f"--record {path}")
 
 
 def write_release_file(path: Path, cases: Sequence[Case], results: Sequence[Result]) -> None:

@@ -103,7 +103,12 @@ def require_recorded(release: str, framework: str = "paddle") -> str:
     """Require that a release has a file, and return it. Raises UserError: it has none."""
     if release not in release_paths(framework):
         known = ", ".join(release_paths(framework)) or "none"
-        raise UserError(f"{framework} {release} was not run; releases that were run: {known}")
+        subject = f"{framework} {release} was not run"
+        if "@" in release:
+            subject = f"{release} is not a release: write its number"
+        elif not release:
+            subject = f"{framework}: name a release"
+        raise UserError(f"{subject}; releases that were run: {known}")
     return release
 
 

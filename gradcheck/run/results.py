@@ -9,7 +9,7 @@ from pathlib import Path
 
 from gradcheck.result import AS_DOCUMENTED, Result, Status
 from gradcheck.run.known_failure import KnownFailure
-from gradcheck.support.file_io import read_limited, write_whole
+from gradcheck.support.file_io import read_limited, require_folder, write_whole
 from gradcheck.support.user_error import UserError, refusals_of
 
 # ------------------------------------------- outputs and gradients of several backends side by side
@@ -88,6 +88,7 @@ class Baseline:
         """Return the baseline in a file; with `new` an empty one if there is no such file."""
         if not path.exists():
             if new:
+                require_folder(path.parent, f"--baseline {path}")
                 return cls(path, {})
             raise UserError(f"--baseline {path}: no such file; --baseline-update writes one")
         try:
@@ -98,7 +99,7 @@ class Baseline:
             failures = content["failures"].items()
             known = {name: KnownFailure.model_validate(value) for name, value in failures}
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            problem = "this is not a baseline; --baseline-update writes one"
+            problem = "this is not a baseline: name another file, which --baseline-update writes"
             raise UserError(f"--baseline {path}: {problem}") from None
         return cls(path, known)
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 
 from gradcheck.case.case import Case
 from gradcheck.codes import CODES
-from gradcheck.support.suggest import hint
+from gradcheck.support.suggest import hint, require_one_name
 from gradcheck.support.user_error import UserError
 
 
@@ -41,9 +41,10 @@ def select_ids(cases: Iterable[Case], ids: Iterable[str]) -> list[Case]:
         return candidates
     known = {name for case in candidates for name in names_of(case)}
     for name in sorted(wanted - known):
-        meant = hint(name, sorted(known), "`gradcheck list` lists all")
-        if name.upper() in CODES:
-            meant = f"`gradcheck explain {name}` explains that code"
+        require_one_name(name, known.__contains__)
+        meant = hint(name, sorted(known), "`gradcheck list` lists all, with tags and files")
+        if (code := name.upper().replace("-", "")) in CODES:
+            meant = f"`gradcheck explain {code}` explains that code"
         raise UserError(f"no file, folder or scenario is called {name!r}; {meant}")
     return [case for case in candidates if not wanted.isdisjoint(names_of(case))]
 
@@ -70,6 +71,8 @@ def select_tags(cases: Iterable[Case], expression: str) -> list[Case]:
     wanted, cases = Expression(expression, "-t"), list(cases)
     known = {tag for case in cases for tag in case.scenario.tags}
     for word in wanted.words:
+        if not re.fullmatch(r"\w[\w-]*", word):  # as every tag is: -slow, a,b and a|b are not
+            raise wanted.malformed()
         if cases and word not in known:
             meant = hint(word, sorted(known), f"there are {', '.join(sorted(known)) or 'none'}")
             raise UserError(f"-t {expression!r}: no scenario has the tag {word!r}; {meant}")
@@ -104,6 +107,7 @@ class Expression:
     """
 
     def __init__(self, text: str, option: str) -> None:
+        self.text, self.option = text, option
         tokens = re.findall(r"[()]|[^\s()]+", text)
         self.words = [token for token in tokens if token not in ("and", "or", "not", "(", ")")]
         names = (f"word_{number}" for number in range(len(self.words)))
@@ -114,9 +118,12 @@ class Expression:
                 raise SyntaxError
             self.code = compile(tree, option, "eval")
         except (SyntaxError, RecursionError, MemoryError):
-            raise UserError(
-                f"{option} {text!r}: combine words with and, or, not, ( and )"
-            ) from None
+            raise self.malformed() from None
+
+    def malformed(self) -> UserError:
+        """The error for an expression that does not have this form."""
+        form = "combine words with and, or, not, ( and ), all in one pair of quotes"
+        return UserError(f"{self.option} {self.text!r}: {form}")
 
     def holds(self, word_holds: Callable[[str], bool]) -> bool:
         """Whether the expression holds, given a predicate for its words."""

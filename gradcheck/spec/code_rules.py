@@ -214,9 +214,11 @@ def _parse_python(source: str, role: str) -> PythonCode | Violation:
         return PythonCode(code, _MODES[role])
     except SyntaxError as error:
         place = (error.lineno or 1, (error.offset or 1) + len(source) - len(code), 1)
-        help = "write a single expression" if _MODES[role] == "eval" else ""
+        help = ""
         if prompt := re.match(r"\s*(>>>|\$|%|!|```)", error.text or ""):
             help = f"remove the {prompt[1]}: the code is Python only"
+        elif _MODES[role] == "eval":
+            help = "write one expression, without a statement such as y = …"
         return Violation((), f"{role} is not valid Python: {error.msg}", help, inside=place)
     except (ValueError, RecursionError, MemoryError):
         return Violation((), f"{role} is too deeply nested for Python", "make it simpler")

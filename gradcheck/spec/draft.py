@@ -21,6 +21,9 @@ from gradcheck.spec.read import read_bytes
 from gradcheck.support.pyproject import around_package, roots
 from gradcheck.support.user_error import UserError
 
+ANY_LAYER = "package.module:Layer"
+"""The form of a reference."""
+
 
 class DraftError(UserError):
     """A layer or an option of it cannot be understood; the message says what to write."""
@@ -40,10 +43,10 @@ def qualified_reference(reference: str) -> str:
             f"`gradcheck explore {reference} ID` explores one"
         )
     if not re.fullmatch(REFERENCE, reference) or module.endswith(".py"):
-        raise DraftError(
-            f"{reference!r} names no layer: write {_meant(reference)}; `gradcheck run {reference}` "
-            "runs scenarios"
-        )
+        meant = meant_layer(reference)
+        if meant == ANY_LAYER:
+            meant += f"; if this is a scenario, `gradcheck run {reference}` runs it"
+        raise DraftError(f"{reference!r} names no layer: write {meant}")
     for root in roots():
         if file_of_module(module, root):
             packages = root.relative_to(around_package(root)).parts
@@ -58,16 +61,17 @@ def file_of_module(module: str, root: Path) -> Path | None:
     return next((file for file in files if file.is_file()), None)
 
 
-def _meant(text: str) -> str:
+def meant_layer(text: str) -> str:
     """Return the reference that was likely meant if the user gave a module, a path, or a dot before
     the layer.
     """
+    text = re.split(r"[^\w./:]", re.sub(r"\s*:[\s:]*", ":", text))[0]
     module = text.removeprefix("./").removesuffix(".py").replace("/", ".")
     files = [file for root in roots() if (file := file_of_module(module, root))]
     source = files[0].read_text("utf-8", "replace") if files else ""
     if layer := re.search(r"^(?:class|def) ([^\W_]\w*)", source, re.MULTILINE):
         return f"{module}:{layer[1]}"
-    return as_reference(text) or "package.module:Layer"
+    return as_reference(text) or ANY_LAYER
 
 
 def identity_of(reference: str) -> str:

@@ -54,6 +54,9 @@ def inputs_of_words(texts: Iterable[str], letters: bool = False) -> dict[str, In
     """
     inputs: dict[str, Input] = {}
     for text in texts:
+        if len(words := re.split(r"[\s,;]+(?=[A-Za-z_]\w*=)", text)) > 1:
+            apart = " ".join(f"-i {word}" for word in words)
+            raise InputWordError(f"--input {text}: write each input apart, as in {apart}")
         named = _NAMED.fullmatch(text)
         if named is None:
             raise InputWordError(f"--input {text}: write {FORM}, {EXAMPLES}")
@@ -143,16 +146,18 @@ def _sizes(shape: str, letters: bool) -> tuple[int | str, ...]:
         return ()
     pattern = _SHAPE_TO_DRAW if letters else _SHAPE
     if not pattern.fullmatch(shape):
-        sizes_apart = re.fullmatch(r"[\[(]?\d+(?: *[xX×*, ] *\d+)*,?[\])]?", shape)
-        meant = "x".join(re.findall(r"\d+", shape)) if sizes_apart else "3x4"
+        size = r"(?:\d+|[A-Z])" if letters else r"\d+"
+        sizes_apart = re.fullmatch(rf"[\[(]?{size}(?: *[xX×*, ] *{size})*,?[\])]?", shape)
+        meant = "x".join(re.findall(size, shape)) if sizes_apart else "3x4"
         if shape.endswith((".npy", ".npz")):
             raise InputWordError(
                 f"{shape!r} is not a shape: a file stands behind @, as in @data.npy"
             )
-        raise InputWordError(
-            f"{shape!r} is not a shape: write {meant}: sizes with x between them, such as 3x4, or "
-            "scalar; only `gradcheck explore` takes capital letters, for sizes that it draws"
-        )
+        form = "sizes with x between them, such as 3x4, or scalar; "
+        drawn = "only `gradcheck explore` takes capital letters, for sizes that it draws"
+        if letters:
+            drawn = "capital letters are sizes that are drawn"
+        raise InputWordError(f"{shape!r} is not a shape: write {meant}: {form}{drawn}")
     return tuple(int(size) if size.isdecimal() else size for size in shape.split("x"))
 
 
@@ -160,9 +165,12 @@ def _flag(flag: str) -> dict[str, Any]:
     """Return the fields that an option after a colon sets."""
     if below := re.fullmatch(r"below=([1-9][0-9]{0,8})", flag):
         return {"below": int(below[1])}
+    if len(flags := re.split("[,; ]+", flag)) > 1:
+        raise InputWordError(f"{flag!r} is not one option; write :{':'.join(flags)}")
     if flag not in _FLAGS:
         known = [*_FLAGS, "below=N"]
-        help = hint(flag.removeprefix("dtype="), known, f"write one of {', '.join(known)}")
+        name = re.sub(r"dtype=|\w+\.", "", flag)  # torch.float32
+        help = hint(name, known, f"write one of {', '.join(known)}")
         raise InputWordError(f"unknown option {flag!r}; {help}")
     return _FLAGS[flag]
 

@@ -65,7 +65,7 @@ def find_name_mistakes(scenario: Scenario) -> Iterator[Violation]:
         for name in getattr(scenario, section).keys() & {*names}:
             message = f"{section}: {quote(name)} is already the name of something else"
             is_length = section == "sizes" and name in scenario.matrix
-            help = "remove" if is_length else "rename"
+            help = "remove" if is_length or section == "kwargs" else "rename"
             yield Violation((section, name), message, f"{help} one of the two", at_key=True)
     count = prod(len(values) for values in scenario.matrix.values())
     if count > MAX_COMBINATIONS:

@@ -13,6 +13,7 @@ from typing import Any, BinaryIO
 
 from gradcheck.spec.data import Place
 from gradcheck.spec.diagnostic import Diagnostic, SpecError, suggest
+from gradcheck.support.suggest import nearest
 
 MAX_BYTES = 10_000_000
 
@@ -117,6 +118,8 @@ def decode(raw: bytes, shown: str) -> SpecText:
         decoded = raw.decode("utf-8")
     except UnicodeDecodeError as error:
         help = "save the file as UTF-8"
+        if b"\0" in raw:
+            help = "this is not a text; name a *.grad.yaml file"
         message = f"byte 0x{raw[error.start]:02x} is not UTF-8"
         before = _lines(raw[: error.start].decode("utf-8"))
         place = len(before), len(before[-1]) + 1, 1
@@ -143,7 +146,11 @@ def _unreadable(path: str, message: str, help: str = "") -> SpecError:
 def _file_suggestion(path: Path) -> str:
     otherwise = f"it was looked for in {path.parent.absolute()}"
     try:
-        names = sorted(other.name for other in path.parent.iterdir())[:1000]
+        if path.is_symlink():
+            return f"it is a link to {path.readlink()}, which does not exist"
+        others = sorted(path.parent.iterdir())[:1000]
+        names = [each.name for each in others if each.is_dir() or each.suffix in (".yaml", ".yml")]
     except OSError:
         return otherwise
-    return suggest(path.name, names, otherwise)
+    near = nearest(path.name, names)
+    return f"did you mean '{path.parent / near}'?" if near else otherwise

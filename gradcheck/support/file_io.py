@@ -12,6 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TextIO
 
+from gradcheck.support.user_error import UserError
+
 
 def read_limited(path: Path, most: int) -> bytes:
     """Return the content of a file of at most `most` bytes. Raises OSError, also if it is larger;
@@ -79,3 +81,14 @@ def current_umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+def require_folder(folder: Path, subject: str) -> None:
+    """Raise UserError, which begins with `subject`: a folder in which a file is to be written does
+    not exist.
+    """
+    if folder.absolute().is_dir():
+        return
+    if folder.exists():
+        raise UserError(f"{subject}: {folder} is not a folder: name another one")
+    raise UserError(f"{subject}: there is no folder {folder}: make it first")

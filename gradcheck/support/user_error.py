@@ -4,6 +4,7 @@ traceback.
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -24,4 +25,11 @@ def refusals_of(subject: object, error_type: type[UserError] = UserError) -> Ite
     try:
         yield
     except OSError as error:
-        raise error_type(f"{subject}: {error.strerror or error}") from None
+        reason = error.strerror or str(error)
+        if error.errno == errno.EISDIR:
+            reason = "this is a folder: name a file in it"
+        elif error.errno == errno.ENOTDIR:
+            reason = "a part of this path is a file: name another one"
+        elif error.errno == errno.EEXIST:
+            reason = f"{error.filename} is there and is not a folder: name another one"
+        raise error_type(f"{subject}: {reason}") from None

@@ -40,11 +40,17 @@ LAYER = """\
         ("check a:b --atol 1", "No such option '--atol': every estimate has an error bound"),
         ("check a:b --eps 1", "No such option '--eps': steps are chosen for every entry"),
         ("run --dtype float32", "No such option '--dtype': `dtype: float32` at an input"),
-        ("run --jbos 2", "No such option '--jbos'. (Did you mean one of: '--jobs'"),
-        ("run --resum", "Did you mean one of: '--reruns', '--resume'?"),
-        ("run --exitfrist", "Did you mean one of: '--effort', '--exitfirst'?"),
-        ("run --colour never", "Did you mean one of: '--color',"),
+        ("run --jbos 2", "No such option '--jbos'; did you mean --jobs?"),
+        ("run --resum", "No such option '--resum'; did you mean --resume?"),
+        ("run --exitfrist", "No such option '--exitfrist'; did you mean --exitfirst?"),
+        ("run --colour never", "No such option '--colour'; did you mean --color?"),
         ("run --frobnicate", "No such option '--frobnicate'."),
+        ("check a:b --float32", "No such option '--float32'. An input is written"),
+        ("run --noshuffle", "No such option '--noshuffle'."),
+        ("run --ignore x", "No such option '--ignore'."),
+        ("run --select x", "No such option '--select': write the id without an option."),
+        ("run --deselect x", "No such option '--deselect': write -k 'not ID'."),
+        ("schema --json", "No such option '--json'; it is one of gradcheck list."),
         ("--lf", "Options follow their command, as in gradcheck run --lf"),
     ],
 )
@@ -68,7 +74,10 @@ def test_no_advice_would_write_over_a_file_of_the_users(gradcheck, folder):
 def test_a_line_behind_the_end_of_a_file_is_no_scenario(gradcheck, spec):
     spec(TWO)
     done = gradcheck("run", "a.grad.yaml:400")
-    assert (done.code, done.err) == (2, "gradcheck: a.grad.yaml:400: the file has 8 lines\n")
+    assert (done.code, done.err) == (
+        2,
+        "gradcheck: a.grad.yaml:400: the file has 8 lines; `gradcheck list a.grad.yaml` shows where each begins\n",
+    )
 
 
 @pytest.mark.parametrize(

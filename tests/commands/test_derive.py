@@ -365,3 +365,10 @@ def test_placements_are_for_a_world(gradcheck, module):
     wrong = gradcheck("derive", f"{name}:RowLinear", *RANKS, "--world", "4", "--outputs", "same")
     assert wrong.code == 2
     assert "outputs must be 'split' or 'replicated', not 'same'" in wrong.err
+
+
+def test_a_forward_that_does_not_run_at_the_inputs_is_the_reason(gradcheck, module):
+    _, name = module(TANH.replace("paddle.tanh(x)", "paddle.tanh(x @ x)"))
+    done = gradcheck("derive", f"{name}:Tanh", "-i", "x=3x4")
+    assert done.code == 1, done.err
+    assert "forward cannot be traced: ValueError: " in done.err

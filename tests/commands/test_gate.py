@@ -82,14 +82,18 @@ def test_pruning_adds_nothing_and_cases_that_did_not_run_stay(suite, run, folder
     ("content", "options", "said"),
     [
         (None, ["--baseline", "base.json"], "no such file; --baseline-update writes one"),
-        ("[]", ["--baseline", "base.json"], "this is not a baseline; --baseline-update writes one"),
+        ("[]", ["--baseline", "base.json"], "this is not a baseline: name another file, which --baseline-update"),
         (
             '{"format": "gradcheck-baseline/2", "failures": {"a": {"status": "BAD"}}}',
             ["--baseline", "base.json"],
             "is not a baseline",
         ),
         (None, ["--baseline-update"], "--baseline-update and --baseline-prune need --baseline FILE"),
-        (None, ["--baseline", "no/base.json", "--baseline-update"], "--baseline no/base.json: No such file"),
+        (
+            None,
+            ["--baseline", "no/base.json", "--baseline-update"],
+            "--baseline no/base.json: there is no folder no: make it first",
+        ),
     ],
 )
 def test_what_cannot_be_used_is_explained(suite, run, folder, content, options, said):

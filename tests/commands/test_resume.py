@@ -265,7 +265,10 @@ def test_replay_says_what_it_cannot_do(spec, gradcheck):
     spec(GOOD)
     gradcheck("run", "a.grad.yaml", "--allow-code")
     for arguments, message in (
-        (["nope", "--allow-code"], "the last run has no case 'nope'; `gradcheck run nope` runs it"),
+        (
+            ["nope", "--allow-code"],
+            "the last run has no case 'nope'; if there is such a scenario, `gradcheck run nope` runs it",
+        ),
         (["goood"], "the last run has no case 'goood'; did you mean good?"),
         (["--allow-code"], "nothing failed in the last run; name a case to replay it anyway"),
         (["good"], "this code is not from gradcheck, so it was not run"),

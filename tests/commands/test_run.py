@@ -165,7 +165,8 @@ def test_the_second_order_is_checked_of_every_gradient_that_is_to_match(spec, gr
         (
             ["nope"],
             2,
-            "gradcheck: no file, folder or scenario is called 'nope'; `gradcheck list` lists all\n",
+            "gradcheck: no file, folder or scenario is called 'nope'; "
+            "`gradcheck list` lists all, with tags and files\n",
         ),
         (["goood"], 2, "gradcheck: no file, folder or scenario is called 'goood'; did you mean good?\n"),
         (["nope.grad.yaml"], 2, "nope.grad.yaml: error: there is no such file or folder\n"),
@@ -174,7 +175,7 @@ def test_the_second_order_is_checked_of_every_gradient_that_is_to_match(spec, gr
         (["-t", "nothing"], 2, "gradcheck: -t 'nothing': no scenario has the tag 'nothing'; "),
         (["test_own.py"], 2, "gradcheck: test_own.py is not a spec file or id; `gradcheck check test_own:LAYER`"),
         (["-k", "a and"], 2, "gradcheck: -k 'a and': combine words with"),
-        (["-k", ""], 2, "gradcheck: -k '': combine words"),
+        (["-k", ""], 2, "gradcheck: an empty argument follows -k: is a variable of the shell not set?"),
         (["-b", "nunpy"], 2, "gradcheck: there is no backend 'nunpy'; did you mean numpy?\n"),
         (["-j", "0"], 2, "gradcheck: -j 0: write a number from 1 on, or auto\n"),
         (["-j", "many"], 2, "gradcheck: -j many: write a number from 1 on, or auto\n"),

@@ -31,7 +31,7 @@ def test_ids_and_case_names_select(specs, ids, count):
     [
         ("tanhh", "did you mean tanh?"),
         ("skipped@cupy", "did you mean skipped@numpy?"),
-        ("@", "`gradcheck list` lists all"),
+        ("@", "`gradcheck list` lists all, with tags and files"),
     ],
 )
 def test_an_unknown_id_brings_up_the_nearest_one(specs, id, hint):

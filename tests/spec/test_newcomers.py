@@ -265,7 +265,7 @@ MISTAKES = [
     row("rtol: 1e-6", "reruns: 2", "reruns", "gradcheck run --reruns 2"),
     row("rtol: 1e-6", "kwargs: {k: np.pi}", "np.pi", "'call: …' with k=np.pi in it"),
     row("rtol: 1e-6", "call: Tanh.forward(x)", "Tanh.forward", "write Tanh.apply(…)"),
-    row("@staticmethod\n          def forward(ctx, x)", "def forward(self, ctx, x, k=2)", "def forward", "(ctx, x, k=2)"),
+    row("@staticmethod\n          def forward(ctx, x)", "def forward(self, ctx, x, k=2)", "def forw", "(ctx, x, k=2)"),
 ]  # fmt: skip
 
 

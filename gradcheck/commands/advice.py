@@ -1,0 +1,183 @@
+"""Advice on usage errors: what to write in place of an unknown option or a word too many."""
+
+from __future__ import annotations
+
+import re
+
+import click
+
+from gradcheck.support.escape import one_line
+from gradcheck.support.suggest import nearest
+
+# Messages of click, and ours in their place, which say what to do in fewer terms of a programmer.
+ADVICE = (
+    (r"is not a valid float range\.", "is not a number."),
+    (r"is not a valid integer range\.", "is not a whole number."),
+    (
+        r"(Got unexpected extra arguments? \((\w+=[^ )]+).*\))",
+        r"\1: write -i before each input, as in -i \2",
+    ),
+    (
+        r"(Got unexpected extra arguments? \((?:= )?(\d+(?:x\d+)*)\))",
+        r"\1: write an input as one word, as in -i x=\2",
+    ),
+    (r"(No such command '.*')\.$", r"\1: the commands are add and remove."),
+    (
+        r"(.*'--format'.* '(json|html)' is not one of '(auto|table)'.*)",
+        r"\1 A report is written by --report \2:PATH.",
+    ),
+)
+NO_TOLERANCE = "every estimate has an error bound; `rtol: 1e-3` in a scenario widens it"
+OPTION_ADVICE = {
+    **dict.fromkeys(("--rtol", "--atol", "--tol", "--tolerance"), NO_TOLERANCE),
+    **dict.fromkeys(
+        ("--eps", "--epsilon", "--delta", "--step"),
+        "steps are chosen for every entry, each with an error bound",
+    ),
+    "--nondet-tol": "write --nondet 1e-6: a share of the largest entry",
+    "--dtype": "`dtype: float32` at an input of a scenario, or its word -i x=2x3:float32",
+    "--shape": "write -i x=2x3",
+    **dict.fromkeys(("--numprocesses", "--parallel", "--threads", "--workers", "-n"), "write -j N"),
+    **dict.fromkeys(("--html", "--json"), "write --report html:PATH or --report json:PATH"),
+    **dict.fromkeys(("--junit", "--junitxml", "--xml"), "write --report junit:PATH"),
+    **dict.fromkeys(
+        ("--out", "--output", "--output-file", "--output-format", "-o"),
+        "write --report FORMAT:PATH",
+    ),
+    **dict.fromkeys(("--failed", "--failed-first", "--ff", "--last-failed"), "write --lf"),
+    **dict.fromkeys(
+        ("--case", "--id", "--only", "--scenario", "--select"), "write the id without an option"
+    ),
+    **dict.fromkeys(("--deselect", "--exclude", "--skip"), "write -k 'not ID'"),
+    **dict.fromkeys(("--filter", "--keyword", "--keywords"), "write -k EXPR"),
+    **dict.fromkeys(
+        ("--collect-only", "--dry-run", "--list"), "`gradcheck list` shows what there is"
+    ),
+    **dict.fromkeys(
+        ("--cpu", "--cuda", "--device", "--gpu"), "write -b numpy, or -b cupy for a GPU"
+    ),
+    "-m": "write -t TAG",
+    "--allow-code": "this command needs no permission",
+    "--verbosity": "write -v",
+    "--silent": "write -q",
+    "--kwarg": "write --call CODE, such as --call 'Own.apply(x, 3)'",
+    "--no-color": "write --color never",
+    "--force": "existing files stay as they are: remove the file first, to have it anew",
+    **dict.fromkeys(("--fail-fast", "--failfast"), "write -x"),
+    **dict.fromkeys(("--apply", "--fix", "--in-place"), "write --write"),
+    "--random-seed": "write --seed N",
+    "--time-limit": "write --timeout SECONDS",
+}
+"""Options of other tools, with the equivalent here: an option only where the command has it."""
+
+
+def add_advice(error: click.ClickException) -> click.ClickException:
+    """Return an error, with advice added if the mistake is common."""
+    if not isinstance(error, click.UsageError):
+        return error
+    message = one_line(error.format_message())  # it may quote characters that steer a terminal
+    if isinstance(error, click.MissingParameter) and isinstance(error.param, click.Option):
+        message += f" Write {error.param.opts[-1]} {error.param.metavar}."
+    elif isinstance(error, click.NoSuchOption) and error.ctx:
+        message = unknown_option(one_line(error.option_name), error.ctx)
+    elif error.ctx and (extra := re.match(r"Got unexpected extra arguments? \(([^ =)]+)", message)):
+        message += advice_on_extra_word(extra[1], error.ctx)
+    for pattern, better in ADVICE:
+        message = re.sub(pattern, better, message, flags=re.DOTALL)
+    return click.UsageError(message, error.ctx)
+
+
+def unknown_option(name: str, context: click.Context) -> str:
+    """Return the message for an option that a command does not have."""
+    command, word = context.command, name.lstrip("-")
+    message = f"No such option {name!r}"
+    if advice := advice_on_option(name, context):
+        return f"{message}: {advice}."
+    if near := near_option(name, command):
+        return f"{message}; did you mean {near}?"
+    if isinstance(command, click.Group):
+        if command.get_command(context, word):
+            return f"{message}. Write gradcheck {word}."
+        if follows := command_with_option(context, name):
+            return f"{message}. Options follow their command, as in gradcheck {follows} {name}."
+    if context.parent and (other := command_with_option(context.parent, name)):
+        return f"{message}; it is one of gradcheck {other}."
+    if word.isidentifier() and find_option(command, "--kwarg"):
+        argument = f"another argument of the layer --kwarg {word}=VALUE"
+        return f"{message}. An input is written -i x=2x3, {argument}."
+    return f"{message}."
+
+
+def advice_on_option(name: str, context: click.Context) -> str:
+    """Return the equivalent of an option that a command does not have; empty if none is known."""
+    command, word, advice = context.command, name.lstrip("-"), OPTION_ADVICE.get(name, "")
+    if advised := re.match(r"write (-\S+)( \S)?", advice):
+        option = find_option(command, advised[1])
+        if option is None or option.is_flag is bool(advised[2]):
+            advice = ""
+    if context.parent and find_option(context.parent.command, name):
+        advice = f"write gradcheck {name}"
+    elif re.fullmatch(r"-\d+", name) and find_option(command, "--kwarg"):
+        advice = f"write NAME=VALUE as one word, as in --kwarg axis={name}"
+    elif not advice and (option := option_with_choice(command, word)):
+        advice = f"write {option.opts[-1]} {word}"
+    return advice
+
+
+def near_option(name: str, command: click.Command) -> str:
+    """Return the option of a command that was likely meant; empty if none is similar."""
+    words = [word for option in command.params for word in (*option.opts, *option.secondary_opts)]
+    form = r"--\w.*" if name.startswith("--") else r"-\w"
+    known = {word.lstrip("-"): word for word in words if re.fullmatch(form, word)}
+    near = known.get(nearest(name.lstrip("-"), known), "")
+    is_opposite = name.startswith("--no") and not near.startswith("--no")
+    return "" if is_opposite else near
+
+
+def advice_on_extra_word(word: str, context: click.Context) -> str:
+    """Return how to write the first word that is no argument of a command; empty if it is not
+    known.
+    """
+    from gradcheck.backends.environments import name_problem  # few mistakes need it
+
+    command, reference = context.command, context.params.get("reference", "")
+    if word.startswith("-"):
+        return ": write options before --"
+    if reference == "lambda":
+        return ": write the whole lambda in quotes"
+    if find_option(command, f"--{word}"):
+        return f": did you mean --{word}?"
+    if option := option_with_choice(command, word):
+        return f": write {option.opts[-1]} {word}"
+    if word.endswith(".yaml") and find_option(command, "-o"):
+        return f": write -o {word}"
+    if find_option(command, "-b") and not name_problem(word):
+        return f": write -b {word}"
+    is_name = reference and word.isidentifier() and ":" not in reference
+    return f": write one word, as in {reference}:{word}" if is_name else ""
+
+
+def command_with_option(context: click.Context, name: str) -> str:
+    """Return the first command of a context's group that has an option; empty if none has it."""
+    group = context.command
+    if not isinstance(group, click.Group):
+        return ""
+    for command in group.list_commands(context):
+        if find_option(group.get_command(context, command), name):
+            return command
+    return ""
+
+
+def option_with_choice(command: click.Command | None, word: str) -> click.Option | None:
+    """Return the option of a command that has a word among its choices; None if it has none."""
+    for option in command.params if command is not None else ():
+        choices = getattr(option.type, "choices", ())
+        if isinstance(option, click.Option) and word in choices:
+            return option
+    return None
+
+
+def find_option(command: click.Command | None, name: str) -> click.Option | None:
+    """Return the option of a command with a name; None if it has none."""
+    options = command.params if command is not None else ()
+    return next((o for o in options if isinstance(o, click.Option) and name in o.opts), None)
