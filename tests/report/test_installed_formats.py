@@ -69,7 +69,7 @@ def test_formats_are_listed_without_importing_the_package(package: Path) -> None
     assert list_formats() == [*FORMATS, "absent", "fails", "lines", "number"]
     done = run_with_reports("line")
     assert done.exit_code == 2
-    assert "did you mean lines?" in done.stderr
+    assert "did you mean lines:line.txt?" in done.stderr
 
 
 def test_a_format_of_ours_is_not_replaced(package: Path) -> None:

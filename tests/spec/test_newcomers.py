@@ -256,7 +256,7 @@ MISTAKES = [
     row("call: paddle.multiply(a, b)", "call: torch.multiply(a, b)", "torch.m", "'framework: torch'"),
     row("paddle.matmul(", "torch.matmul(", "torch.m", "'framework: torch'"),
     row("call: paddle.multiply(a, b)", "call: paddle.multiply(a, c)", "c)", "'c'", "a and b"),
-    row("call: paddle.multiply(a, b)", "call: c = paddle.multiply(a, b)", "= paddle.mul", "a single expression"),
+    row("call: paddle.multiply(a, b)", "call: c = paddle.multiply(a, b)", "= paddle.mul", "one expression"),
     row("call: paddle.multiply(a, b)", "call: paddle.multiply(a, b", "paddle.multiply(a, b\n", "'('"),
     row("title: My own tanh", "title: 'My own tanh", "'My", "never closed"),
     row("inputs: {x: [4]}", "inputs: {name: x, shape: [4]}", "x, shape", "inputs: {x: {shape: [2, 3]}}"),
