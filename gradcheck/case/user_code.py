@@ -102,8 +102,9 @@ def find_in_module(module: ModuleType, reference: str) -> Any:
         defined = [
             known for known in names if is_defined_in(module, getattr(error.obj, known, None))
         ]
-        near = hint(error.name or name, names, f"there is {', '.join(defined)}" if defined else "")
-        near = near or meant_in_package(module, name.rpartition(".")[2])
+        otherwise = f"there is {', '.join(defined)}" if defined else ""
+        near = meant_in_package(module, name.rpartition(".")[2])
+        near = near or hint(error.name or name, names, otherwise)
         raise NoLayerError(
             f"module {module.__name__!r} has no {name!r}" + (near and f"; {near}")
         ) from error

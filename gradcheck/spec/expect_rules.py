@@ -35,7 +35,7 @@ def _find_impossible_checks(expect: Expect, scenario: Scenario) -> Iterator[Viol
     checks = {*expect.checks}
     if expect.raises is not None:
         why, help = "and 'raises' exclude each other", "remove one: an exception ends the run"
-    elif scenario.script is not None:
+    elif scenario.script is not None and scenario.layer is None:
         why = "needs a layer, this is a script"
         help = "write the code as 'layer', with 'inputs'; a script can check 'values: {x.grad: …}'"
     elif not scenario.differentiable:

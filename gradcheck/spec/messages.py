@@ -29,6 +29,7 @@ _PLACES: KeyPlaces = (
         (model.Skip, model.Xfail, model.Observed), model.BackendExpectation,
         "write '{0}: …' next to 'skip', 'xfail' or 'observed'",
     ),
+    ((model.Defaults,), model.Scenario, "it belongs to a single scenario: write it there"),
     (_BELOW_FILE, model.Scenario, "it is a key of a scenario: write '{0}: …' next to 'id'"),
     (_BLOCKS, model.LayerOp, "write 'layer: {{{0}: …}}'"),
     (_BLOCKS, model.LayerRef, "write 'layer: {{{0}: …}}'"),
@@ -48,6 +49,7 @@ _ADVICE_ON_KEYS = {
     "amp": "write the casts in the layer; an input's dtype is 'dtype: float16'",
     "device": "remove it: `gradcheck run -b cupy` runs on a GPU",
     **dict.fromkeys(("imports", "import", "setup", "fixtures"), "write it in the code"),
+    "ranks": "write 'inputs: {x: {ranks: …}}' or 'outputs: {ranks: …}'",
     "dtypes": "write 'matrix: {dtype: …}'",
     "args": "write 'inputs: …' for Tensors, and 'kwargs: …' for plain values",
     "reruns": "remove it: `gradcheck run --reruns 2` repeats cases that fail",
@@ -130,7 +132,8 @@ def report_errors(error: ValidationError, root: Map, text: SpecText) -> None:
             for mistake in detail["ctx"]["mistakes"]:
                 _report_mistake(mistake, detail["loc"], root, text)
         elif detail["type"] == "extra_forbidden":
-            _report_unknown_key(location, text)
+            beside = locate(root, location.steps[:-1]).value
+            _report_unknown_key(location, beside, text)
         elif detail["type"] == "missing" and isinstance(detail["loc"][-1], str):
             _report_missing_key(detail["loc"][-1], location, text)
         elif "class_name" in detail.get("ctx", {}):
@@ -188,11 +191,11 @@ def place_in_code(mark: Span, text: SpecText, line: int, column: int, width: int
 
 
 # --------------------------------------------------------------------------- keys
-def _report_unknown_key(location: Location, text: SpecText) -> None:
-    """Report a key that the model does not have."""
+def _report_unknown_key(location: Location, beside: Map, text: SpecText) -> None:
+    """Report a key of the mapping `beside` that the model does not have."""
     key, kind = str(location.steps[-1]), location.kind
     mistake: Violation = kind.unknown_key(key)
-    help = _advise_key(key, kind, location.value) or _find_place(key, kind, _PLACES)
+    help = _advise_key(key, kind, location.value, beside) or _find_place(key, kind, _PLACES)
     if not help:
         otherwise = _find_place(key, kind, _PLACES_UNLESS_MISSPELT) or mistake.help
         if kind is model.LayerOp:
@@ -201,13 +204,15 @@ def _report_unknown_key(location: Location, text: SpecText) -> None:
     text.report(location.key_mark.place, mistake.message, help)
 
 
-def _advise_key(key: str, kind: type[model.Format], value: object) -> str:
+def _advise_key(key: str, kind: type[model.Format], value: object, beside: Map) -> str:
     """Return advice on a key that other tools have, or without a ``:``; empty for other keys."""
     if re.match(r"[\w-]+ *[\[{]", key):
         return "put a ':' and a space before the bracket"
     ours = _OTHER_TOOLS_KEYS.get(key, "")
     if ours not in kind.keys():  # noqa: SIM118 - of a class
         return _ADVICE_ON_KEYS.get(key, "")
+    if ours in beside:
+        return f"remove it: {quote(ours)} is here already"
     is_opposite = ours == "stop_gradient" and isinstance(value, bool)
     return f"write '{ours}: {describe(not value) if is_opposite else '…'}'. {kind.keys()[ours]}"
 

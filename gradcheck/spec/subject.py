@@ -146,7 +146,7 @@ class _Subject:
         if name in called_with_arguments(self.call.tree):
             message = f"call: {name} is applied, not called"
             yield Violation(("call",), message, f"write {name}.apply(…)")
-        elif f"{name}.forward(" in self.call.source and "ctx" not in self.call.words:
+        elif any(f"{name}.forward({variable(x)}" in self.call.source for x in self.inputs):
             message = "call: forward is called without a context, and no backward runs after it"
             yield Violation(("call",), message, f"write {name}.apply(…)")
 

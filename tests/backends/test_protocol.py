@@ -21,6 +21,7 @@ OF_FRAMEWORKS = {"paddle", "torch", "jax", "stop_gradient", "requires_grad", "in
 """Names of frameworks and of what is theirs."""
 OF_PADDLE = {
     "static_layer.py": "static programs",
+    "static_calls.py": "static programs",
     "world.py": "ranks",
     "world_call.py": "ranks",
     "engine_twin.py": "Paddle's code on the engine",

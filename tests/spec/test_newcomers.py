@@ -168,7 +168,7 @@ MISTAKES = [
     row("layer: {op: multiply}", "op: multiply", "op: multiply", "layer: {op: …}"),
     row("layer: {op: multiply}", "layer: {name: multiply}", "name: multiply}", "write {op: …}"),
     row("layer: swish", "layer: silu", "silu\n", "one of 'layers': swish"),
-    row("tags: [mine]", "tags: [mine]\n  expect: {order: 2}", "expect: {order", "next to 'id'"),
+    row("tags: [mine]", "tags: [mine]\n  expect: {order: 2}", "expect: {order", "write it there"),
     row("call: paddle.multiply(a, b)", "call: paddle.multiply(a, b):", ":\n  - id: own-ref", "remove the ':'"),
     row("layer: swish", "layer: {ref: swish}", "swish}\n    inputs", "write 'layer: swish'"),
     row("layer: {op: multiply}", "layer: multiply", "multiply\n", "write {op: multiply}"),
