@@ -310,6 +310,8 @@ def _advise_name(
         otherwise = f"import or define it in the code; {ready} need no import"
     else:
         shown = variable_names[:MOST_SHOWN] or ["np"]
+        if role == "the expression":
+            shown = [*shown, "out"]
         otherwise = f"known are {listing(shown, 'and')}"
     return suggest(name, sorted(known), otherwise)
 

@@ -38,7 +38,7 @@ _NO_VALUE = "give it a value, indented more if it is on the lines below, or remo
 INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]{0,39})")
 FLOAT = re.compile(r"[-+]?([0-9]+\.[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?|[-+]?[0-9]+[eE][-+]?[0-9]+")
 NUMBER_BEGINS = re.compile(r"[-+]?\.?[0-9]")
-JOINED = re.compile(r"([\w.]+) ?(?:=|[:=] ?([^:=].*))")
+JOINED = re.compile(r"([\w.]+)(?: ?=| ?[:=] ?([^:=].*)| ([^:= ]+))")
 """A key and its value, or the part of it before a bracket, without ``: `` between them."""
 NOT_ZERO = re.compile(r"[-+]?[0.]*[1-9]")
 CONTROL_CHARACTER = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -162,10 +162,12 @@ class Composer:
             if is_entry and last.text and last.line == key_mark.line:
                 entries = f"{last.text}, {key_mark.text}".strip("()")
                 help = f"a list is written in brackets, such as [{entries}]"
+                if re.search(r"\w\(", last.text):
+                    help = "write a word without arguments, or put text that contains ',' in quotes"
                 self.text.report(last.place, "a ',' ends this value", help)
                 raise StopReadingError
             last = value_mark
-            if mistake := _entry_mistake(mapping, key, key_mark, value, allows_null):
+            if mistake := _entry_mistake(mapping, key, key_mark, value, null_allowed):
                 if not is_second_entry:
                     self.text.report(key_mark.place, *mistake)
                 is_second_entry |= key in [*mapping][:1]
@@ -221,7 +223,7 @@ def _entry_mistake(
     if value is None and not mark.style and (joined := JOINED.fullmatch(key)):
         return (
             "there is no ': ' between a key and its value",
-            f"write {joined[1]}: {joined[2] or '…'}",
+            f"write {joined[1]}: {joined[2] or joined[3] or '…'}",
         )
     if value is None and not null_allowed:
         return f"{quote(key)} has no value", _NO_VALUE

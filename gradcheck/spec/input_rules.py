@@ -128,8 +128,10 @@ def _find_wrong_limits(
         message = f"'init: integers' draws whole numbers, and {low:g} to {high:g} are its limits"
         yield Violation((key,), message, "write whole numbers, or 'range' for fractions")
     elif not (-inf < low and is_above and high < inf):
-        help = "give two finite limits, the smaller one first"
-        yield Violation((key,), f"low ({low:g}) must not be above high ({high:g})", help)
+        message = f"low ({low:g}) must not be above high ({high:g})"
+        if high == inf or low == -inf:
+            message = f"the limits must be finite, not {low:g} and {high:g}"
+        yield Violation((key,), message, "give two finite limits, the smaller one first")
     for dtype in integer_dtypes:
         least, most = INTEGER_RANGE[dtype]
         if low < least or high - 1 > most:

@@ -146,6 +146,11 @@ class _Subject:
         if name in called_with_arguments(self.call.tree):
             message = f"call: {name} is applied, not called"
             yield Violation(("call",), message, f"write {name}.apply(…)")
+        elif isinstance(self.call.tree, ast.Expression) and isinstance(
+            self.call.tree.body, ast.Lambda
+        ):
+            help = f"write {ast.unparse(self.call.tree.body.body)}"
+            yield Violation(("call",), "call: this is a function, which nothing calls", help)
         elif any(f"{name}.forward({variable(x)}" in self.call.source for x in self.inputs):
             message = "call: forward is called without a context, and no backward runs after it"
             yield Violation(("call",), message, f"write {name}.apply(…)")
