@@ -155,7 +155,7 @@ def without_backward(message: str) -> str:
 
 
 def kind_of_result(returned: Any) -> str:
-    """What a function returned, in words: its type, or None."""
+    """Describe what a function returned: its type, or None."""
     return "None" if returned is None else f"a {type(returned).__name__}"
 
 

@@ -49,8 +49,8 @@ def applied_functions(layer: StaticLayer) -> list[AppliedFunctions]:
 def replaced_backward_fn(
     layer: StaticLayer, old: Any, backward: FunctionType
 ) -> Iterator[StaticLayer]:
-    """A block in which the layer's code has another `backward_fn`; it gets the layer with programs
-    of its own.
+    """A block in which the layer's code has another `backward_fn`; it gets the layer, with programs
+    compiled anew.
 
     Raises:
         NotDerived: `old` has no name in the layer's code.

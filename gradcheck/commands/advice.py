@@ -135,7 +135,7 @@ def near_option(name: str, command: click.Command) -> str:
 
 
 def advice_on_extra_word(word: str, context: click.Context) -> str:
-    """Return how to write the first word that is no argument of a command; empty if it is not
+    """Return how to write the first surplus word of a command; empty if it is not
     known.
     """
     from gradcheck.backends.environments import name_problem  # few mistakes need it

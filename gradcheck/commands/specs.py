@@ -111,7 +111,7 @@ def read_specs(
             raise UserError(f"no file, folder or scenario is called {name!r}; {advice}")
         if bundled:
             near = hint(name, known, "`gradcheck list --bundled` lists all")
-            raise UserError(f"no scenario of gradcheck's own is called {name!r}; {near}")
+            raise UserError(f"no bundled scenario is called {name!r}; {near}")
     if unknown and not paths and not bundled:
         specs += [without(spec, known) for spec in read_bundled()]
     return specs, ids
