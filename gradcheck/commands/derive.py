@@ -229,7 +229,8 @@ def subject_of(reference: str) -> tuple[Any, LayerSignature]:
     if separator:
         reference = f"{'.'.join(Path(module).parts)}:{name}"
     reference = qualified_reference(reference)
-    subject, backend = import_layer(reference)
+    # a function that names no framework is one of arrays, or of the engine's Tensors
+    subject, backend = import_layer(reference, named="numpy")
     return subject, signature_in(reference, subject, backend)
 
 
