@@ -367,9 +367,10 @@ def derive(
         name: of the class for a function, or of the backward for one of arrays; made of the
             function's name unless given.
         order: 2 for a backward that saves inputs alone, so that its own derivative is right too.
-        world: for a layer that communicates with other ranks: how many ranks it is traced and
-            checked on, and again on another number. As in `check`, arrays hold the values of all
-            ranks unless they are marked, and `outputs` says how the outputs are distributed.
+        world: the number of ranks, for a layer that communicates with other ranks. The layer is
+            traced and checked on these, and checked again on another number of ranks. As in
+            `check`, arrays hold the values of all ranks unless they are marked, and `outputs` says
+            how the outputs are distributed.
         outputs: see `world`.
         options: further arguments of forward, by name.
 
@@ -388,14 +389,14 @@ def derive(
     if isinstance(layer_or_function, str):
         layer_or_function = import_with_engine(layer_or_function, import_reference)
     with np.errstate(all="ignore"), as_releases():
-        backend = backend_of(layer_or_function, inputs)
+        backend = backend_of(layer_or_function, inputs, is_named=True)
         played = on_engine(backend, layer_or_function, inputs)
         layer, arguments = played or (layer_or_function, inputs)
         return derive_checked((layer, arguments, options), check, name, order, ranks)
 
 
 def placement_of(value: Any) -> tuple[Any, Placement]:
-    """An argument of a world without its mark, and its placement."""
+    """The value of an argument in a world, without its mark, and the placement."""
     return (value.value, value.placement) if isinstance(value, WorldArgument) else (value, "split")
 
 

@@ -44,7 +44,7 @@ WORKER_NEEDS = ("greenlet>=3", "ml-dtypes>=0.5", "numpy>=1.26", "packaging>=24",
 """Packages that a server imports, other than the backend."""
 
 BELOW_3 = ("numpy<2", "setuptools<81")
-"""Further requirements of releases of Paddle below 3.0.
+"""Further requirements of Paddle releases before 3.0.
 
 Paddle 2.6.2 is compiled against NumPy 1 and imports ``pkg_resources``, which setuptools had up to
 version 80; it accepts any version of both.

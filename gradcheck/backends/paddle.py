@@ -192,7 +192,7 @@ def extent(tensor: Tensor) -> tuple[int, int]:
 
 @contextmanager
 def refusing_nested_grads(eager: Any) -> Iterator[list[str]]:
-    """A block in which ``paddle.grad`` raises within itself; it gives the messages so far."""
+    """A block in which nested calls of ``paddle.grad`` raise; it yields the messages so far."""
     run, running, refused = eager.run_partial_grad, list[bool](), list[str]()
 
     def refuse_nested(*args: Any, **kwargs: Any) -> Any:

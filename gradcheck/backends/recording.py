@@ -555,7 +555,7 @@ def perturb_outputs(
 ) -> None:
     """Perturb the fresh outputs of an operation, which have these numbers on the tape.
 
-    Among the outputs, None stands for an unreported choice.
+    An output that is None is a choice that was not reported.
     """
     if perturbation is None:
         return
@@ -599,7 +599,7 @@ def record_call(
     numpy: Code | None = None,
     backwards: bool = False,
 ) -> Recording:
-    """A call with the leaves `inputs`, recorded; see `Recording`.
+    """Record a call whose leaves are `inputs`; see `Recording`.
 
     An exception of the call is the recording's `error`. NumPy code that can be reached from `numpy`
     is recorded as well.

@@ -391,7 +391,7 @@ class Run:
             layer.restore()
 
     def check_settings(self) -> Settings:
-        """How the gradient is checked."""
+        """The settings of the gradient check."""
         case, wanted = self.case, self.expect.gradient
         is_asked = wanted == "matches" and not self.in_world
         return Settings(

@@ -55,11 +55,11 @@ def fix_of(function: TensorFunction, passes: FunctionPasses) -> Fix | None:
 
 
 def fix_of_static(layer: StaticLayer, passes: FunctionPasses) -> Fix | None:
-    """The edit of a `backward_fn` that corrects the gradient of a static layer; None if none is
-    found.
+    """The edit of a `backward_fn` that corrects the gradient of a static layer; None if no edit
+    is found.
 
     Raises:
-        NotDerived: its functions only run in programs.
+        NotDerived: the layer's functions run only in programs.
     """
     for arguments in applied_functions(layer):
         *_, backward_fn, _ = arguments

@@ -421,7 +421,7 @@ def as_expected(
 
 def find_edit(function: TensorFunction, settings: Settings) -> Fix | None:
     """The single edit of a backward that repairs a function, if there is one."""
-    # Most backwards are right and need nothing of the search.
+    # Most backwards are right, and the search is slow to import.
     from gradcheck.case.fixes import fix_of
 
     least = settings._replace(effort="least")

@@ -221,7 +221,7 @@ def wrapped_methods(
 
     Args:
         only_applied: wrap only layers that are applied, as a process may have thousands of layers;
-            for a backend that reports a layer before it looks up the forward.
+            this requires a backend that reports a layer before it looks up the forward.
     """
     originals, base = list[tuple[Any, str, Any]](), backend.layer_type
     known = set[type]()

@@ -79,7 +79,7 @@ class LayerSignature(NamedTuple):
     ) -> None:
         """Require that the layer can be called with the inputs, and with further keywords.
 
-        `others` says how plain arguments are given, by default as ``--kwarg``.
+        `others` tells the user how to pass plain arguments, by default as ``--kwarg``.
 
         Raises NoLayerError: an argument does not exist, or one without a default is missing.
         """

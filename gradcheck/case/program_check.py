@@ -1,4 +1,4 @@
-"""The check of a scenario's static layer with other functions in place of `backward_fn`."""
+"""Check of a scenario's static layer with another function in place of `backward_fn`."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ if TYPE_CHECKING:
 
 
 class ProgramCheck:
-    """Checks functions in place of `backward_fn`, in programs.
+    """A check of functions that replace `backward_fn`, in programs.
 
     Raises:
-        NotDerived: the layer's functions only run in programs, or not on the scenario's inputs.
+        NotDerived: the layer's functions run only in programs, or do not take the scenario's
+            inputs.
         Exception: whatever the scenario's code raises.
     """
 
@@ -42,7 +43,7 @@ class ProgramCheck:
             raise NotDerived("an input of the static_pylayer is not one of the scenario")
 
     def __call__(self, backward: FunctionType, *args: Any) -> GradientSummary:
-        """Check a function at some arguments of the call."""
+        """Check a function in place of `backward_fn`, with `args` as arguments of the call."""
         arguments = zip(self.call.names, map(raw_array, args), strict=True)
         arrays = {**self.layer.arrays, **dict(arguments)}
         dtypes = {name: array.dtype.name for name, array in arrays.items()}

@@ -1,4 +1,4 @@
-"""The functions of a scenario's static layer, and others in place of its `backward_fn`."""
+"""Functions that a scenario's static layer uses, and replacement of its `backward_fn`."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from pylayer.tensor.tensor import Tensor
 
 AppliedFunctions = tuple[Any, Sequence[Any], Any, Mapping[str, Tensor]]
 """The forward_fn, the inputs and the backward_fn of a `static_pylayer`, and the Variables that the
-functions can read, by name; Tensors of the engine in place of Variables.
+functions can read, by name. All Variables are replaced by Tensors of the engine.
 """
 
 
 def applied_functions(layer: StaticLayer) -> list[AppliedFunctions]:
-    """The functions that a layer gives to `static_pylayer`, in the order of the calls.
+    """The functions that a layer passes to `static_pylayer`, in the order of the calls.
 
-    Raises NotDerived: they only run in programs.
+    Raises NotDerived: the functions run only in programs.
     """
     applied: list[AppliedFunctions] = []
 
@@ -49,8 +49,8 @@ def applied_functions(layer: StaticLayer) -> list[AppliedFunctions]:
 def replaced_backward_fn(
     layer: StaticLayer, old: Any, backward: FunctionType
 ) -> Iterator[StaticLayer]:
-    """A block in which the layer's code has another `backward_fn`; it gets the layer, with programs
-    compiled anew.
+    """A block in which the layer's code has another `backward_fn`; it yields the layer, whose
+    programs are built again.
 
     Raises:
         NotDerived: `old` has no name in the layer's code.

@@ -66,11 +66,11 @@ class StaticLayer(ScenarioLayer):
     def __init__(self, *arguments: Any, make_eager: Callable[[Backend], ScenarioLayer]) -> None:
         super().__init__(*arguments)
         self.make_eager = make_eager
-        """Makes the `eager` layer of an engine."""
+        """The function that makes the `eager` layer on an engine."""
 
     @cached_property
     def eager(self) -> ScenarioLayer:
-        """The layer's functions, called on the Tensors of an engine that records them."""
+        """The layer in dynamic mode, on the Tensors of an engine that records its functions."""
         return self.make_eager(recording_engine(self.backend))
 
     def load_call(self, case: Case) -> tuple[Call, list[NamespaceCall]]:

@@ -66,8 +66,8 @@ def module_of_reference(reference: str, folder: Path | None = None) -> ModuleTyp
 
 
 def meant_module(name: str, places: Sequence[Path]) -> str:
-    """Return advice on a module that does not exist: a layer in a module, a module of its last name
-    in the packages below, or one of a similar name next to it.
+    """Return advice on a module that does not exist: the layer that the name probably means, a
+    module in a package whose last name is the same, or a module with a similar name.
     """
     *package, last = name.split(".")
     for file in [root.joinpath(*package).with_suffix(".py") for root in places if package]:
@@ -85,7 +85,7 @@ def meant_module(name: str, places: Sequence[Path]) -> str:
 
 
 def dotted_name(file: Path, root: Path) -> str:
-    """Return the name of the module in a file below a root of modules."""
+    """Return the dotted name of the module in a file; `root` is a folder of ``sys.path``."""
     return ".".join(file.relative_to(root).with_suffix("").parts)
 
 
@@ -117,7 +117,7 @@ def find_in_module(module: ModuleType, reference: str) -> Any:
 
 
 def meant_in_package(module: ModuleType, name: str) -> str:
-    """Return advice on a module of a package that defines a name; empty if there is none."""
+    """Return advice naming the module of a package that defines a name; empty if none does."""
     for folder in getattr(module, "__path__", ()):
         for file in sorted(Path(folder).glob("*.py")):
             if re.search(rf"^(?:class|def) {name}\b", file.read_text("utf-8", "replace"), re.M):
@@ -126,8 +126,8 @@ def meant_in_package(module: ModuleType, name: str) -> str:
 
 
 def require_known(name: str, call: str, known: Iterable[str], module: str) -> None:
-    """Raise NoLayerError: a call reads a name that is not one of the `known`: the inputs, and the
-    names of the layer's module.
+    """Raise NoLayerError if a call reads a name that is not `known`: neither an input nor a name
+    in the layer's module.
     """
     known = list(known)
     if name in known:

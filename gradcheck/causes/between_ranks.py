@@ -97,8 +97,8 @@ def between_ranks(
 
     Args:
         tape: the call of the world, recorded with its lines.
-        claimed: by input of the world, for inputs with a gradient.
-        size: how many ranks there are; more than one.
+        claimed: backward's gradients, by input of the world; only inputs that have a gradient.
+        size: the number of ranks; more than one.
         named: whether a cause unrelated to ranks is known. It takes precedence over sums at lines:
             a forgotten mask that gives each rank its part looks like such a sum. None before any
             search: then only a mistake at a collective that explains every wrong gradient counts.

@@ -950,7 +950,7 @@ FAMILIES: Mapping[str, Sequence[Family]] = {
 
 
 def slips_in_operation(edge: Edge) -> Iterator[Candidate]:
-    """The mistakes at an input of an operation."""
+    """Yield possible mistakes at an input of an operation."""
     of_name = FAMILIES.get(edge.step.name, ())
     for family in (if_alone, simple_slips, *of_name, one_thing_otherwise):
         yield from family(edge)
@@ -962,7 +962,7 @@ TRIED_FIRST: Mapping[int, Sequence[Family]] = {
     Edge.WHOLE: (forgotten_factors,),
     Edge.COMPOSED: (elementwise,),
 }
-"""The mistakes that are tried first, by position; 0 stands for any input."""
+"""The mistakes that are tried first, by position; 0 means any input."""
 
 WIDE: Mapping[int, Sequence[Family]] = {
     0: (other_places, other_cotangents),

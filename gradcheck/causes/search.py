@@ -241,7 +241,7 @@ class Claimed:
 
 
 def bound_of(values: Array, rounding: float) -> float:
-    """How closely values are to be reproduced: up to rounding, and a share of the largest one."""
+    """The largest error of reproduced values: rounding plus a fraction of the largest value."""
     return rounding + EXACT_TO * float(abs(values).max(initial=0)) or SMALLEST["float64"]
 
 
@@ -261,7 +261,7 @@ class CauseSearch:
         claims: three or more cotangents, independent random draws, and the gradients of the moved
             inputs for each.
         rounding: per moved input, how far claim and tape may differ in each element by rounding.
-        walks: the most walks over the tape.
+        walks: the maximum number of walks over the tape.
     """
 
     def __init__(

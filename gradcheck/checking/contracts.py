@@ -370,7 +370,7 @@ def wrong_in_own_precision(
         epsilon = max(epsilon, tape.coarsest)
     name = next(n for n, e in EPSILON.items() if e == epsilon)
     limits: Any = ml_dtypes.finfo(name)  # type: ignore[no-untyped-call]
-    if not (abs(outputs.vector) <= float(limits.max)).all():  # they overflow there
+    if not (abs(outputs.vector) <= float(limits.max)).all():  # overflow in this dtype
         return [], name
     cotangent = even_weights(outputs.vector.size, random)
     parts = outputs.split(cotangent)

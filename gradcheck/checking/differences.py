@@ -23,7 +23,7 @@ Function = Callable[[Sequence[Array]], Array]
 """A function from arrays like the inputs to the flat real outputs."""
 
 Direction = Sequence[Array | None]
-"""One array per moved input; None for one that stays."""
+"""One array per moved input; None for an input that is kept fixed."""
 
 RATIO = 4.0
 """The ratio of one step to the next: a power of two, so that steps are exact, and coarse enough for
@@ -163,7 +163,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class Derivative(Interval):
-    """The differences' estimate for every row; not defined for a row that is `kinked`."""
+    """The derivative by differences for every row; undefined for a row that is `kinked`."""
 
     gap: Array
     """The largest difference of the slopes on both sides that would not have shown as a kink."""
@@ -250,7 +250,7 @@ def balance_errors(values: Array, bars: Array) -> tuple[Interval, Array]:
     finite = np.isfinite(values)
     lows = np.where(finite, values - bars, -np.inf)
     highs = np.where(finite, values + bars, np.inf)
-    # The range that all smaller steps allow, and whether one of them has a value.
+    # The intersection of the intervals of all smaller steps, and whether any of them has a value.
     low, high = np.maximum.accumulate(lows)[:-1], np.minimum.accumulate(highs)[:-1]
     started = np.logical_or.accumulate(finite)[:-1]
     overlaps = finite[1:] & (lows[1:] <= high) & (highs[1:] >= low)

@@ -303,14 +303,14 @@ class Slopes:
         return np.bincount(self.groups[free], values[free], minlength=self.count)
 
     def share_by_group(self, gradient: Array) -> Array:
-        """The slopes of a gradient along each of the first directions, restricted to each group."""
+        """A gradient's slopes along the first directions, each restricted to each group."""
         return np.array(
             [self.sum_by_group(gradient * move) for move in self.moves[:USED_DIRECTIONS]]
         )
 
     @cached_property
     def shared(self) -> Array:
-        """By direction, point and group, the slopes of `share_by_group`."""
+        """The slopes of `share_by_group`, indexed by direction, point and group."""
         return np.stack([*map(self.share_by_group, self.rows)], axis=1)
 
     @cached_property
@@ -1085,8 +1085,9 @@ def elements_at_kinks(tape: Tape, step: Any) -> tuple[Sequence[Any], Array]:
 
 
 def kinked_by_tape(point: Point, cotangent: Array) -> list[Array] | None:
-    """Per moved input, the elements that feed an operation at its kink, or whose slope has no
-    bound, according to the tape; None if there are none. `cotangent` has no zeros.
+    """Per moved input, a mask of the elements that, according to the tape, are operands of an
+    operation at its kink or have an unbounded slope; None if there are none. `cotangent` has no
+    zeros.
     """
     tape = point.tape
     if tape is None:

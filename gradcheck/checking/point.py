@@ -46,7 +46,7 @@ from gradcheck.support.foreign import text_of
 T = TypeVar("T")
 
 Masks = Sequence[Array | None]
-"""One array per moved input; None for an input that takes no part."""
+"""One array per moved input; None for an input that is not involved."""
 
 MOST_ROWS = 2**14
 """The most outputs that each get a separate derivative; if there are more, only their weighted sum
@@ -71,8 +71,8 @@ def flat_real(arrays: Sequence[Array]) -> Array:
 
 
 def count_numbers(arrays: Sequence[Array]) -> int:
-    """The real numbers per element of some arrays: 2 if one of them is complex, as then all count
-    as complex.
+    """The number of real numbers per element: 2 if any of the arrays is complex, because all are
+    then treated as complex.
     """
     return 1 + any(a.dtype.kind == "c" for a in arrays)
 
@@ -180,7 +180,7 @@ class FlatOutputs:
     active: list[int]
 
     def select(self, outputs: Sequence[Array]) -> list[Array]:
-        """Select the active ones of some outputs."""
+        """Select the active outputs among all outputs."""
         return [outputs[k] for k in self.active]
 
     @cached_property
@@ -190,7 +190,7 @@ class FlatOutputs:
 
     @cached_property
     def numbers(self) -> int:
-        """The numbers that every element has in the vector."""
+        """The number of entries of the vector that an element of an output has: 1 or 2."""
         return count_numbers(self.selected)
 
     @cached_property
@@ -307,7 +307,7 @@ class Point:
         self.x = self.select_moved(self.inputs)
         """The inputs that are moved."""
         self.numbers = count_numbers(self.x)
-        """The real numbers of every element of these."""
+        """The number of real numbers per element of `x`."""
         self.everywhere = [np.ones(x.shape, bool) for x in self.x]
         """Masks of all elements of the moved inputs."""
         self.infinite: Sequence[Array] = [~mask for mask in self.everywhere]
@@ -344,12 +344,12 @@ class Point:
 
     @property
     def size(self) -> int:
-        """Elements of the moved inputs."""
+        """The number of elements of the moved inputs."""
         return sum(x.size for x in self.x)
 
     @property
     def is_own_precision(self) -> bool:
-        """Whether the runs so far had the dtypes and casts of the layer's own."""
+        """Whether the runs so far used the layer's own dtypes and casts."""
         return self.as_given and not self.casts_left_out
 
     @property
@@ -665,7 +665,7 @@ class Point:
             else:
                 again = self.runs.recording(inputs, change, keep_casts)
             assert again is not None
-            if again.error is not None:  # the call raises only with perturbed results
+            if again.error is not None:  # only perturbed results make the call raise
                 raise again.error
             return self.moved_gradients(perturbed_gradient(Tape(again), cotangents, change))
 

@@ -257,7 +257,7 @@ def rounded_input(x: Array, change: Change) -> Array:
 
 # ------------------------------------------------- many arrays as one
 def flat(arrays: Sequence[Array]) -> Array:
-    """All elements of `arrays` in one vector; complex if one of them is."""
+    """All elements of `arrays` in one vector; complex if one of the arrays is."""
     return (
         np.concatenate([a.reshape(-1) for a in arrays])
         if len(arrays) > 1
@@ -280,8 +280,8 @@ def of_each_largest(arrays: Sequence[Array]) -> Array:
 
 
 class Measured:
-    """The arrays that a computation returns, and an error bound of each entry by rounding, from the
-    runs so far: everything in one flat vector.
+    """The arrays that a computation returns, and a bound of each entry's rounding error, estimated
+    from the runs so far. All arrays are joined in one flat vector.
 
     Args:
         compute: computes the arrays under a `Change`.
@@ -330,22 +330,22 @@ class Measured:
         return np.maximum(before, distance(flat(again), self.vector) - by_chance)
 
     def lost(self) -> Array:
-        """The entries that respond out of proportion."""
+        """A mask of the entries whose response to perturbations is disproportionately large."""
         return self.responses > LOST[self.epsilon] * abs(self.vector)
 
     def terms(self) -> Array:
-        """The size of the terms of which each entry is the sum: its value or, if they cancel, its
-        response relative to the perturbations.
+        """The size of the terms whose sum an entry is: the entry's value or, if the terms cancel,
+        its response relative to the perturbations.
         """
         sizes = np.maximum(abs(self.vector), self.responses / PERTURBATION_SIZES[self.epsilon])
         return np.where(np.isfinite(sizes), sizes, 0.0)
 
     def bounds(self, absolute: bool = False) -> Array:
-        """The bound η of every entry: the largest error by rounding; inf if no digit is known,
-        unless an `absolute` error is requested.
+        """The bound η of every entry's rounding error; inf if no digit is known, unless an
+        `absolute` error is requested.
 
         Each response is raised to at least the median of its row: a single response may be small by
-        chance, half of a row is not.
+        chance, but half of a row cannot.
         """
         size, lost = finite_sizes(self.vector), self.lost()
         rows = zip(unflatten(self.responses, self.plain), unflatten(size, self.plain), strict=True)
@@ -364,8 +364,8 @@ class Measured:
 
 
 def median_response(response: Array, size: Array) -> Array:
-    """The median of the relative responses per row, without those of lost entries; 0 if all are
-    lost, or in rows of one entry.
+    """The median of the relative responses per row, without lost entries; 0 for a row of one entry
+    or of lost entries only.
     """
     if not size.ndim or size.shape[-1] < 2:
         return 0.0

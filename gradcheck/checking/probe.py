@@ -231,8 +231,8 @@ class Comparison:
     claimed: Sequence[Array]
     taped: Sequence[Array]
     bounds: Sequence[Array]
-    """The largest difference of both by rounding; inf if no digit is known; zeros if they agree
-    without a measurement.
+    """The largest difference between the two that rounding explains; inf if no digit is known;
+    zeros if they agree without a measurement.
     """
     of_claim: Sequence[Array]
     of_tape: Sequence[Array]
@@ -411,7 +411,7 @@ class Probe:
 
     @property
     def is_wrong(self) -> bool:
-        """Whether it is a FAIL that no kink explains."""
+        """Whether the decision is a FAIL that no kink explains."""
         return self.decision is Ruling.FAIL and not self.kinked
 
     @property

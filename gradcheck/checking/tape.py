@@ -34,7 +34,7 @@ SUMMING = {
 """Operations whose vjp sums cotangents, so that these may cancel in it."""
 
 SELECTING = {"relu", "clip", "hardtanh", "maximum", "minimum", "fmax", "fmin"}
-"""Elementwise operations that give one of their operands, or a bound."""
+"""Elementwise operations whose result is one of their operands, or a bound."""
 
 MOST_COMPOSED = 16
 """The most operations of a function of one value: for more, nobody writes the derivative as a
@@ -247,8 +247,8 @@ class Tape:
 
 
 def without_unselected(step: Step, pulled: Pulled) -> Pulled:
-    """An operand's cotangent, 0 where the operation does not give that operand: nearby neither, so
-    that a cotangent of infinity (of √ at 0, after a clip) changes nothing there.
+    """An operand's cotangent, with 0 where the operation does not select that operand, even if the
+    cotangent is infinite (from √ at 0, after a clip): the result is constant near that point.
     """
     position, number, cotangent = pulled
     output = step.values[0]
@@ -260,7 +260,7 @@ def without_unselected(step: Step, pulled: Pulled) -> Pulled:
 
 
 def sum_to_shape(value: Array, shape: Sequence[int]) -> Array:
-    """Sum a value over the axes along which an array of a shape was broadcast."""
+    """Sum a value over the axes along which an array of shape `shape` was broadcast."""
     extra = value.ndim - len(shape)
     stretched = [k + extra for k, n in enumerate(shape) if n == 1]
     return value.sum(axis=(*range(extra), *stretched), keepdims=True).reshape(shape)
@@ -309,7 +309,7 @@ def perturbed_gradient(tape: Tape, cotangents: Cotangents, change: Change) -> li
     def perturb_products(kind: str) -> list[Array]:
         """`kind` precedes the names of operations whose vjp rounds."""
         starts = tape.starts(cotangents).items()
-        # A sum of cotangents rounds even where every operation before it moves values: an index.
+        # Sums of cotangents round even if forward only moved values, for example by an index.
         pending = {number: rounded_input(cotangent, change) for number, cotangent in starts}
         for step, _, pulled in tape.walk(pending):
             for k, (position, number, cotangent) in enumerate(pulled):

@@ -93,7 +93,7 @@ class LazyGroup(click.Group):
         self, context: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Resolve a command as click does, with a suggestion for an unknown name."""
-        if not context.resilient_parsing:  # which is so while a shell completes
+        if not context.resilient_parsing:  # True during shell completion
             require_whole_words(args)
             if args[0] not in COMMANDS and not args[0].startswith("-"):
                 context.fail(self.unknown_command(context, args[0]))
@@ -171,7 +171,7 @@ class LazyGroup(click.Group):
 
 
 def require_whole_words(words: Sequence[str]) -> None:
-    """Raise UserError: a word is empty, or gives a value to a short option by ``=``."""
+    """Raise UserError if a word is empty, or sets a short option with ``=``."""
     words = [one_line(word) for word in words]
     for before, word in zip(["gradcheck", *words], words, strict=False):
         if not word:
@@ -189,7 +189,7 @@ def require_whole_words(words: Sequence[str]) -> None:
 
 
 def require_no_values(command: click.Command | None, words: Sequence[str]) -> None:
-    """Raise UserError: a value follows an option that takes none."""
+    """Raise UserError if a value follows an option that takes none."""
     for option, word in pairwise(words):
         found = find_option(command, option)
         if (

@@ -1,4 +1,4 @@
-"""Advice on usage errors: what to write in place of an unknown option or a word too many."""
+"""Advice on usage errors: what to write in place of an unknown option or a surplus word."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import click
 from gradcheck.support.escape import one_line
 from gradcheck.support.suggest import nearest
 
-# Messages of click, and ours in their place, which say what to do in fewer terms of a programmer.
+# Replacements for messages of click, with advice and less jargon.
 ADVICE = (
     (r"is not a valid float range\.", "is not a number."),
     (r"is not a valid integer range\.", "is not a whole number."),
@@ -34,7 +34,7 @@ OPTION_ADVICE = {
         ("--eps", "--epsilon", "--delta", "--step"),
         "steps are chosen for every entry, each with an error bound",
     ),
-    "--nondet-tol": "write --nondet 1e-6: a share of the largest entry",
+    "--nondet-tol": "write --nondet 1e-6, which is relative to the largest entry",
     "--dtype": "`dtype: float32` at an input of a scenario, or its word -i x=2x3:float32",
     "--shape": "write -i x=2x3",
     **dict.fromkeys(("--numprocesses", "--parallel", "--threads", "--workers", "-n"), "write -j N"),
@@ -62,20 +62,20 @@ OPTION_ADVICE = {
     "--silent": "write -q",
     "--kwarg": "write --call CODE, such as --call 'Own.apply(x, 3)'",
     "--no-color": "write --color never",
-    "--force": "existing files stay as they are: remove the file first, to have it anew",
+    "--force": "existing files are never overwritten: remove the file first",
     **dict.fromkeys(("--fail-fast", "--failfast"), "write -x"),
     **dict.fromkeys(("--apply", "--fix", "--in-place"), "write --write"),
     "--random-seed": "write --seed N",
     "--time-limit": "write --timeout SECONDS",
 }
-"""Options of other tools, with the equivalent here: an option only where the command has it."""
+"""Options of other tools → the equivalent; an equivalent option only if the command has it."""
 
 
 def add_advice(error: click.ClickException) -> click.ClickException:
     """Return an error, with advice added if the mistake is common."""
     if not isinstance(error, click.UsageError):
         return error
-    message = one_line(error.format_message())  # it may quote characters that steer a terminal
+    message = one_line(error.format_message())  # it may quote terminal control characters
     if isinstance(error, click.MissingParameter) and isinstance(error.param, click.Option):
         message += f" Write {error.param.opts[-1]} {error.param.metavar}."
     elif isinstance(error, click.NoSuchOption) and error.ctx:
@@ -101,7 +101,7 @@ def unknown_option(name: str, context: click.Context) -> str:
         if follows := command_with_option(context, name):
             return f"{message}. Options follow their command, as in gradcheck {follows} {name}."
     if context.parent and (other := command_with_option(context.parent, name)):
-        return f"{message}; it is one of gradcheck {other}."
+        return f"{message}; it is an option of gradcheck {other}."
     if word.isidentifier() and find_option(command, "--kwarg"):
         argument = f"another argument of the layer --kwarg {word}=VALUE"
         return f"{message}. An input is written -i x=2x3, {argument}."
@@ -135,9 +135,7 @@ def near_option(name: str, command: click.Command) -> str:
 
 
 def advice_on_extra_word(word: str, context: click.Context) -> str:
-    """Return how to write the first surplus word of a command; empty if it is not
-    known.
-    """
+    """Return how to write the first surplus word of a command; empty if that is unknown."""
     from gradcheck.backends.environments import name_problem  # few mistakes need it
 
     command, reference = context.command, context.params.get("reference", "")
@@ -158,7 +156,7 @@ def advice_on_extra_word(word: str, context: click.Context) -> str:
 
 
 def command_with_option(context: click.Context, name: str) -> str:
-    """Return the first command of a context's group that has an option; empty if none has it."""
+    """Return the first command in a context's group that has an option; empty if none does."""
     group = context.command
     if not isinstance(group, click.Group):
         return ""

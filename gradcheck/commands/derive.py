@@ -71,7 +71,7 @@ LAMBDA_FILE = "<lambda>"
     "--world",
     type=click.IntRange(min=2),
     metavar="RANKS",
-    help="For a layer that communicates with other ranks: how many there are.",
+    help="Number of ranks, for a layer that communicates with other ranks.",
 )
 @click.option(
     "--outputs",
@@ -96,9 +96,9 @@ def derive(reference: str, diff: bool, write: bool, allow_code: bool, **argument
     sizes and two others, in float64 and float32. The module is imported and run, as by `gradcheck
     check`. In place of a layer, a function of a module gives a class, and so does a text such as
     "lambda x, w: paddle.tanh(x @ w)"; a function of NumPy arrays gives a function of its gradients,
-    which --backward of `gradcheck check` takes. With --world, the backward of a layer that
-    communicates with other ranks has its collectives. FILE::ID is a scenario of a file, whose layer
-    --diff and --write repair; the `backward_fn` of a static layer is printed.
+    which --backward of `gradcheck check` takes. With --world, the layer communicates with other
+    ranks, and its backward includes the collectives. FILE::ID is a scenario: --diff and --write
+    repair its layer; if that is static, its `backward_fn` is printed.
 
     Exit code 0: it was derived; with --diff or --write: backward is right. 1: it was not, and the
     reason is on stderr; with --diff or --write: there is a change.
@@ -150,7 +150,7 @@ def derived_from(
 
 
 def make_argument(spec: Input, random: np.random.Generator, world: int | None) -> Any:
-    """The array of an input; in a world, with the values of all ranks, or marked."""
+    """The array of an input; in a world, it holds the values of all ranks or is marked."""
     make = functools.partial(make_input, spec, spec.dtype, random)
     if world is None or spec.ranks != "split":
         array = make().astype(str(spec.dtype))
@@ -159,7 +159,7 @@ def make_argument(spec: Input, random: np.random.Generator, world: int | None) -
 
 
 def permitted_case(word: str, allow_code: bool) -> Case:
-    """The case of a scenario, whose code may run.
+    """The case of a scenario whose code is permitted to run.
 
     Raises UserError: there is no such scenario, or its code may not run.
     """
@@ -172,7 +172,7 @@ def permitted_case(word: str, allow_code: bool) -> Case:
 
 
 def derived_static(case: Case) -> Derived:
-    """The derived `backward_fn` of a scenario's static layer, and the change of its file."""
+    """The derived `backward_fn` of a scenario's static layer, and the change to its file."""
     with engine(always=True), np.errstate(all="ignore"), as_releases():
         try:
             check = ProgramCheck(case)
@@ -189,7 +189,7 @@ def derived_static(case: Case) -> Derived:
 
 
 def repaired_scenario(case: Case) -> Derived:
-    """The change of a scenario's layer that repairs it: an edit, or a whole `backward_fn`."""
+    """The change that repairs a scenario's layer: a single edit, or a whole `backward_fn`."""
     with make_executor() as runner:
         result = runner.submit(case).result()
     derived = Derived(case.scenario.id)
@@ -246,7 +246,7 @@ def function_of_text(text: str) -> Any:
             run_source(source, LAMBDA_FILE, 1, scope)
             return scope["function"]
     raise UserError(
-        f'{text}: this is not a lambda of Python: write one such as "lambda x: paddle.tanh(x)"'
+        f'{text}: this is not a Python lambda: write one such as "lambda x: paddle.tanh(x)"'
     )
 
 

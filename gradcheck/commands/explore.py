@@ -160,7 +160,7 @@ def explore(**arguments: Any) -> None:
 
 
 def require_order(reference: str, scenario: str | None) -> None:
-    """Raise UserError: a scenario is not preceded by its file."""
+    """Raise UserError if a scenario does not follow its file."""
     if scenario is None:
         return
     reference, scenario = one_line(reference), one_line(scenario)

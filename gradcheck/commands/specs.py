@@ -155,11 +155,11 @@ def refuse_mistakes(mistakes: Sequence[Diagnostic]) -> NoReturn:
 
 
 def require_spec_name(name: str) -> None:
-    """Raise UserError if a word is the name of a layer, or of a file of Python, or several names
-    of files.
+    """Raise UserError if a word names a layer or a Python file, or consists of several file
+    names.
     """
     if name.startswith("--"):
-        raise UserError(f"{name} stands behind --: write options before --")
+        raise UserError(f"{name} comes after --: write options before --")
     if is_format(name.partition(":")[0]):
         raise UserError(f"{name} is not a spec file or id; write --report {name}")
     if layer := layer_of_word(name):
@@ -171,14 +171,14 @@ def require_spec_name(name: str) -> None:
 
 
 def is_format(word: str) -> bool:
-    """Whether a word is the name of a report's format."""
+    """Whether a word is the name of a report format."""
     from gradcheck.report.files import FORMATS  # completing ids needs no report
 
     return word in FORMATS
 
 
 def require_quoted(names: Sequence[str]) -> None:
-    """Raise UserError: two words are the two parts of a path with a space."""
+    """Raise UserError if two consecutive words are one existing path that contains a space."""
     for first, second in pairwise(names):
         path = f"{first} {second}"
         if os.path.exists(path) and not (os.path.exists(first) or os.path.exists(second)):
@@ -186,7 +186,7 @@ def require_quoted(names: Sequence[str]) -> None:
 
 
 def layer_of_word(name: str) -> str:
-    """Return the layer that a word names, perhaps by a file of Python; empty if it names none."""
+    """Return the layer that a word names, also by a Python file; empty if it names none."""
     if name.endswith(".py"):
         name = ".".join(Path(name).with_suffix("").parts) + ":LAYER"
     name = name.replace(".py:", ":")

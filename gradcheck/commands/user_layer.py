@@ -20,12 +20,12 @@ from gradcheck.support.user_error import UserError
 
 
 def import_signature(reference: str, backend: str = "") -> LayerSignature:
-    """Import a layer, and return how it is called. Raises UserError: the layer does not exist."""
+    """Import a layer, and return its signature. Raises UserError: the layer does not exist."""
     return signature_in(reference, *import_layer(reference, backend))
 
 
 def signature_in(reference: str, target: Any, backend: Backend) -> LayerSignature:
-    """Return how a layer is called. Raises NoLayerError: the layer cannot be called."""
+    """Return the signature of a layer. Raises NoLayerError: the layer cannot be called."""
     name = reference.replace(":", ".").rpartition(".")[2]
     return signature_of(instance_of(target, backend), name, backend)
 

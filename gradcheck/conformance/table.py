@@ -255,7 +255,7 @@ class MatrixBuilder:
     def make_cell(self, scenarios: Iterable[str], backend: str, holds: Behaviour) -> Cell:
         """Return a backend's behaviour in some scenarios; `holds` if all are as expected."""
         done = [self.worst[scenario].get(backend, Behaviour.NOT_RUN) for scenario in scenarios]
-        worst = min(done, key=ORDER.index)  # what was not run is the last in this order
+        worst = min(done, key=ORDER.index)  # NOT_RUN is last in this order
         ran = len(done) - done.count(Behaviour.NOT_RUN)
         number = done.count(Behaviour.HOLDS)
         return Cell(holds if worst is Behaviour.HOLDS else worst, number, ran)

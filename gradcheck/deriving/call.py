@@ -36,22 +36,22 @@ domains.
 
 @dataclass(frozen=True)
 class CallWorld:
-    """The world of ranks in which a layer is called, with functions of the caller, which has a type
-    for an argument with its placement.
+    """The world of ranks in which a layer is called, with functions that read and make the caller's
+    type for an argument with a placement.
     """
 
     size: int
     outputs: Any
-    """The placement of all outputs, or of each."""
+    """The placement of all outputs, or one placement for each."""
     unmarked: Callable[[Any], tuple[Any, Placement]]
-    """An argument, and its placement."""
+    """Return the value and the placement of an argument."""
     marked: Callable[[Any, Placement], Any]
-    """The reverse."""
+    """Make an argument from a value and a placement: the inverse of `unmarked`."""
     placements: Mapping[str, Placement] = field(default_factory=dict)
-    """Of the inputs, by name."""
+    """The placements of the inputs, by name."""
 
     def is_same_output(self, number: int, count: int) -> bool:
-        """Whether an output, of `count`, is declared to be the same on all ranks."""
+        """Whether one of `count` outputs is declared to be the same on all ranks."""
         words = [self.outputs] * count if isinstance(self.outputs, str) else [*self.outputs]
         words = words * count if len(words) == 1 else words
         return words[number : number + 1] == ["replicated"]
@@ -68,7 +68,7 @@ class LayerCall:
     takes_arrays: bool = False
     """Whether it is a function of NumPy arrays."""
     world: CallWorld | None = None
-    """The world in which it is called; the arguments are then those of one rank."""
+    """The world in which the layer is called; the arguments are then those of one rank."""
 
     @classmethod
     def of(
@@ -120,7 +120,7 @@ class LayerCall:
         return [PyLayerContext(self.subject.__name__)] if self.is_layer else []
 
     def on_rank(self, world: CallWorld) -> LayerCall:
-        """The call of one rank of a world, whose arguments are marked with their placements."""
+        """The call on one rank of a world; the arguments of this call have their placements."""
         pairs = {name: world.unmarked(value) for name, value in self.named.items()}
         placements = {name: placement for name, (_, placement) in pairs.items()}
         args = [
@@ -153,15 +153,15 @@ class LayerCall:
         return all(bool(np.isfinite(raw_array(value)).all()) for value in floats)
 
     def run_on_ranks(self) -> Any:
-        """Call forward, on the ranks of the world if there is one, all with the same arguments;
-        return the last one's result.
+        """Call forward and return its result. In a world, call it on all ranks with the same
+        arguments, and return the last rank's result.
         """
         if self.world is None:
             return self.run(*self.context())
         return World(self.world.size).run(lambda rank: self.run(*self.context()))[-1]
 
     def shapes(self) -> str:
-        """The shapes of the arguments: ``x=3x4, w=4``, and how many ranks there are."""
+        """The shapes of the arguments as in ``x=3x4, w=4``, and the number of ranks in a world."""
         named = zip(self.names, self.args, strict=False)
         shapes = {name: raw_array(value).shape for name, value in named if is_array(value)}
         text = ", ".join(f"{name}={'x'.join(map(str, s))}" for name, s in shapes.items())
@@ -172,8 +172,8 @@ class LayerCall:
         return tuple(value_in_dtype(value, dtype) for value in self.args)
 
     def for_ranks(self, args: Sequence[Any]) -> tuple[Any, ...]:
-        """Arguments of one rank, for the check of all: with other values for each rank, or marked
-        as the same for all.
+        """Arguments for the check of all ranks, made from those of one rank: with different values
+        on each rank, or marked as the same on all ranks.
         """
         if self.world is None:
             return tuple(args)
@@ -197,8 +197,8 @@ class LayerCall:
 
     @property
     def readable_arguments(self) -> Sequence[str] | None:
-        """The arguments that a backward reads by name because it gets no context; None if it gets
-        one.
+        """The arguments that a backward without a context reads by name; None if it takes a
+        context.
         """
         if self.static is not None:
             return self.static.readable
@@ -219,7 +219,7 @@ class LayerCall:
 
     @property
     def written_backward(self) -> Any:
-        """The backward that the user wrote; None if there is none, or if it is given apart."""
+        """The backward that the user wrote; None if there is none, or if it is given separately."""
         if self.static is not None:
             return self.static.backward_fn
         has_backward = self.is_layer and "backward" in vars(self.subject)
@@ -227,7 +227,7 @@ class LayerCall:
 
     @property
     def runs_in_steps(self) -> bool:
-        """Whether the statements of a backward can run one by one, without a new forward."""
+        """Whether the statements of a backward can run one by one, without rerunning forward."""
         return self.played is None and self.static is None
 
     @property
@@ -254,7 +254,7 @@ class LayerCall:
             yield self.at(point)
 
     def in_other_world(self) -> list[LayerCall]:
-        """The call in a world of another size, in which forward runs; none outside of a world.
+        """The call in a world of another size in which forward runs; empty outside of a world.
 
         Raises:
             NotDerived: there is no such size.
@@ -371,7 +371,7 @@ class NoRank:
     """The rank for a forward that is being derived: it can neither count nor call other ranks."""
 
     def __getattr__(self, name: str) -> NoReturn:
-        raise NotDerived("forward is one of several ranks: say how many, as world=4")
+        raise NotDerived("forward communicates with other ranks: give their number, such as world=4")
 
 
 @contextmanager

@@ -87,7 +87,7 @@ def derive_checked(
     """Derive the backward of a layer's forward, or of a function, and check it.
 
     Args:
-        applied: the layer or function, its arguments, and those by name.
+        applied: the layer or function, its positional arguments, and its keyword arguments.
         check: `gradcheck.check`.
         name: of the class for a function, or of the backward for one of arrays; made of the
             function's name if it is empty.
@@ -117,7 +117,7 @@ def with_change(derived: Derived, call: LayerCall, check: GradientCheck) -> Deri
     written = candidate_with(call, call.written_backward)
     if is_passed(written, call, CHECKED_DTYPES[0], check):
         return replace(derived, diff="", changed="")
-    if call.world is not None or not call.runs():  # an edit is searched for on one rank alone
+    if call.world is not None or not call.runs():  # edits are searched for only on a single rank
         return derived
 
     def passes(backward: Any) -> bool:
@@ -136,7 +136,7 @@ def with_change(derived: Derived, call: LayerCall, check: GradientCheck) -> Deri
 
 
 def candidate_with(call: LayerCall, backward: Any) -> Any:
-    """The candidate for a check: a layer with another backward, or only that of a static layer."""
+    """The candidate for a check: the layer with another backward; for a static layer, the backward."""
     if call.static is not None:
         return backward
     layer = call.subject if call.played is None else call.played.layer

@@ -110,8 +110,8 @@ RANK_CALLS = """
 STATIC_CALLS = """
     broadcast_to(x, shape) -> x.expand_as(whole(shape))  if whole(shape)
 """
-"""Rules for a program, which may not know a size until it runs. In Paddle, ``x.shape`` has -1 for
-such a size: `reshape` takes that, `expand` does not, and arithmetic with it is wrong.
+"""Rules for a program, which may not know a size until it runs. Paddle's ``x.shape`` has -1 for
+such a size: `reshape` accepts -1, `expand` does not, and arithmetic with it gives wrong numbers.
 """
 NUMPY_CALLS = """
     matrix_transpose(x) -> x.T              if x.ndim == 2
@@ -143,7 +143,7 @@ NUMPY_CALLS = """
 
 
 SIZE = "{}.shape[{}]"
-"""The expression for the size of a Tensor along an axis, in a shape."""
+"""The expression for the size of a Tensor along an axis, as an item of a shape."""
 
 
 @dataclass(frozen=True)
@@ -316,12 +316,12 @@ def along_rows(index: Any) -> int | None:
 
 
 def is_new(x: Traced) -> bool:
-    """Whether an operation computes new values, which code may write over."""
+    """Whether a value is a new array, which the code may overwrite."""
     return x.traced.operation in ("add", "subtract", "multiply", "divide", "matmul", "sum", "mean")
 
 
 def is_joined(stacked: Sequence[int], joined: Sequence[int]) -> bool:
-    """Whether a shape is another one with its first two axes joined."""
+    """Whether the shape `joined` is the shape `stacked` with its first two axes joined."""
     count, rows, *rest = stacked
     return list(joined) == [count * rows, *rest]
 

@@ -44,7 +44,7 @@ class Node:
     flows: bool = False
     """Whether the value is computed from a cotangent."""
     varies: bool | None = None
-    """Whether the value may differ between the ranks of a world, once `ranks.varies` was called."""
+    """Whether the value may differ between the ranks of a world; None before `ranks.varies`."""
     sizes: tuple[Any, ...] | None = None
     """The sizes as numbers with a source, once `sourced_sizes` was called; () for a number."""
 

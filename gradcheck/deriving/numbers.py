@@ -38,7 +38,7 @@ class Arithmetic:
 
 @dataclass(frozen=True)
 class Called:
-    """The result of a function that backward can call too, by the text of the call."""
+    """A number that a function returns; backward can call the function too, as `text`."""
 
     text: str
 
@@ -84,7 +84,7 @@ def source_of(value: Any) -> NumberSource | None:
 
 
 def has_source(value: Any, wanted: NumberSource) -> bool:
-    """Whether a number is computed from a source; in a sequence or a slice, whether any is."""
+    """Whether a number, or any number in a sequence or slice, is computed from a source."""
     if isinstance(value, slice):
         value = (value.start, value.stop, value.step)
     if isinstance(value, (list, tuple)):

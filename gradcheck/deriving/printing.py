@@ -128,7 +128,7 @@ class Printer:
         self.cotangents = [node for node in self.trace.cotangents if node is not None]
         local_names = {node: name for name, node in traced_inputs(trace.locals).items()}
         self.local_names = local_names if is_fixed else {}
-        """The names in forward of the values that backward computes anew."""
+        """Names that forward uses for the values that backward recomputes."""
         self.taken = {*dir(builtins), "paddle", "torch", "ctx", "F", "np"}
         self.taken |= set() if is_fixed else trace.locals.keys()
         self.taken |= {node.name for node in self.cotangents} | {*names.values()}
@@ -217,7 +217,7 @@ class Printer:
         the first available value that has them, otherwise from attributes of ctx.
 
         Args:
-            size: the text of a size of a Tensor along an axis.
+            size: the expression for the size of a Tensor along an axis, such as `SIZE`.
         """
         attributes = self.trace.attributes.items()
         known = {keys_in(value): f"ctx.{name}" for name, value in attributes}
@@ -329,7 +329,7 @@ class Printer:
         return ast.Constant(value)
 
     def value_in_list(self, value: Any) -> ast.expr:
-        """The expression of an item of a list: a number is a size of a shape."""
+        """The expression of an item of a list; a number there is an item of a shape."""
         return self.number(value, SIZE) if is_number(value) else self.value(value)
 
     def dtype(self, dtype: Any) -> ast.expr:
@@ -340,10 +340,10 @@ class Printer:
         return parse_expression(f"{name}.dtype") if name else ast.Constant(str(wanted))
 
     def number(self, value: Any, size: str = "") -> ast.expr:
-        """The expression of a number: by its source, if it has one.
+        """The expression of a number, by its source if it has one.
 
         Args:
-            size: as for `known_numbers`; the dialect's if it is empty.
+            size: as in `known_numbers`; the dialect's `size` if empty.
         """
         size = size or self.dialect.size
         source = source_of(value)
@@ -369,7 +369,7 @@ class Printer:
         return self.arithmetic(source, size)
 
     def size_of(self, source: SizeOf, size: str) -> ast.expr:
-        """The size of a value along an axis, where no available value has it."""
+        """The expression for the size of a value along an axis, if no available value has it."""
         if not self.is_fixed:
             return ast.Subscript(self.shape_of(source.node), ast.Constant(source.axis))
         value = ast.unparse(self.expression(source.node))
@@ -383,7 +383,7 @@ class Printer:
         return parse_expression(f"ctx.{name}")
 
     def arithmetic(self, source: Arithmetic, size: str) -> ast.expr:
-        """The expression of a computed number; `size` is as for `known_numbers`."""
+        """The expression of a computed number; `size` as in `known_numbers`."""
         left, *right = [self.number(operand, size) for operand in source.operands]
         if not right:
             return ast.UnaryOp(ast.USub(), left)

@@ -1,11 +1,11 @@
-"""Collectives in a trace: a forward that runs on a rank of a world is traced on that rank alone.
+"""Collectives in a trace: a forward that runs in a world is traced on a single rank.
 
-All ranks have the same values there, so that one of them can compute every collective. A value of
-the trace *varies* if the ranks of another world may have different values. The gradient of a value
-that varies is the rank's own; that of a value that all ranks have is the sum of all ranks'
-gradients, and the same on all of them. So a collective has a vjp as other operations have, and the
-gradient is summed over the ranks where a value that all have is used for one that varies (JAX's
-``shard_map`` has such types: "varying manual axes").
+During the trace all ranks have the same values, so that one rank can compute every collective. A
+value of the trace *varies* if it may differ between ranks in an actual run. The gradient of a
+varying value is each rank's own. The gradient of any other value is the sum of all ranks'
+gradients, and the same on all ranks. Therefore a collective has a vjp like any other operation,
+and the gradient is summed over the ranks where a value that does not vary is used to compute one
+that does (JAX's ``shard_map`` has such types: "varying manual axes").
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ RANK_OPS: dict[str, OpDef] = {}
 
 # --------------------------------------------------------------------------- operations of a rank
 def rank_operation(**vjps: Any) -> Callable[[Callable[..., Array]], Callable[..., Any]]:
-    """Make an operation of a rank. It is not in the op table: its vjp is for all ranks of a world,
-    its forward for one of them.
+    """Make an operation of a rank. It is not in the op table: its vjp holds for all ranks of a
+    world, but its forward computes the result of a single rank.
     """
 
     def make(forward: Callable[..., Array]) -> Callable[..., Any]:
@@ -58,8 +58,8 @@ def rank_sum(xp: ModuleType, x: Array, count: int) -> Array:
 
 @rank_operation()
 def rank_max(xp: ModuleType, x: Array) -> Array:
-    """The maximum over the ranks, which takes no gradient: it is right where a maximum is
-    subtracted only against overflow, and the check decides whether it is.
+    """The maximum over the ranks, without a gradient. That is right if the maximum is subtracted
+    only to avoid overflow; the check shows whether it is.
     """
     return x.copy()
 
@@ -95,9 +95,9 @@ def rank_kept(xp: ModuleType, x: Array, root: int, rank: int) -> Array:
 
 
 SAME_ON_ALL = ("rank_sum", "rank_max", "rank_gather", "rank_broadcast")
-"""Operations whose result all ranks have."""
+"""Operations whose result is the same on all ranks."""
 OWN_RESULT = ("rank_scatter", "rank_exchange", "rank_kept")
-"""Operations whose result is the rank's own."""
+"""Operations whose result differs between ranks."""
 
 
 def varies(node: Node) -> bool:
@@ -111,13 +111,13 @@ def varies(node: Node) -> bool:
 
 
 def summed_over_ranks(gradient: Any) -> Any:
-    """The sum over the ranks of a Tensor of the trace."""
+    """Sum a Tensor of the trace over the ranks."""
     return rank_sum(gradient, current().size)
 
 
 # --------------------------------------------------------------------------- the traced rank
 class Parts(list[Any]):
-    """Equal parts of a Tensor; the one at the number of this rank is read by that number."""
+    """Equal parts of a Tensor. Indexing with this rank's number is traced, with the number."""
 
     def __getitem__(self, index: Any) -> Any:
         if source_of(index) == THIS_RANK and (whole := split_value(self)) is not None:
@@ -129,13 +129,13 @@ class TracedRank(Rank):
     """The rank of a world on which forward is traced; it answers collectives at once."""
 
     def __init__(self, size: int) -> None:
-        # The last: what it reads at an offset by its number is then not at the beginning.
+        # The last rank, so that an offset computed from its number is not 0.
         super().__init__(size - 1, size, Rendezvous())
         self.number = with_source(size - 1, THIS_RANK)
         self.size = with_source(size, RANK_COUNT)
 
     def issue(self, call: Call) -> None:
-        """Note nothing: no other rank waits for this one."""
+        """Do nothing: no other rank waits for this one."""
 
     def wait(self, call: Call) -> list[Any]:
         """The results of a collective."""
@@ -147,32 +147,32 @@ class TracedRank(Rank):
         return RESULTS[call.kind](self, call)
 
     def like(self, tensor: Any) -> tuple[Any, str]:
-        """The shape, whose sizes keep their sources, and the dtype of a Tensor."""
+        """The shape of a Tensor, with sizes that keep their sources, and its dtype."""
         return tuple(tensor.shape), str(tensor.dtype).rpartition(".")[2]
 
     def spoils(self, call: Call) -> bool:
-        """No: a derived backward waits for its calls."""
+        """Return False: a derived backward waits for its calls."""
         return False
 
     def is_unchanged(self, tensor: Any, values: Any) -> bool:
-        """Yes: the check finds a change."""
+        """Return True: the check of the derived backward finds such a change."""
         return True
 
     def copy_values(self, tensor: Any) -> Any:
-        """The Tensor itself; a later change gives it another value of the trace."""
+        """The Tensor itself: changing it later does not change its present value in the trace."""
         return Traced(tensor.traced) if isinstance(tensor, Traced) else tensor
 
     def write_result(self, tensor: Any, result: Tensor) -> None:
-        """Let the Tensor represent the result."""
+        """Make the Tensor represent the result from now on."""
         if not isinstance(tensor, Traced):
-            raise NotDerived("forward receives into a Tensor from elsewhere")
+            raise NotDerived("forward receives into a Tensor that was made outside of it")
         recorder: Any = recording.get()
         shape = list(tensor.shape)
         recorder.replace(tensor, reshape(result, shape) if list(result.shape) != shape else result)
 
 
 def reduced(rank: TracedRank, call: Call, total: Callable[[], Any]) -> Any:
-    """The result of a reduction, given its sum. Raises NotDerived: it is another reduction."""
+    """The result of a reduction, given its sum. Raises NotDerived: it is not a sum or mean."""
     kind = call.agreed["op"]
     if kind not in (SUM, AVG):
         raise NotDerived(f"forward calls {call.kind} with {NAMES[kind]}")
@@ -180,7 +180,7 @@ def reduced(rank: TracedRank, call: Call, total: Callable[[], Any]) -> Any:
 
 
 def reduced_for_all(rank: TracedRank, call: Call) -> list[Any]:
-    """The reduction of a Tensor."""
+    """The result of ``all_reduce``."""
     tensor = call.inputs[0]
     if call.agreed["op"] == MAX:
         return [rank_max(tensor)]
@@ -188,23 +188,23 @@ def reduced_for_all(rank: TracedRank, call: Call) -> list[Any]:
 
 
 def own_part(rank: TracedRank, call: Call) -> list[Any]:
-    """This rank's part of the sum of Tensors."""
+    """The result of ``reduce_scatter``: this rank's part of the sum over the ranks."""
     parts = stacked(rank, call.inputs)
     return [reduced(rank, call, lambda: rank_scatter(parts, rank.size, rank.number))]
 
 
 def gathered(rank: TracedRank, call: Call) -> list[Any]:
-    """The Tensors of all ranks."""
+    """The result of ``all_gather``: the Tensors of all ranks."""
     return list(unbind(rank_gather(call.inputs[0], rank.size, rank.number)))
 
 
 def exchanged(rank: TracedRank, call: Call) -> list[Any]:
-    """This rank's part of the Tensors of all ranks."""
+    """The result of ``alltoall``: this rank's part of each rank's Tensor."""
     return list(unbind(rank_exchange(stacked(rank, call.inputs), rank.number)))
 
 
 def of_root(rank: TracedRank, call: Call) -> list[Any]:
-    """The Tensor of the root."""
+    """The result of ``broadcast``: the Tensor of the root."""
     return [rank_broadcast(call.inputs[0], call.agreed["src"], rank.number)]
 
 
@@ -217,12 +217,12 @@ RESULTS: dict[str, Callable[[TracedRank, Call], list[Any]]] = {
     "broadcast": of_root,
     "barrier": lambda rank, call: [],
 }
-"""The results of the collectives, by the name of the call."""
+"""Functions for the results of the collectives, by the name of the call."""
 
 
 def stacked(rank: TracedRank, tensors: Sequence[Any]) -> Any:
-    """The parts for all ranks, stacked along a new first axis; one Tensor is divided along its
-    first.
+    """The parts for all ranks, stacked along a new first axis. A single Tensor is divided into
+    parts along its first axis.
     """
     whole = tensors[0]
     if len(tensors) > 1:
@@ -234,13 +234,13 @@ def stacked(rank: TracedRank, tensors: Sequence[Any]) -> Any:
 
 
 def by_rank(rank: TracedRank, whole: Any) -> Any:
-    """A Tensor with its first axis divided into the parts for the ranks, along a new one."""
+    """A Tensor whose first axis is divided into one part per rank, along a new first axis."""
     return reshape(whole, [rank.size, whole.shape[0] // rank.size, *whole.shape[1:]])
 
 
 def split_value(tensors: Sequence[Any]) -> Any:
-    """The Tensor of which some Tensors are all equal parts along the first axis; None if they are
-    not.
+    """The Tensor that was split along its first axis into these equal parts, all of them and in
+    order; None if there is none.
     """
     nodes = nodes_in(list(tensors))
     first = nodes[0]

@@ -43,7 +43,7 @@ PARTS_OF_RANKS = """
     stack(parts, 0) -> parts[0].traced.arguments[0]  if are_all_ranks(parts)
 """
 RANKS = """
-    # sums over ranks: of a value that all have, and of several
+    # sums over ranks: of a value that is the same on all ranks, and of several values
     rank_sum(x, n) -> n * x                 if not varies(x.traced)
     rank_sum(-x, n) -> -rank_sum(x, n)
     rank_sum(k * x, n) -> k * rank_sum(x, n)
@@ -143,7 +143,7 @@ def simplify(
 
 # --------------------------------------------------------------------------- what rules ask
 def are_all_ranks(parts: Sequence[Any]) -> bool:
-    """Whether Tensors are those that collectives give for all ranks, in order."""
+    """Whether Tensors are all the parts of a collective's result, in the order of the ranks."""
     nodes = nodes_in(list(parts))
     if len(nodes) < len(parts) or nodes[0].operation != "unbind" or nodes != nodes[0].siblings:
         return False
@@ -151,7 +151,7 @@ def are_all_ranks(parts: Sequence[Any]) -> bool:
 
 
 def joined(parts: Sequence[Any]) -> Any:
-    """The Tensors of all ranks, one after another."""
+    """The concatenation of the Tensors of all ranks."""
     whole = parts[0].traced.arguments[0]
     count, rows, *rest = whole.shape
     return OPS["reshape"].apply(whole, [count * rows, *rest])

@@ -1,5 +1,5 @@
-"""The functions of a `static_pylayer` on Tensors. Its backward gets cotangents alone, and reads the
-inputs by the names of their Variables.
+"""The functions of a `static_pylayer` on Tensors. Its backward takes only cotangents, and reads
+the inputs by the names of their Variables.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class StaticFunctions:
     forward_fn: FunctionType
     backward_fn: FunctionType
     inputs: Sequence[str]
-    """The names of forward's inputs: of their Variables, or made up for any other input."""
+    """The names of forward's inputs: the names of their Variables, if known, or made-up names."""
     others: Sequence[str]
     """The names of Variables that are not inputs of forward."""
     readable: Sequence[str]
@@ -42,7 +42,7 @@ class StaticFunctions:
             variables: the Tensors that both functions can read, by name.
 
         Raises:
-            NotDerived: the functions are not plain, or take other values than Variables.
+            NotDerived: the functions are not plain, or an input is not a Variable.
         """
         if type(forward_fn) is not FunctionType or type(backward_fn) is not FunctionType:
             raise NotDerived("forward_fn or backward_fn is not a plain function")
@@ -54,11 +54,11 @@ class StaticFunctions:
 
     @property
     def parameters(self) -> list[str]:
-        """The names of the arguments of `forward`."""
+        """The names of the arguments of `forward`: the inputs and the other Variables."""
         return [*self.inputs, *self.others]
 
     def forward(self, *values: Any) -> list[Any]:
-        """The outputs of forward at some values of the inputs, then of the other Variables."""
+        """The outputs of forward, given the values of the inputs and of the other Variables."""
         self.bind(self.forward_fn, values)
         returned = leaves(self.forward_fn(*values[: len(self.inputs)]))
         return [value for value in returned if isinstance(value, Tensor)]
@@ -66,13 +66,13 @@ class StaticFunctions:
     def pull_back(
         self, backward: Callable[..., Any], values: Sequence[Any], cotangents: Sequence[Any]
     ) -> list[Any]:
-        """The gradients that a backward gives after a forward, which may keep values for it."""
+        """The gradients that backward returns; forward runs first and may keep values for it."""
         self.forward(*values)
         self.bind(backward, values)
         return leaves(backward(*cotangents))
 
     def bind(self, function: Any, values: Sequence[Any]) -> None:
-        """Give Variables values under the names by which a function reads them."""
+        """Set the global names by which a function reads Variables to some values."""
         function.__globals__.update(self.variables(values))
 
     def variables(self, values: Sequence[Any]) -> dict[str, Any]:

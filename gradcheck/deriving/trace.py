@@ -289,7 +289,7 @@ class TracedGradients:
         """The cotangent of an output; None if it is not floating.
 
         Args:
-            is_same: whether it is the same on all ranks.
+            is_same: whether the output is the same on all ranks.
         """
         if values is None:
             return None
@@ -347,8 +347,8 @@ class TracedGradients:
                 self.arrive(x.traced, whole, size)
 
     def of_all_ranks(self, gradient: Any, x: Traced, result: Node) -> Any:
-        """A gradient of a value that is the same on all ranks, if the result that it comes from
-        varies: the sum over the ranks. Any other gradient unchanged.
+        """The sum over the ranks of a gradient, if `x` is the same on all ranks but the result that
+        the gradient comes from varies; otherwise the gradient itself.
         """
         if self.world is None or varies(x.traced) or not varies(result):
             return gradient

@@ -194,7 +194,7 @@ class Runner(Executor):
         self.threads = ThreadPoolExecutor(slots, thread_name_prefix="gradcheck")
         self.servers: list[Server] = []
         self.idle: dict[ServerKind, list[Server]] = {}
-        """Idle servers; each thread takes one or gives one back atomically."""
+        """Idle servers. Threads take and return them; both operations are atomic."""
 
     def __enter__(self) -> Runner:
         return self

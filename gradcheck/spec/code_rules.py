@@ -34,15 +34,15 @@ two letters in ten differ.
 """
 
 CODE_OF_VALUE = re.compile(r"(np|math|paddle|torch)\.\w")
-"""The beginning of a keyword's value that is meant as code."""
+"""The start of a keyword argument's value that looks like code."""
 MOST_SHOWN = 12
-"""The most names that are listed as known: as many as fit on a line."""
+"""The maximum number of known names in a message: as many as fit on a line."""
 NAMES_IN_ALL_CODE = ("np", "out")
 """Names that code can use without importing them, in addition to the framework's; ``out`` is the
 layer's result.
 """
 MAKES_NAMES = frozenset({"exec", "globals", "vars", "NameError"})
-"""Names in code that may bind names unseen, or read a missing name on purpose."""
+"""Names whose use suggests that names are bound dynamically, or missing on purpose."""
 EXCEPTIONS = frozenset(
     name
     for name, value in vars(builtins).items()
@@ -97,9 +97,7 @@ def find_code(source: str | None, role: str) -> PythonCode:
 
 # --------------------------------------------------------------------------- programs
 def find_program_mistakes(scenario: Scenario, framework: str) -> Iterator[Violation]:
-    """Yield the mistakes of the code of a scenario; if there are none, a name that is not
-    defined.
-    """
+    """Yield the mistakes in a scenario's code; if there are none, the first undefined name."""
     mistakes = list(_find_program_mistakes(scenario, framework))
     yield from mistakes or _find_unknown_name(scenario, framework)
 
@@ -149,7 +147,7 @@ def find_words(scenario: Scenario) -> Container[str]:
 
 
 def _find_pieces(scenario: Scenario) -> Iterator[tuple[DataPath, str, PythonCode]]:
-    """Yield each piece of code of a scenario, with its path and its description in messages."""
+    """Yield each piece of a scenario's code, with its path and its description for messages."""
     pieces: list[tuple[DataPath, str, str | None]] = [
         (("layer",), "the layer", scenario.layer_source),
         (("script",), "the script", scenario.script),
@@ -164,10 +162,10 @@ def _find_pieces(scenario: Scenario) -> Iterator[tuple[DataPath, str, PythonCode
 
 
 def find_misspelt_class(section: str, name: str, scenario: Scenario) -> Iterator[Violation]:
-    """Yield a violation if the name of an exception or warning has a module in it, or looks like a
-    misspelt built-in one.
+    """Yield a violation if the name of an exception or warning includes a module, or looks like a
+    misspelt built-in name.
 
-    Others may come from libraries.
+    Other names may come from libraries.
     """
     kind, known = KNOWN[section]
     if "." in name:
@@ -201,7 +199,7 @@ def find_unused_parameters(scenario: Scenario) -> Iterator[Violation]:
 
 
 def _parse_python(source: str, role: str) -> PythonCode | Violation:
-    """Return parsed code, or its mistake."""
+    """Return parsed code, or a violation if it cannot be parsed."""
     if not source.strip():
         return Violation((), f"{role} is empty", "write the code, or remove the key")
     if len(source) > MAX_CHARACTERS:
@@ -255,7 +253,7 @@ def _find_ambiguous_layer(code: PythonCode, framework: str) -> Iterator[Violatio
         shown = [statement for statement in code.module.body if isinstance(statement, ast.ClassDef)]
         message = "the layer defines no subclass of PyLayer or Function to apply"
         if framework == "jax":
-            message = "the layer defines functions, and does not say which one to run"
+            message = "the layer defines functions, but the scenario does not say which one to run"
         ways = {
             "paddle": "derive it from PyLayer, define forward_fn and backward_fn, or ",
             "torch": "derive it from Function, or ",
@@ -266,7 +264,7 @@ def _find_ambiguous_layer(code: PythonCode, framework: str) -> Iterator[Violatio
 
 
 def _find_unknown_name(scenario: Scenario, framework: str) -> Iterator[Violation]:
-    """Yield a name that the code of a scenario reads and nothing defines."""
+    """Yield a name that a scenario's code reads although nothing defines it."""
     if isinstance(scenario.layer, LayerRef):
         return  # the names of its module may be used, and it is not imported here
     variable_names = [*variables(scenario.inputs), *length_parameters(scenario)]
@@ -296,7 +294,7 @@ def _find_unknown_name(scenario: Scenario, framework: str) -> Iterator[Violation
 def _advise_name(
     name: str, role: str, variable_names: list[str], known: set[str], framework: str
 ) -> str:
-    """Return advice on a name that nothing defines."""
+    """Return advice on an undefined name."""
     ready = listing(["np", *names_of_framework(framework)], "and")
     for other, names in NAMES_OF_FRAMEWORKS.items():
         if name in names:
@@ -317,8 +315,8 @@ def _advise_name(
 
 
 def names_of_framework(framework: str) -> tuple[str, ...]:
-    """Return the names that the code of a file can use; those of all frameworks if its own is
-    misspelt.
+    """Return the names of a framework's modules that code can use without an import; those of all
+    frameworks if `framework` is unknown.
     """
     every = list[str]()
     for known, names in NAMES_OF_FRAMEWORKS.items():

@@ -39,7 +39,7 @@ INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]{0,39})")
 FLOAT = re.compile(r"[-+]?([0-9]+\.[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?|[-+]?[0-9]+[eE][-+]?[0-9]+")
 NUMBER_BEGINS = re.compile(r"[-+]?\.?[0-9]")
 JOINED = re.compile(r"([\w.]+)(?: ?=| ?[:=] ?([^:=].*)| ([^:= ]+))")
-"""A key and its value, or the part of it before a bracket, without ``: `` between them."""
+"""A key and its value, or the start of its value, that are not separated by ``: ``."""
 NOT_ZERO = re.compile(r"[-+]?[0.]*[1-9]")
 CONTROL_CHARACTER = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
@@ -171,7 +171,7 @@ class Composer:
                 if not is_second_entry:
                     self.text.report(key_mark.place, *mistake)
                 is_second_entry |= key in [*mapping][:1]
-                if key_mark.text.endswith("="):  # then the parser fails at the bracket behind it
+                if key_mark.text.endswith("="):  # the parser then fails at the bracket after it
                     raise StopReadingError
             else:
                 mapping.put(key, value, (key_mark, value_mark))
@@ -211,7 +211,7 @@ class Composer:
 def _entry_mistake(
     mapping: Map, key: Any, mark: Span, value: Any, null_allowed: bool
 ) -> tuple[str, str] | None:
-    """Return why an entry with a key at a position cannot be in a mapping, and what to do."""
+    """Return why a key is not allowed in a mapping, and what to do; empty if it is allowed."""
     if not isinstance(key, str):
         return f"a key must be text, not {describe(key)}", "write a name; put a number in quotes"
     if key in mapping:

@@ -22,7 +22,7 @@ from gradcheck.support.pyproject import around_package, roots
 from gradcheck.support.user_error import UserError
 
 ANY_LAYER = "package.module:Layer"
-"""The form of a reference."""
+"""The form of a reference to a layer."""
 
 
 class DraftError(UserError):

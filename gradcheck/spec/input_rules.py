@@ -54,7 +54,7 @@ def rank_sizes(scenario: Scenario, input: Input) -> list[int]:
 
 # --------------------------------------------------------------------------- shapes
 def find_unknown_sizes(scenario: Scenario) -> Iterator[Violation]:
-    """Yield the first use of each size that neither the matrix nor the sizes define."""
+    """Yield the first use of each size that is defined neither in matrix nor in sizes."""
     parameters, places = length_parameters(scenario), dict[str, DataPath]()
     for name, input in scenario.inputs.items():
         for index, size in enumerate(input.shape or ()):
@@ -76,8 +76,8 @@ def find_unknown_sizes(scenario: Scenario) -> Iterator[Violation]:
 def _find_size_mistakes(
     name: str, scenario: Scenario, shape: Sequence[int | str]
 ) -> Iterator[Violation]:
-    """Yield violations for parameters whose values are not sizes, and for a shape that takes too
-    much memory at a point of the matrix.
+    """Yield violations for parameters whose values are not sizes, and for a shape that needs too
+    much memory at some point of the matrix.
     """
     parameters, input = length_parameters(scenario), scenario.inputs[name]
     count = max(rank_sizes(scenario, input), default=1)

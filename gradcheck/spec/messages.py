@@ -22,7 +22,7 @@ _BLOCKS = (
     model.SpecFile, model.Defaults, model.Scenario, model.ScenarioCase, model.BackendExpectation,
     model.Expect, model.Input,
 )  # fmt: skip
-"""Objects whose keys are confused with those of objects within them or next to them."""
+"""Objects whose keys are easily confused with those of objects inside or next to them."""
 _BELOW_FILE = tuple(kind for kind in model.Format.by_name.values() if kind is not model.SpecFile)
 _PLACES: KeyPlaces = (
     (
@@ -43,7 +43,7 @@ _PLACES_UNLESS_MISSPELT: KeyPlaces = (
     ((model.SpecFile,), model.Scenario, "it is a key of a scenario: write '{0}: …' next to 'id'"),
     (_BELOW_FILE, model.SpecFile, "it is a key of the file: write '{0}: …' next to 'schema'"),
 )
-"""Like `_PLACES`, for keys such as layers and layer that are sooner misspelt than misplaced."""
+"""Like `_PLACES`, for keys that are more likely misspelt than misplaced, such as layers (layer)."""
 _ADVICE_ON_KEYS = {
     "explore": "name the free sizes under 'sizes: {B: 2}', and run `gradcheck explore FILE ID`",
     "amp": "write the casts in the layer; an input's dtype is 'dtype: float16'",
@@ -55,7 +55,7 @@ _ADVICE_ON_KEYS = {
     "reruns": "remove it: `gradcheck run --reruns 2` repeats cases that fail",
     **dict.fromkeys(("if", "when", "skipif"), "write 'backends: {paddle: {skip: {reason: …}}}'"),
 }
-"""Keys for what is written elsewhere, or chosen on the command line → advice."""
+"""Keys for settings that belong elsewhere or on the command line → advice."""
 _OTHER_TOOLS_KEYS = {
     # of a scenario
     **dict.fromkeys(("base", "parent", "inherit", "inherits"), "extends"),
@@ -106,20 +106,20 @@ _WORDS_OF_NUMPY = {
     "randn": "normal", "gaussian": "normal", "rand": "uniform", "random": "uniform",
     "randint": "integers", "arange": "linspace", "non-contiguous": "strided",
 }  # fmt: skip
-"""Names of dtypes and of functions that draw numbers, in NumPy and torch → ours."""
+"""Names of dtypes and random functions in NumPy and torch → our names."""
 _NOTHING = ("", "no", "none", "nil", "off", "yes", "on")
-"""Words that stand for nothing, or for whatever is usual."""
+"""Words that mean no value, or the default."""
 _MAY_BE_INFINITE = ("values", "grads", "cotangent", "near")
 """Keys whose numbers need not be finite."""
 _FORMED = ("versions", "code", "issue", "url", "ref", "op", "type", "call")
-"""Keys whose text has a form that no number has, even in quotes."""
+"""Keys whose text cannot be a number, so that quotes would not help."""
 _NUMBERS = re.compile(r"-?\d{1,9}(?:\.(?!\.)\d{0,9})?(?:e-?\d{1,3})?")
 _SEVERAL = re.compile(rf"[\[(]?{_NUMBERS.pattern}(?: ?(?:[x×*,]|\.\.) ?{_NUMBERS.pattern})+[\])]?")
 _LISTS_OF_NUMBERS = {
     "range": _SEVERAL,
     "near": re.compile(rf"{_NUMBERS.pattern}|{_SEVERAL.pattern}"),
 }
-"""Keys whose lists have only numbers → text that is one."""
+"""Keys of lists of numbers → pattern of text that is meant as such a list."""
 
 
 def report_errors(error: ValidationError, root: Map, text: SpecText) -> None:
@@ -153,7 +153,7 @@ def report_errors(error: ValidationError, root: Map, text: SpecText) -> None:
 
 
 def _example(kind: type[model.Format], value: object) -> str:
-    """Return an object of a kind, with a text that is written in its place, if it can hold that."""
+    """Return an example of an object that contains the text written in its place, if possible."""
     key = re.fullmatch(r"\{(\w+): [^:]*\}", kind.example)
     if not isinstance(value, str) or value.lower() in _NOTHING or key is None:
         return kind.example
@@ -192,7 +192,7 @@ def place_in_code(mark: Span, text: SpecText, line: int, column: int, width: int
 
 # --------------------------------------------------------------------------- keys
 def _report_unknown_key(location: Location, beside: Map, text: SpecText) -> None:
-    """Report a key of the mapping `beside` that the model does not have."""
+    """Report a key that the model does not have; `beside` is the mapping that contains it."""
     key, kind = str(location.steps[-1]), location.kind
     mistake: Violation = kind.unknown_key(key)
     help = _advise_key(key, kind, location.value, beside) or _find_place(key, kind, _PLACES)
@@ -205,20 +205,20 @@ def _report_unknown_key(location: Location, beside: Map, text: SpecText) -> None
 
 
 def _advise_key(key: str, kind: type[model.Format], value: object, beside: Map) -> str:
-    """Return advice on a key that other tools have, or without a ``:``; empty for other keys."""
+    """Return advice on a key of another tool or a key without a ``:``; empty for other keys."""
     if re.match(r"[\w-]+ *[\[{]", key):
         return "put a ':' and a space before the bracket"
     ours = _OTHER_TOOLS_KEYS.get(key, "")
     if ours not in kind.keys():  # noqa: SIM118 - of a class
         return _ADVICE_ON_KEYS.get(key, "")
     if ours in beside:
-        return f"remove it: {quote(ours)} is here already"
+        return f"remove it: {quote(ours)} is already there"
     is_opposite = ours == "stop_gradient" and isinstance(value, bool)
     return f"write '{ours}: {describe(not value) if is_opposite else '…'}'. {kind.keys()[ours]}"
 
 
 def _find_place(key: str, kind: type[model.Format], places: KeyPlaces) -> str:
-    """Return the advice of the first of `places` for a key of an object; empty if there is none."""
+    """Return the advice of the first entry in `places` that has a key; empty if none has it."""
     for kinds, owner, advice in places:
         if kind in kinds and key in owner.keys():  # noqa: SIM118 - of a class
             return advice.format(key)
@@ -307,7 +307,7 @@ def _advise_number(value: object, mark: Span, key: str) -> str:
 
 
 def _advise_list(value: object, text: str, key: str) -> str:
-    """Return advice on the value of a key that has to be a list; `text` is that of a scalar."""
+    """Return advice on the value of a key that must be a list; `text` is the scalar, if any."""
     if isinstance(value, Map) and key in ("scenarios", "cases"):
         return "begin each entry with '- id: …'"
     if key in ("tags", "rules") and text:
@@ -330,8 +330,8 @@ def _advise_reference(text: str) -> str:
 
 
 def as_reference(text: str) -> str:
-    """Rewrite a path, or a dotted name of a layer or of one of its methods, as a reference to the
-    layer; empty if there is no module in it.
+    """Rewrite a path, or the dotted name of a layer or method, as a reference to the layer; empty
+    if it contains no module.
     """
     text = text.removeprefix("./").removesuffix(".py")
     text = re.sub(r"(\.[A-Z]\w*)\.(apply|forward|backward)$", r"\1", text)  # a layer's method

@@ -45,8 +45,8 @@ class PythonCode:
 
     @cached_property
     def global_names(self) -> tuple[dict[str, int], set[str]]:
-        """The global names that the code reads, each with the first line of a scope that does; and
-        those that it binds.
+        """The global names that the code reads, each with the first line of a scope that reads it,
+        and the global names that it binds.
         """
         read, bound, scopes = dict[str, int](), set[str](), [self.top_scope]
         for scope in scopes:  # which grows
@@ -61,8 +61,8 @@ class PythonCode:
         return read, bound
 
     def place_of(self, name: str, first_line: int) -> tuple[int, int, int] | None:
-        """Return the line and column, from 1, and the width of the first use of a name from a line
-        on; None if it is used only in annotations, which need not be evaluated.
+        """Return the line, column (both from 1) and width of the first use of a name at or after a
+        line; None if it is used only in annotations, which need not be evaluated.
         """
         places, nodes = [], [self.tree]
         for node in nodes:  # which grows

@@ -52,7 +52,7 @@ _NAME = re.compile(KEBAB)
 _CODE = ("layer", "script", "call")
 
 MOST_LAYERS_NAMED = 12
-"""The most layers that a message names."""
+"""The maximum number of layers that a message lists."""
 MAX_CHAIN = 10
 MAX_RESOLVED_NODES = 200_000
 
@@ -270,8 +270,8 @@ def _complete_backend(entry: Any, expect: Map) -> Any:
 
 # --------------------------------------------------------------------------- inputs
 def _move_keys_out(scenario: Map, text: SpecText) -> None:
-    """Report keys of a scenario that are indented like its inputs, keywords or parameters, and put
-    them where they belong.
+    """Report keys of a scenario that are indented like its inputs, keywords or parameters, and move
+    them to the scenario.
     """
     for section in _JOINED:
         for part in scenario.map(section).parts():
@@ -284,7 +284,7 @@ def _move_keys_out(scenario: Map, text: SpecText) -> None:
 
 
 def _is_entry(section: str, value: Any) -> bool:
-    """Whether a value may be an input, or the value of a keyword, size or parameter."""
+    """Whether a value can be an entry of a section: an input, or a keyword, size or parameter."""
     if section == "inputs":
         is_written_out = isinstance(value, Map) and not value.keys().isdisjoint(_OF_INPUT)
         return is_written_out or isinstance(value, Seq) or _is_several(value)
@@ -322,7 +322,7 @@ def _tensors(name: str, entry: Part) -> Iterator[tuple[str, Part]]:
 
 
 def _is_several(value: Any) -> bool:
-    """Whether a value is a list or a dict of inputs: it has mappings, and no key of an input."""
+    """Whether a value is a list or dict of inputs: it contains mappings but no key of an input."""
     if not isinstance(value, (Map, Seq)) or value.size == 1:
         return False
     if isinstance(value, Map) and value.keys() & Input.keys():

@@ -26,10 +26,10 @@ from gradcheck.spec.violation import Violation, below
 
 
 def find_scenario_mistakes(scenario: Scenario, framework: str) -> Iterator[Violation]:
-    """Yield the mistakes of a scenario of a framework; if there are none, reasons why it could not
-    check anything.
+    """Yield the mistakes in a scenario; if there are none, reasons why it could not check
+    anything.
 
-    The framework is empty if the file has keys that are not known.
+    `framework` is empty if the file has unknown keys.
     """
     mistakes = list(_find_mistakes(scenario, framework))
     yield from mistakes or (find_subject_mistakes(scenario) if framework else ())

@@ -65,8 +65,8 @@ class _Subject:
         yield from self._nothing_asked()
 
     def _wrong_context(self) -> Iterator[Violation]:
-        """Yield a forward or backward that takes an object in addition to the context, and a
-        backward that does not take both the context and a gradient.
+        """Yield a violation for a forward or backward that takes `self` or `cls` before the context,
+        and for a backward that does not take both the context and a gradient.
         """
         methods = functions_in(self.class_.body) if self.class_ else {}
         for name in methods.keys() & {"forward", "backward"}:
@@ -111,8 +111,8 @@ class _Subject:
         yield Violation(("layer",), message, help, inside=_place_of(forward))
 
     def _missing_methods(self) -> Iterator[Violation]:
-        """Yield a layer without a forward, or without a backward although its gradient is
-        checked.
+        """Yield a violation for a layer without a forward, or without a backward although its
+        gradient is checked.
         """
         layer, present = self.forward_fn or self.class_, words(self.tree)
         if layer is None or "setattr" in present or self.scenario.expect.raises is not None:
@@ -201,17 +201,17 @@ def _is_plain(cls: ast.ClassDef) -> bool:
 
 
 def _argument_names(function: ast.FunctionDef) -> list[str]:
-    """Return the names of the arguments that can be given by position."""
+    """Return the names of the positional arguments."""
     return [argument.arg for argument in (*function.args.posonlyargs, *function.args.args)]
 
 
 def _after_first(function: ast.FunctionDef) -> str:
-    """Return the text of the arguments after the first one, which has no default."""
+    """Return the text of all arguments but the first, which has no default."""
     return ast.unparse(function.args).partition(", ")[2]
 
 
 def _is_static(method: ast.FunctionDef) -> bool:
-    """Whether a function of a class takes what it is given, without the class."""
+    """Whether a method is called without an object or class, as a static method."""
     return [*map(last_name, method.decorator_list)] in ([], ["staticmethod"])
 
 

@@ -20,7 +20,7 @@ class Hint(NamedTuple):
     help: str
     source: str = ""
     """Pattern that the source line must match: the parts before and after the position, joined by a
-    NUL. Its group ``place``, if it has one, is reported in place of the position.
+    NUL. If it has a group ``place``, that position is reported instead.
     """
     at_context: bool = False
     """Whether to report the start of the construct rather than the position where the parser gives
@@ -29,7 +29,7 @@ class Hint(NamedTuple):
 
 
 TEMPLATE = ("a template is not filled in", "write the value itself")
-"""Message and help for a value that another tool would insert."""
+"""Message and help for a placeholder that another tool should have replaced."""
 UNFIT = "expected key|'-' indicator|expected <block end>|document start"
 WORDINGS = (
     Hint(".", "a tab where YAML allows only spaces",
@@ -44,7 +44,7 @@ WORDINGS = (
     Hint("found character", "a value cannot begin with {character}", "put the value in quotes"),
     Hint("quoted scalar: found unexpected (end|document)", "this quote is never closed",
             "close it; inside single quotes write a quote as ''", at_context=True),
-    Hint("unexpected ':'", "a ':' without a space behind it", "put a space after the ':'"),
+    Hint("unexpected ':'", "a ':' without a space after it", "put a space after the ':'"),
     Hint("flow sequence|flow mapping|expected (the )?node content", *TEMPLATE, r"\$\0\{\{"),
     Hint("flow sequence|flow mapping|expected (the )?node content",
             "a ':' that makes a key where none is allowed",
@@ -56,7 +56,7 @@ WORDINGS = (
             "this quote ends the text", "inside single quotes write a quote as ''",
             r"'[^']*(?P<place>')\0\w"),
     Hint("flow sequence|flow mapping|expected (the )?node content",
-            "a bracket inside of a value",
+            "a bracket inside a value",
             "write a list as [2, 3], without a name and parentheses; put other text in quotes",
             r"[\w)]\(?\0[\[{]"),
     Hint("flow sequence|flow mapping|expected (the )?node content",
@@ -161,8 +161,8 @@ def find_code_without_block(lines: list[str], line: int) -> tuple[int, int] | No
 
 
 def find_open_quote(lines: list[str], line: int) -> tuple[int, int] | None:
-    """Return the position of the last quote above a line that is not closed on its own line, if the
-    next quote of its kind is in the line.
+    """Return the position of the last quote above a line that is not closed on its own line,
+    provided that the next quote of the same kind is in the given line.
     """
     for above in range(min(line, len(lines)) - 1, 0, -1):
         if opened := OPENS_QUOTE.match(lines[above - 1]):
@@ -173,8 +173,8 @@ def find_open_quote(lines: list[str], line: int) -> tuple[int, int] | None:
 
 
 def find_comment_in_block(lines: list[str], line: int) -> tuple[int, int] | None:
-    """Return the position of a comment above a line of a block that is indented less than the
-    block, and therefore ends it.
+    """Return the position of a comment directly above a line, if the comment ends a block because
+    it is indented less than the block.
     """
     if not 2 < line <= len(lines) or not lines[line - 2].lstrip().startswith("#"):
         return None
@@ -189,8 +189,8 @@ def find_comment_in_block(lines: list[str], line: int) -> tuple[int, int] | None
 
 
 def find_dash_without_space(lines: list[str], line: int) -> tuple[int, int] | None:
-    """Return the position of the ``-`` of a list entry on or above a line, if its key follows
-    without a space.
+    """Return the position of the ``-`` of a list entry, on a line or the one above, if no space
+    separates it from its key.
     """
     for number in (line, line - 1):
         text = lines[number - 1] if 0 < number <= len(lines) else ""
@@ -205,8 +205,8 @@ def indentation(line: str) -> int:
 
 
 def find_colon_without_space(lines: list[str], line: int) -> tuple[int, int] | None:
-    """Return the position of the ``:`` of a key above a line, if its value follows without a
-    space.
+    """Return the position of the ``:`` of a key on the line above, if no space separates it from
+    its value.
     """
     text = lines[line - 2] if 1 < line <= len(lines) + 1 else ""
     key = re.match(r"\s*(?:- )?[\w-]+(?=:\w)", text)
@@ -226,7 +226,7 @@ LINES_ABOVE = (
     ),
     (find_open_quote, "this quote is never closed", "close it at the end of the text"),
     (find_open_quote, "this quote is never closed", "close it at the end of the text"),
-    (find_colon_without_space, "a ':' without a space behind it", "put a space after the ':'"),
-    (find_dash_without_space, "a '-' without a space behind it", "put a space after the '-'"),
+    (find_colon_without_space, "a ':' without a space after it", "put a space after the ':'"),
+    (find_dash_without_space, "a '-' without a space after it", "put a space after the '-'"),
 )
-"""Mistakes that the parser notices on a later line: how to find their position, and messages."""
+"""Mistakes that the parser notices on a later line: function for the position, message, help."""

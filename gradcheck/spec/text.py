@@ -54,7 +54,7 @@ class SpecText:
         """Return the diagnostics as an error; a mistake that several scenarios inherit counts
         once.
         """
-        # Its message may contain what differs between them, such as the number of ranks.
+        # Messages of one mistake may differ between scenarios, for example in the number of ranks.
         by_message = {(*each.position, each.message): each for each in reversed(self.mistakes)}
         by_help = {(*m.position, m.help or m.message): m for m in by_message.values()}
         return SpecError(by_help.values())
@@ -119,7 +119,7 @@ def decode(raw: bytes, shown: str) -> SpecText:
     except UnicodeDecodeError as error:
         help = "save the file as UTF-8"
         if b"\0" in raw:
-            help = "this is not a text; name a *.grad.yaml file"
+            help = "this is not a text file; name a *.grad.yaml file"
         message = f"byte 0x{raw[error.start]:02x} is not UTF-8"
         before = _lines(raw[: error.start].decode("utf-8"))
         place = len(before), len(before[-1]) + 1, 1

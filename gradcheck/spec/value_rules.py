@@ -105,7 +105,7 @@ def _why_unfit(number: float, dtype: str) -> str:
 
 # --------------------------------------------------------------------------- other values
 def refuse_mapping(value: Any) -> Any:
-    """Raise a mistake if an expected value or the value of a keyword is a mapping."""
+    """Raise an error if an expected value, or the value of a keyword argument, is a mapping."""
     if isinstance(value, dict):
         help = "write null, true, a number, text or lists of these; a Tensor is one of the "
         help += "'inputs', and a tolerance is {value: …, rtol: …} around a whole expected value"

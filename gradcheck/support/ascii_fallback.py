@@ -22,7 +22,7 @@ def in_ascii(error: UnicodeError) -> tuple[str | bytes, int]:
     """Return the text that a stream writes for characters that it cannot encode: their ASCII form,
     or an escape.
     """
-    assert isinstance(error, UnicodeEncodeError)  # it is for streams that are written
+    assert isinstance(error, UnicodeEncodeError)  # registered only for output streams
     text = error.object[error.start : error.end].translate(IN_ASCII)
     return text.encode("ascii", "backslashreplace").decode(), error.end
 

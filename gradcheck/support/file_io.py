@@ -16,8 +16,8 @@ from gradcheck.support.user_error import UserError
 
 
 def read_limited(path: Path, most: int) -> bytes:
-    """Return the content of a file of at most `most` bytes. Raises OSError, also if it is larger;
-    see `user_error.refusals_of`.
+    """Return the content of a file of at most `most` bytes. Raises OSError: it cannot be read, or
+    is larger; see `user_error.refusals_of`.
     """
     with path.open("rb") as file:
         content = file.read(most + 1)
@@ -84,8 +84,8 @@ def current_umask() -> int:
 
 
 def require_folder(folder: Path, subject: str) -> None:
-    """Raise UserError, which begins with `subject`: a folder in which a file is to be written does
-    not exist.
+    """Raise UserError if the folder for a new file does not exist; the message begins with
+    `subject`.
     """
     if folder.absolute().is_dir():
         return

@@ -12,10 +12,10 @@ BEGIN = 0.2
 """Weight of a common prefix, relative to equality: gelou means gelu rather than elu."""
 
 LEAST_ALIKE = 0.7
-"""The similarity, by difflib's measure, of names that begin with the same letter, from which one
-may be meant by the other. Of the keys of spec files, inits is inputs (0.73); label is not layer
-(0.6), nor imports inputs (0.62), nor sharded shape (0.67). Of options, baseline-file is baseline
-(0.76); unrelated ones reach 0.62 (float32, format).
+"""The similarity, as measured by difflib, above which a name may be a misspelling of another one
+that begins with the same letter. Among the keys of spec files, inits means inputs (0.73), but label
+does not mean layer (0.6), imports not inputs (0.62), and sharded not shape (0.67). Among options,
+baseline-file means baseline (0.76); unrelated ones reach 0.62 (float32, format).
 """
 
 LEAST_LIKENESS = 0.75
@@ -43,7 +43,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
     Candidates are a name with the same letters (tahn is tanh, not tan), the only name that
     continues `name`, and similar names, preferably with the same prefix, which is usually typed
-    correctly; without that it must be more similar.
+    correctly; a name with another prefix must be more similar.
     """
     import difflib  # slow to import
 
@@ -70,7 +70,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 def require_one_name(word: str, is_known: Callable[[str], bool]) -> None:
-    """Raise UserError: a word consists of several known names, with spaces or commas between."""
+    """Raise UserError if a word is several known names joined by spaces or commas."""
     names = [name for name in re.split(r"[\s,;]+", word) if name]
     if len(names) > 1 and all(map(is_known, names)):
         raise UserError(f"{word!r} is not one name; write them apart: {' '.join(names)}")

@@ -145,3 +145,11 @@ class Overwrites(Function):
 def test_an_edit_that_makes_backward_change_what_is_saved_is_none() -> None:
     fix = gradcheck.check(Overwrites, X).fix
     assert fix is None or fix.source_line != "d = y"
+
+
+def softplus(x: np.ndarray) -> np.ndarray:
+    return np.log1p(np.exp(x))
+
+
+def test_a_function_of_arrays_beside_torch_is_derived_as_one() -> None:
+    assert gradcheck.derive(softplus, np.ones(3)).backward == "e = np.exp(x)\nreturn dy / (1 + e) * e"
