@@ -62,7 +62,7 @@ OPTION_ADVICE = {
     "--silent": "write -q",
     "--kwarg": "write --call CODE, such as --call 'Own.apply(x, 3)'",
     "--no-color": "write --color never",
-    "--force": "existing files are never overwritten: remove the file first",
+    "--force": "an existing file is not overwritten: remove it first",
     **dict.fromkeys(("--fail-fast", "--failfast"), "write -x"),
     **dict.fromkeys(("--apply", "--fix", "--in-place"), "write --write"),
     "--random-seed": "write --seed N",

@@ -371,7 +371,7 @@ class NoRank:
     """The rank for a forward that is being derived: it can neither count nor call other ranks."""
 
     def __getattr__(self, name: str) -> NoReturn:
-        raise NotDerived("forward communicates with other ranks: give their number, such as world=4")
+        raise NotDerived("forward is one of several ranks: give their number, as in world=4")
 
 
 @contextmanager

@@ -136,7 +136,7 @@ def with_change(derived: Derived, call: LayerCall, check: GradientCheck) -> Deri
 
 
 def candidate_with(call: LayerCall, backward: Any) -> Any:
-    """The candidate for a check: the layer with another backward; for a static layer, the backward."""
+    """The candidate for a check: the layer with another backward; if static, only the backward."""
     if call.static is not None:
         return backward
     layer = call.subject if call.played is None else call.played.layer

@@ -97,7 +97,7 @@ def rank_kept(xp: ModuleType, x: Array, root: int, rank: int) -> Array:
 SAME_ON_ALL = ("rank_sum", "rank_max", "rank_gather", "rank_broadcast")
 """Operations whose result is the same on all ranks."""
 OWN_RESULT = ("rank_scatter", "rank_exchange", "rank_kept")
-"""Operations whose result differs between ranks."""
+"""Operations whose result is each rank's own."""
 
 
 def varies(node: Node) -> bool:
@@ -117,7 +117,7 @@ def summed_over_ranks(gradient: Any) -> Any:
 
 # --------------------------------------------------------------------------- the traced rank
 class Parts(list[Any]):
-    """Equal parts of a Tensor. Indexing with this rank's number is traced, with the number."""
+    """Equal parts of a Tensor. Indexing by this rank's number is traced as such."""
 
     def __getitem__(self, index: Any) -> Any:
         if source_of(index) == THIS_RANK and (whole := split_value(self)) is not None:

@@ -158,7 +158,7 @@ def joined(parts: Sequence[Any]) -> Any:
 
 
 def is_this_rank(number: Any) -> bool:
-    """Whether an index is the number of the rank."""
+    """Whether an index is this rank's number."""
     return source_of(number) == THIS_RANK
 
 

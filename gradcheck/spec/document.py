@@ -211,7 +211,7 @@ class Composer:
 def _entry_mistake(
     mapping: Map, key: Any, mark: Span, value: Any, null_allowed: bool
 ) -> tuple[str, str] | None:
-    """Return why a key is not allowed in a mapping, and what to do; empty if it is allowed."""
+    """Return why a key is not allowed in a mapping, and what to do; None if it is allowed."""
     if not isinstance(key, str):
         return f"a key must be text, not {describe(key)}", "write a name; put a number in quotes"
     if key in mapping:

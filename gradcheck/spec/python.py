@@ -49,7 +49,7 @@ class PythonCode:
         and the global names that it binds.
         """
         read, bound, scopes = dict[str, int](), set[str](), [self.top_scope]
-        for scope in scopes:  # which grows
+        for scope in scopes:  # the list grows in the loop
             scopes += scope.get_children()
             for symbol in scope.get_symbols():
                 if not symbol.is_global() and scope is not self.top_scope:
@@ -65,7 +65,7 @@ class PythonCode:
         line; None if it is used only in annotations, which need not be evaluated.
         """
         places, nodes = [], [self.tree]
-        for node in nodes:  # which grows
+        for node in nodes:  # the list grows in the loop
             for field, part in ast.iter_fields(node):
                 if field not in ("annotation", "returns"):
                     nodes += [
@@ -98,7 +98,7 @@ def bound_names(body: Iterable[ast.AST]) -> set[str]:
     classes; ``*`` among them if there may be others.
     """
     names, nodes = set[str](), [*body]
-    for node in nodes:  # which grows
+    for node in nodes:  # the list grows in the loop
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             names.add(node.name)
             continue

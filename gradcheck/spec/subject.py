@@ -65,8 +65,8 @@ class _Subject:
         yield from self._nothing_asked()
 
     def _wrong_context(self) -> Iterator[Violation]:
-        """Yield a violation for a forward or backward that takes `self` or `cls` before the context,
-        and for a backward that does not take both the context and a gradient.
+        """Yield a violation for a forward or backward that takes `self` or `cls` before the
+        context, and for a backward that does not take both the context and a gradient.
         """
         methods = functions_in(self.class_.body) if self.class_ else {}
         for name in methods.keys() & {"forward", "backward"}:

@@ -70,7 +70,7 @@ MISTAKES = {
     "--check mod:Own": ("--check", "write gradcheck check"),
     "-x run": ("'-x'", "gradcheck run -x"),
     "own-tanh": ("own-tanh", "gradcheck run own-tanh"),
-    "check mod:Own -i x=2 --lf": ("--lf", "one of gradcheck run"),
+    "check mod:Own -i x=2 --lf": ("--lf", "an option of gradcheck run"),
     "run mod.py:Own": ("mod.py:Own", "gradcheck check mod:Own"),
     "init torch": ("torch", "write --framework torch"),
     "schema matrix": ("matrix", "did you mean --matrix?"),

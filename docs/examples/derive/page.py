@@ -59,14 +59,14 @@ Further options:
 
 The exit code is 0 if there is a class, with `--diff` and `--write` if nothing has to be changed; otherwise 1.
 
-`FILE::ID` is a scenario, whose layer `--diff` and `--write` repair. `gradcheck new --derive module:function` writes a
+`FILE::ID` is a scenario; `--diff` and `--write` repair its layer. `gradcheck new --derive module:function` writes a
 scenario with the derived class. In Python, `gradcheck.derive(Layer, x, w)` gives `code`, `backward`, `diff`,
 `checked_at`, and `refused`, the reason if no code was derived.
 
 If the scenario's layer is static, `gradcheck derive FILE::ID` prints the function `backward_fn(dy)`. It reads the
-inputs by the names of their Variables, and computes values of `forward_fn` anew, because a released Paddle does not
-share them. Sizes that a program does not know (`None`) are read when it runs. If such a size is needed for a slice, or
-if an input of `static_pylayer` is not an input of the scenario, nothing is derived.
+inputs by the names of their Variables, and recomputes the values of `forward_fn` that it needs, because Paddle's
+releases do not share them. Sizes that a program does not know (`None`) are read when it runs. Nothing is derived if
+such a size is needed for a slice, or if an input of `static_pylayer` is not an input of the scenario.
 
 How it works: the forward runs once with real values, and the engine's recorder takes down each operation with the
 names and sizes of your code. The rules of the operations then give the gradients, which are simplified and written in

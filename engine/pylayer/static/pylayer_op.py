@@ -160,13 +160,14 @@ def call_as_layer(
 
 
 eager_call: ContextVar[Callable[..., Any] | None] = ContextVar("eager_call", default=None)
-"""The function that `static_pylayer` calls in dynamic mode, if it may be called there."""
+"""The function that `static_pylayer` calls in dynamic mode; None if that mode is refused."""
 
 
 @contextmanager
 def running_eagerly(call: Callable[..., Any] = call_as_layer) -> Iterator[None]:
     """A block in which `static_pylayer` accepts Tensors in dynamic mode, so that the operations of
-    its functions are observed; `call` takes its arguments and computes its results.
+    its functions can be observed. `call` takes the arguments of `static_pylayer` and computes its
+    results.
     """
     token = eager_call.set(call)
     try:
