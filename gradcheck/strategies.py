@@ -43,7 +43,7 @@ def inputs_from(
         if isinstance(value, str):
             meant = f"{call}{{{name!r}: {value!r}, …}})"
             raise TypeError(
-                f"{name} is an option, which cannot be a text; put an input of that name into a "
+                f"{name} is an option and cannot be a string; put an input of that name into a "
                 f"dict: {meant}"
             )
     inputs = keywords if mapping is None else mapping

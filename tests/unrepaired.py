@@ -1,7 +1,7 @@
 """No fix is searched for a failure: for rooms whose tests look at the verdict and its causes, which come before it.
 
-The search takes longer than the check. A room asks for it in its `conftest.py`; a file about fixes defines the fixture
-anew.
+The search takes longer than the check. A folder of tests requests it in its `conftest.py`; a file
+about fixes overrides the fixture.
 """
 
 from __future__ import annotations

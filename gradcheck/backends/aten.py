@@ -193,7 +193,7 @@ def index_of(indices: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def put(x: Any, indices: Sequence[Any], values: Any, accumulate: bool = False) -> Any:
-    """Values written, or added, at positions."""
+    """Write values at positions, or add them there."""
     if any(index is None for index in indices):
         raise Unplayed("index_put")
     return P.index_put(x, list(indices), values, accumulate)

@@ -503,7 +503,7 @@ class LeafWatch(Observer):
 
 
 def operand_arrays(inputs: Sequence[Any]) -> list[Any]:
-    """The arrays of Tensors among the arguments of an operation; others unchanged."""
+    """The arguments of an operation, with Tensors replaced by their arrays."""
     return [getattr(value, "array", value) for value in inputs]
 
 

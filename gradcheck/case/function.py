@@ -498,8 +498,8 @@ class TensorFunction:
             arrays = [array(output).copy() for output in outputs]
             starts = starts_for(self.backend, arrays, cotangents)
             by_forward = find_changed()
-            # An operation in place says that the change is meant; where a gradient is taken that
-            # makes no difference.
+            # An in-place operation shows that the change is intended, which makes no difference if
+            # a gradient is taken.
             in_place = [
                 name
                 for name in by_forward

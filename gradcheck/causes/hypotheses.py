@@ -87,7 +87,7 @@ def likely_causes(
     diagnoses: list[Diagnosis] = []
     backward: Backward = point.vjp
     wrong_names = [point.problem.names[point.moved[k]] for k in wrong]
-    # No mistake on the tape and no formula makes a gradient that is not affine in the cotangent.
+    # Mistakes on the tape and formulas give gradients that are affine in the cotangent.
     affine = affine_gradients(point, claims)
     if affine.isdisjoint(wrong):
         return diagnoses, backward
@@ -222,8 +222,8 @@ class Evidence:
         )
 
     def may_fit(self, first: Array, wanted: Array) -> bool:
-        """Whether a common factor may turn values into the expected ones, judged by the first
-        elements of both: the factor is taken from the largest value, up to its bound.
+        """Whether a common factor may turn values into the expected ones. Only the first elements
+        are compared; the factor is that of the largest value, within its error bound.
         """
         bounds = np.broadcast_to(self.bounds[FIRST], wanted.shape)
         place = abs(first).argmax()

@@ -697,7 +697,7 @@ def pairs_of_mistakes(mistakes: Sequence[Mistake], group: Group) -> list[Cause]:
 def repeat_in_all_runs(tape: Tape, mistakes: Sequence[Mistake], within: float) -> list[Cause]:
     """A mistake made each time that its line is run, as in a loop: the effects do not add up.
 
-    Its projections are those of one run. Among the mistakes that agree in them, the simplest comes
+    Its projections are those of one run. Of mistakes with equal projections, the simplest comes
     first and the others last.
     """
     runs = {run[-1]: run for run in tape.runs}

@@ -266,7 +266,7 @@ class SourcePlace(NamedTuple):
     """A span of source on one line; lines count from 1, columns from 0, the end is excluded."""
 
     file: str = ""
-    """Empty for an operation that no user code makes."""
+    """Empty if the operation does not come from user code."""
     line: int = 0
     column: int = 0
     end_column: int = 0

@@ -303,8 +303,8 @@ of a function that varies on that scale also vanish (2^-54).
 """
 NODES = np.arange(1, 13) + 0.5 * (np.sqrt((2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)) % 1)
 """Positions of the nodes, in units of their spacing. Square roots of primes are independent over
-the rational numbers, so that no grid is aligned with two of them. Rounding to a grid would hide in
-multiples of one number.
+the rational numbers, so that no grid is aligned with two of them. If all
+positions were multiples of one number, rounding to a grid could go unnoticed.
 """
 ORDERS = range(6, 9)
 

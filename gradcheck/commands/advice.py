@@ -51,7 +51,7 @@ OPTION_ADVICE = {
     **dict.fromkeys(("--deselect", "--exclude", "--skip"), "write -k 'not ID'"),
     **dict.fromkeys(("--filter", "--keyword", "--keywords"), "write -k EXPR"),
     **dict.fromkeys(
-        ("--collect-only", "--dry-run", "--list"), "`gradcheck list` shows what there is"
+        ("--collect-only", "--dry-run", "--list"), "`gradcheck list` shows the scenarios"
     ),
     **dict.fromkeys(
         ("--cpu", "--cuda", "--device", "--gpu"), "write -b numpy, or -b cupy for a GPU"

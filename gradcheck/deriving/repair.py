@@ -159,7 +159,7 @@ class Repair:
         """Whether a backward is right at the other points."""
         return all(point.is_right(backward) for point in self.other_points)
 
-    # ----------------------------------------------------------------- what edits are made of
+    # ----------------------------------------------------------------- parts of edits
     @cached_property
     def names(self) -> list[str]:
         """The variables of backward, and the attributes of ctx."""

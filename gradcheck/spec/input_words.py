@@ -151,7 +151,7 @@ def _sizes(shape: str, letters: bool) -> tuple[int | str, ...]:
         meant = "x".join(re.findall(size, shape)) if sizes_apart else "3x4"
         if shape.endswith((".npy", ".npz")):
             raise InputWordError(
-                f"{shape!r} is not a shape: a file stands behind @, as in @data.npy"
+                f"{shape!r} is not a shape: write @ before a file, as in @data.npy"
             )
         form = "sizes with x between them, such as 3x4, or scalar; "
         drawn = "only `gradcheck explore` takes capital letters, for sizes that it draws"

@@ -15,7 +15,7 @@ NOT_HEARD = None
 SHARP = DifferenceEstimate(2.0, 1e-6, 2.0, gap=1e-6)
 """Differences with power, of a derivative of 2."""
 COARSE = DifferenceEstimate(2.0, 0.5, 2.0, gap=0.5)
-"""Differences that see about 2, but would not see an error of 1 %."""
+"""Differences that give about 2, but would not show an error of 1 %."""
 FAINT = DifferenceEstimate(0.0, 1e3, 2.0, gap=1e3)
 NOTHING = DifferenceEstimate(0.0, math.inf, 0.0)
 KINK = DifferenceEstimate(0.5, 1e-6, 1.0, gap=1.0)

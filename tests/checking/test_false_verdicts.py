@@ -134,7 +134,7 @@ class DropoutDrawnTwice(Dropout):
 
 
 class CubeOnce(PyLayer):  # type: ignore[misc]
-    """Its first derivative is right, and says nothing of the second."""
+    """Its first derivative is right, but shows nothing about the second."""
 
     @staticmethod
     def forward(ctx: Any, x: Any) -> Any:

@@ -128,7 +128,7 @@ def test_an_entry_with_few_digits_is_perturbed_by_less_and_has_a_bound() -> None
     assert (bound <= UNKNOWN * np.exp(X)).all()
 
 
-# --------------------------------------------------------------------------- choices, and what is exact
+# --------------------------------------------------------------------------- choices, and exact operations
 @pytest.mark.clause(id="V4")
 def test_choices_of_the_plain_run_are_taken_by_those_that_are_perturbed() -> None:
     """Of values at a threshold a perturbation moves half to its other side."""

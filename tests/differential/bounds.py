@@ -129,7 +129,7 @@ class Family(NamedTuple):
 
 ELEMENTWISE = Family(
     "", entries(8), largest(8),
-    "A function of the C library or of Eigen is within 4 units of the value, so two libraries are within 8. A derivative"
+    "A function of the C library or of Eigen is within 4 units of the exact value, so two libraries differ by 8 at most. A derivative"
     " is made of terms as large as 1 (1 - tanh(x)**2), times the cotangent.",
 )  # fmt: skip
 REDUCTIONS = Family(

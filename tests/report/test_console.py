@@ -1,4 +1,4 @@
-"""The report on a terminal: a table of files and of what did not pass, a panel per failure."""
+"""The report on a terminal: a table of files and of the cases that did not pass, a panel per failure."""
 
 from __future__ import annotations
 

@@ -156,7 +156,7 @@ def statements(file: Path) -> list[range]:
 
 
 def bench(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """The bench in a process of its own, where no engine is imported yet."""
+    """The bench in a separate process, in which no engine is imported yet."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, str(Path(engine_mutants.__file__)), "--jobs", "2", *arguments]
     return subprocess.run(command, capture_output=True, text=True, env=environment)

@@ -59,7 +59,7 @@ class Operator:
         """Record the computation of the gradients of the inputs at the positions `wanted`; returns
         these gradients.
 
-        Args: cotangents: one per output, None for an output that takes no part.
+        Args: cotangents: one per output, None for an output that is not involved.
         """
         raise NotImplementedError
 
