@@ -30,8 +30,8 @@ def python(module: str, interpreter: str = "") -> list[str]:
     """The command that runs ``main`` of a module with this interpreter, with the module paths of
     this process.
 
-    A different `interpreter` has its own packages. It gets the paths of gradcheck, of the engine and
-    of the user's folders, but not those of packages that are installed for this interpreter.
+    A different `interpreter` has its own packages. It gets the paths of gradcheck, the engine and
+    the user's folders, but not those of packages that are installed for this interpreter.
     """
     if not interpreter:
         program = f"import sys; sys.path[:] = {sys.path!r}; from {module} import main; main()"
