@@ -26,6 +26,8 @@ class Executor(ABC):
         self.stopped = False
         self.waiting: dict[Future[Result], tuple[int, Case]] = {}
         """The cases without a result, with their positions, in the order of running."""
+        self.kept: set[Future[Result]] = set()
+        """Those that were finished when the run was stopped: what ends later has been ended."""
 
     @abstractmethod
     def submit(self, case: Case) -> Future[Result]:
@@ -33,6 +35,8 @@ class Executor(ABC):
 
     def stop(self) -> None:
         """End the running cases, and start no others; may be called from a signal handler."""
+        if not self.stopped:
+            self.kept = {future for future in list(self.waiting) if future.done()}
         self.stopped = True
 
     def results(
@@ -62,7 +66,7 @@ class Executor(ABC):
                 self.waiting[self.submit(case)] = position, case
         following = 0
         for future in as_completed(list(self.waiting)):
-            if self.stopped:
+            if self.stopped and future not in self.kept:
                 break
             position, case = self.waiting.pop(future)
             finished[position] = future.result()
