@@ -27,6 +27,8 @@ ADVICE = (
         r"\1 A report is written by --report \2:PATH.",
     ),
 )
+OUTPUT_OPTIONS = ("--out", "--output", "--output-file", "-o")
+"""Options of other tools for a file to write to."""
 NO_TOLERANCE = "every estimate has an error bound; `rtol: 1e-3` in a scenario widens it"
 OPTION_ADVICE = {
     **dict.fromkeys(("--rtol", "--atol", "--tol", "--tolerance"), NO_TOLERANCE),
@@ -35,15 +37,16 @@ OPTION_ADVICE = {
         "steps are chosen for every entry, each with an error bound",
     ),
     "--nondet-tol": "write --nondet 1e-6, which is relative to the largest entry",
-    "--dtype": "`dtype: float32` at an input of a scenario, or its word -i x=2x3:float32",
+    **dict.fromkeys(
+        ("--dtype", "--dtypes"),
+        "`dtype: float32` at an input of a scenario, or its word -i x=2x3:float32",
+    ),
+    **dict.fromkeys(("--lib", "--library", "--template"), "write --framework NAME"),
     "--shape": "write -i x=2x3",
     **dict.fromkeys(("--numprocesses", "--parallel", "--threads", "--workers", "-n"), "write -j N"),
     **dict.fromkeys(("--html", "--json"), "write --report html:PATH or --report json:PATH"),
     **dict.fromkeys(("--junit", "--junitxml", "--xml"), "write --report junit:PATH"),
-    **dict.fromkeys(
-        ("--out", "--output", "--output-file", "--output-format", "-o"),
-        "write --report FORMAT:PATH",
-    ),
+    **dict.fromkeys((*OUTPUT_OPTIONS, "--output-format"), "write --report FORMAT:PATH"),
     **dict.fromkeys(("--failed", "--failed-first", "--ff", "--last-failed"), "write --lf"),
     **dict.fromkeys(
         ("--case", "--id", "--only", "--scenario", "--select"), "write the id without an option"
@@ -115,6 +118,8 @@ def advice_on_option(name: str, context: click.Context) -> str:
         option = find_option(command, advised[1])
         if option is None or option.is_flag is bool(advised[2]):
             advice = ""
+    if name in OUTPUT_OPTIONS and not advice and not find_option(command, "-o"):
+        advice = "write > FILE after the command"
     if context.parent and find_option(context.parent.command, name):
         advice = f"write gradcheck {name}"
     elif re.fullmatch(r"-\d+", name) and find_option(command, "--kwarg"):
@@ -145,6 +150,8 @@ def advice_on_extra_word(word: str, context: click.Context) -> str:
         return ": write the whole lambda in quotes"
     if find_option(command, f"--{word}"):
         return f": did you mean --{word}?"
+    if word in ("split", "replicated") and find_option(command, "--outputs"):
+        return ": join the words by commas, as in --outputs split,replicated"
     if option := option_with_choice(command, word):
         return f": write {option.opts[-1]} {word}"
     if word.endswith(".yaml") and find_option(command, "-o"):

@@ -85,6 +85,8 @@ def meant_report(text: str, formats: Sequence[str]) -> str:
     suffix = Path(text).suffix.removeprefix(".")
     if not path and suffix in formats:
         name, path = suffix, text
+    if path in formats:
+        return f"did you mean {path}:{name}?"
     if path and (near := nearest(name, formats)):
         return f"did you mean {near}:{path}?"
     known = ", ".join(formats)

@@ -6,7 +6,7 @@ import functools
 import os
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -107,7 +107,7 @@ def read_specs(
     ids = [id_of(target, specs) for target in selecting]
     unknown = [name for name in ids if scenario_of(name) not in known]
     for name in unknown:
-        if advice := advice_on_unknown(name):
+        if advice := advice_on_unknown(name, known):
             raise UserError(f"no file, folder or scenario is called {name!r}; {advice}")
         if bundled:
             near = hint(name, known, "`gradcheck list --bundled` lists all")
@@ -117,8 +117,10 @@ def read_specs(
     return specs, ids
 
 
-def advice_on_unknown(name: str) -> str:
-    """Return advice on a word that is neither a path nor an id; empty if nothing like it exists."""
+def advice_on_unknown(name: str, ids: Collection[str]) -> str:
+    """Return advice on a word that is neither a path nor one of the `ids`; empty if nothing like it
+    exists, or only an id.
+    """
     from gradcheck.spec.draft import file_of_module, meant_layer  # completing ids needs no model
 
     file = f"{name.removesuffix('.grad')}.grad.yaml"
@@ -128,9 +130,14 @@ def advice_on_unknown(name: str) -> str:
     if in_file and os.path.isfile(in_file[1]):
         separator = " -b " if in_file[2] == "@" else " "
         return f"write {in_file[1]}{separator}{in_file[3]}".rstrip()
+    in_folder = re.fullmatch(r"(.+?)::?([\w=.-]+)", name)
+    if in_folder and os.path.isdir(in_folder[1]):
+        return f"write {in_folder[1]} {in_folder[2]}"
     folder, file = os.path.split(name)
     names = [path.name for path in sorted(Path(folder).glob("*.grad.yaml"))]
-    if ".grad" in file and (near := nearest(file, names)):
+    if ".grad" not in file and not nearest(name, ids):
+        names = [path.name for path in sorted(Path(folder).glob("*")) if path.is_dir()]
+    if near := nearest(file, names):
         return f"did you mean {os.path.join(folder, near)}?"
     layer = meant_layer(name)
     if any(file_of_module(layer.partition(":")[0], root) for root in roots()):

@@ -209,6 +209,6 @@ def test_what_cannot_be_derived_is_refused(layer: Any, outputs: str, reason: str
 
 
 def test_without_a_world_a_layer_that_uses_others_asks_for_one() -> None:
-    assert gradcheck.derive(Sum, values(6, 2)).refused.endswith("say how many, as world=4")
+    assert gradcheck.derive(Sum, values(6, 2)).refused.endswith("give their number, as in world=4")
     with pytest.raises(TypeError, match="give world=4"):
         gradcheck.derive(Copy, SAME)
