@@ -1392,6 +1392,15 @@ class SpecFile(Format):
                         f"{feature} is for layers of Paddle, but this file is {self.framework}'s"
                     )
                     yield Violation(("scenarios", index, key), message, help)
+            laid_out: list[DataPath] = [
+                ("inputs", name, "layout")
+                for name, input in scenario.inputs.items()
+                if input.layout != "contiguous"
+            ]
+            laid_out += [("matrix", "layout")] if "layout" in scenario.matrix else []
+            for path in laid_out if self.framework == "jax" else ():
+                message = "an array of JAX has no layout in memory"
+                yield Violation(("scenarios", index, *path), message, "remove it", at_key=True)
             for backend in scenario.backends.keys() & other_frameworks:
                 message = (
                     f"scenarios of this file are {self.framework}'s, and do not run on {backend}"

@@ -65,6 +65,18 @@ def test_what_only_paddle_has_is_a_mistake_in_a_file_of_another(spec, gradcheck,
     assert gradcheck("validate").code == 0
 
 
+@pytest.mark.parametrize("keys", ["inputs: {x: {shape: [2], layout: strided}}", "matrix: {layout: [strided]}"])
+def test_arrays_of_jax_have_no_layout(spec, gradcheck, keys):
+    inputs = "" if keys.startswith("inputs") else "    inputs: {x: [2]}\n"
+    text = f"  - id: a\n    layer: {{ref: 'own:f'}}\n    {keys}\n{inputs}"
+    spec(text, head="framework: jax\n")
+    done = gradcheck("validate")
+    assert done.code == 2
+    assert "error: an array of JAX has no layout in memory" in done.out
+    spec(text, head=TORCH)
+    assert gradcheck("validate").code == 0
+
+
 @pytest.mark.parametrize(("head", "owner", "other"), [(TORCH, "torch", "paddle"), ("", "paddle", "torch")])
 def test_what_is_observed_on_a_backend_that_never_runs_it_is_a_mistake(spec, gradcheck, head, owner, other):
     text = (

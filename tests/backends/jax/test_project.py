@@ -43,5 +43,14 @@ def test_init_new_and_run(tmp_path: Path) -> None:
     assert started == ["PASS cube@jax", "PASS example-square@jax"]
 
 
+def test_explore_draws_no_layout(tmp_path: Path) -> None:
+    (tmp_path / "own_layers.py").write_text(LAYERS)
+    explored = ("explore", "own_layers:cube", "-i", "x=2x3", "--examples", "12", "--seconds", "60")
+    done = python("-m", "gradcheck", *explored, folder=tmp_path, env={**os.environ, "NO_COLOR": "1"})
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    assert "expanded" not in done.stdout
+    assert "right" in done.stdout
+
+
 def test_code_finds_the_names_that_the_format_promises() -> None:
     assert tuple(JaxBackend().names()) == NAMES_OF_FRAMEWORKS["jax"]
