@@ -63,6 +63,9 @@ The exit code is 0 if there is a class, with `--diff` and `--write` if nothing h
 scenario with the derived class. In Python, `gradcheck.derive(Layer, x, w)` gives `code`, `backward`, `diff`,
 `checked_at`, and `refused`, the reason if no code was derived.
 
+A layer that communicates with other ranks gets a backward with its collectives if `--world`, `--outputs` and the words
+`:replicated` and `:partial` of its inputs say [what its Tensors represent](worlds.md#the-right-backward).
+
 If the scenario's layer is static, `gradcheck derive FILE::ID` prints the function `backward_fn(dy)`. It reads the
 inputs by the names of their Variables, and recomputes the values of `forward_fn` that it needs, because Paddle's
 releases do not share them. Sizes that a program does not know (`None`) are read when it runs. Nothing is derived if
@@ -72,7 +75,7 @@ How it works: the forward runs once with real values, and the engine's recorder 
 names and sizes of your code. The rules of the operations then give the gradients, which are simplified and written in
 forward's own names. What is printed has passed `gradcheck` at the given sizes and two others, in float64 and float32;
 anything else is refused with the reason: a branch on values, `float()`, a loop over a size, Tensors in lists,
-dropout, convolutions and pooling, complex inputs, a forward that calls or counts other ranks. Where an option selects
+dropout, convolutions and pooling, complex inputs, messages between two ranks, groups of ranks. Where an option selects
 a branch of forward, an `assert` in the printed code requires its value. The code holds for inputs with as many axes
 as the given ones.
 
