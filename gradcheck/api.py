@@ -385,7 +385,8 @@ def derive(
     """
     require_integer("order", order, "1 or 2", 1, 2)
     declared_world(world, outputs, "by-rank", order, [*inputs, *options.values()])
-    ranks = None if world is None else CallWorld(world, outputs, placement_of, WorldArgument)
+    words = [outputs] if isinstance(outputs, str) else outputs
+    ranks = None if world is None else CallWorld(world, words, placement_of, WorldArgument)
     if isinstance(layer_or_function, str):
         layer_or_function = import_with_engine(layer_or_function, import_reference)
     with np.errstate(all="ignore"), as_releases():

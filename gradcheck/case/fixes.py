@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from types import FunctionType
 from typing import Any
@@ -16,7 +16,7 @@ from gradcheck.case.function import TensorFunction
 from gradcheck.case.layer_calls import LayerCalls, definer, wrapped_methods
 from gradcheck.case.static_calls import applied_functions, replaced_backward_fn
 from gradcheck.case.static_layer import StaticLayer
-from gradcheck.deriving.call import LayerCall, on_engine, static_call
+from gradcheck.deriving.call import AppliedCall, LayerCall, on_engine, static_call
 from gradcheck.deriving.repair import Repair
 from gradcheck.result import Fix
 from pylayer.tensor.nested import mapped
@@ -24,8 +24,6 @@ from pylayer.tensor.tensor import Tensor
 
 FunctionPasses = Callable[[TensorFunction], bool]
 """Whether the gradient check passes a function."""
-AppliedCall = tuple[Any, tuple[Any, ...], dict[str, Any]]
-"""A layer, and the arguments of its forward."""
 MOST_LAYERS = 8
 """The most layers of one call that are searched."""
 
@@ -105,7 +103,7 @@ def written_backward(layer: Any) -> Any:
 
 
 def call_and_backward(
-    layer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    layer: Any, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> tuple[LayerCall, Callable[..., Any]]:
     """The call of a layer, or of the function of arrays behind it, and the user's hand-written
     backward.

@@ -249,7 +249,9 @@ def perturb(
 
 
 def rounded_input(x: Array, change: Change) -> Array:
-    """Perturb an input too, because operations also round internally (as in an elimination)."""
+    """Perturb an input or a cotangent too, because operations also round internally (as in an
+    elimination, or a sum).
+    """
     fresh = x.copy()
     change("input", fresh, -1)
     return fresh

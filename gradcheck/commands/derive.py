@@ -135,7 +135,7 @@ def derived_from(
         raise UserError(
             "--outputs, replicated and partial are for a world of ranks: add --world 4, for example"
         )
-    options["outputs"] = words if len(words) > 1 else words[0]
+    options["outputs"] = words if world else "split"
     arrays = {name: make_argument(spec, random, world) for name, spec in specs.items()}
     with engine(always=True):
         subject, signature = subject_of(reference)

@@ -13,14 +13,15 @@ import numpy as np
 from gradcheck.backends.base import Array
 from gradcheck.deriving.call import (
     LayerCall,
+    NoRank,
     as_tensor,
     grad_mode_as,
     has_floats,
     is_array,
+    on_rank,
     raw_array,
     recorded_tensor,
     values_in,
-    without_ranks,
 )
 from gradcheck.deriving.graph import NotDerived
 from gradcheck.deriving.trace import drawn_cotangents, recorded_array
@@ -70,7 +71,7 @@ class KnownPoint:
             if isinstance(v, Tensor) or call.played is not None
         ]
         needed = [t for t in filter(has_floats, slots) if not t.stop_gradient]
-        with observe(Everything()), recording_numpy(code), grad_mode_as(True), without_ranks():
+        with observe(Everything()), recording_numpy(code), grad_mode_as(True), on_rank(NoRank()):
             arguments = map(recorded_array, inputs) if call.takes_arrays else inputs
             with np.errstate(all="ignore"):
                 returned = call.function(*call.context(), *arguments, **call.kwargs)

@@ -34,6 +34,10 @@ domains.
 """
 
 
+AppliedCall = tuple[Any, Sequence[Any], Mapping[str, Any]]
+"""A layer or function, the arguments of its forward, and those by name."""
+
+
 @dataclass(frozen=True)
 class CallWorld:
     """The world of ranks in which a layer is called, with functions that read and make the caller's
@@ -41,7 +45,7 @@ class CallWorld:
     """
 
     size: int
-    outputs: Any
+    outputs: Sequence[str]
     """The placement of all outputs, or one placement for each."""
     unmarked: Callable[[Any], tuple[Any, Placement]]
     """Return the value and the placement of an argument."""
@@ -50,11 +54,9 @@ class CallWorld:
     placements: Mapping[str, Placement] = field(default_factory=dict)
     """The placements of the inputs, by name."""
 
-    def is_same_output(self, number: int, count: int) -> bool:
-        """Whether one of `count` outputs is declared to be the same on all ranks."""
-        words = [self.outputs] * count if isinstance(self.outputs, str) else [*self.outputs]
-        words = words * count if len(words) == 1 else words
-        return words[number : number + 1] == ["replicated"]
+    def is_same_output(self, number: int) -> bool:
+        """Whether an output is declared to be the same on all ranks."""
+        return self.outputs[number % len(self.outputs)] == "replicated"
 
 
 @dataclass(frozen=True)
@@ -119,14 +121,14 @@ class LayerCall:
         """A new context, which a layer's forward takes first."""
         return [PyLayerContext(self.subject.__name__)] if self.is_layer else []
 
-    def on_rank(self, world: CallWorld) -> LayerCall:
+    def in_world(self, world: CallWorld) -> LayerCall:
         """The call on one rank of a world; the arguments of this call have their placements."""
         pairs = {name: world.unmarked(value) for name, value in self.named.items()}
-        placements = {name: placement for name, (_, placement) in pairs.items()}
         args = [
             value[-1] if is_array(value) and placement == "split" else value
-            for value, placement in (world.unmarked(value) for value in self.args)
+            for value, placement in map(world.unmarked, self.args)
         ]
+        placements = {name: placement for name, (_, placement) in pairs.items()}
         return replace(self.at(args), world=replace(world, placements=placements))
 
     def at(self, args: Sequence[Any]) -> LayerCall:
@@ -375,9 +377,9 @@ class NoRank:
 
 
 @contextmanager
-def without_ranks() -> Iterator[None]:
-    """A block in which code that uses other ranks is refused."""
-    token = current_rank.set(NoRank())
+def on_rank(rank: Any) -> Iterator[None]:
+    """A block in which code runs as a rank."""
+    token = current_rank.set(rank)
     try:
         yield
     finally:

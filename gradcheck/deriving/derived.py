@@ -14,6 +14,7 @@ import numpy as np
 
 from gradcheck.deriving.call import (
     CHECKED_DTYPES,
+    AppliedCall,
     CallWorld,
     LayerCall,
     is_array,
@@ -37,7 +38,6 @@ from gradcheck.deriving.writing import (
 from gradcheck.result import Status
 from gradcheck.support.foreign import describe_error
 
-SubjectCall = tuple[Any, Sequence[Any], Mapping[str, Any]]
 GradientCheck = Callable[..., Any]
 """The type of `gradcheck.check`, which this package cannot import."""
 
@@ -78,7 +78,7 @@ class Derived:
 
 
 def derive_checked(
-    applied: SubjectCall,
+    applied: AppliedCall,
     check: GradientCheck,
     name: str = "",
     order: int = 1,
@@ -99,7 +99,7 @@ def derive_checked(
     try:
         call = LayerCall.of(subject, args, kwargs)
         if world is not None:
-            call = call.on_rank(world)
+            call = call.in_world(world)
     except NotDerived as refusal:
         return Derived(name or class_name(subject), refused=str(refusal))
     try:

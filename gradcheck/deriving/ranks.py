@@ -10,15 +10,14 @@ that does (JAX's ``shard_map`` has such types: "varying manual axes").
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
 from gradcheck.deriving.graph import Node, NotDerived, Traced, nodes_in
 from gradcheck.deriving.numbers import Called, has_source, source_of, with_source
 from pylayer.distributed.call import AVG, MAX, NAMES, SUM, Call
-from pylayer.distributed.rank import Rank, current, current_rank
+from pylayer.distributed.rank import Rank, current
 from pylayer.distributed.rendezvous import Rendezvous
 from pylayer.ops.joining import stack, unbind
 from pylayer.ops.shape import reshape
@@ -247,13 +246,3 @@ def split_value(tensors: Sequence[Any]) -> Any:
     if first.operation != "split" or nodes != first.siblings or first.arguments[2] != 0:
         return None
     return first.arguments[0] if len({node.shape for node in nodes}) == 1 else None
-
-
-@contextmanager
-def as_rank_of(size: int) -> Iterator[None]:
-    """A block in which code is traced as the last rank of a world."""
-    token = current_rank.set(TracedRank(size))
-    try:
-        yield
-    finally:
-        current_rank.reset(token)

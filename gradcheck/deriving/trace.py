@@ -15,12 +15,13 @@ import numpy as np
 from gradcheck.deriving.call import (
     CallWorld,
     LayerCall,
+    NoRank,
     as_input,
     grad_mode_as,
     is_recorded,
+    on_rank,
     recorded_tensor,
     values_in,
-    without_ranks,
 )
 from gradcheck.deriving.graph import (
     REDUCTIONS,
@@ -32,7 +33,7 @@ from gradcheck.deriving.graph import (
     traced_shape,
 )
 from gradcheck.deriving.numbers import Argument, SourcedInt, is_number, with_source
-from gradcheck.deriving.ranks import as_rank_of, summed_over_ranks, varies
+from gradcheck.deriving.ranks import TracedRank, summed_over_ranks, varies
 from gradcheck.deriving.tracer import Tracer, traced_by
 from pylayer.layer.py_layer import PyLayerContext
 from pylayer.ops.creation import zeros_like
@@ -128,7 +129,8 @@ def trace(call: LayerCall, seed: int = 0) -> Trace:
     if call.world is not None:
         for name, node in traced_inputs(arguments).items():
             node.varies = call.world.placements[name] != "replicated"
-    with traced_by(tracer), without_ranks() if call.world is None else as_rank_of(call.world.size):
+    rank = NoRank() if call.world is None else TracedRank(call.world.size)
+    with traced_by(tracer), on_rank(rank):
         with (
             grad_mode_as(not is_layer),
             frame.of(call.written_forward.__code__),
@@ -279,7 +281,7 @@ class TracedGradients:
         forward = list(tracer.nodes)
         drawn = drawn_cotangents(outputs, seed)
         self.cotangents = [
-            self.start(output, name, values, world is None or world.is_same_output(k, len(drawn)))
+            self.start(output, name, values, world is None or world.is_same_output(k))
             for k, (output, name, values) in enumerate(zip(outputs, names, drawn, strict=True))
         ]
         for node in reversed(forward):
