@@ -53,7 +53,7 @@ from gradcheck.spec.draft import (
     written_input,
 )
 from gradcheck.spec.input_words import InputWordError, inputs_of_words
-from gradcheck.spec.literals import DType, Layout
+from gradcheck.spec.literals import DType, layouts_of
 from gradcheck.spec.model import Scenario
 from gradcheck.support.display_paths import count
 from gradcheck.support.escape import one_line, safe
@@ -248,13 +248,12 @@ def explored_case(options: ExploreOptions, case: Case) -> Example:
             result = runner.submit(case_of_example(case, example)).result()
             return result.status, result.message
 
-        is_jax = framework_of_backend(case.backend) == "jax"  # whose arrays have no layout
         settings = SearchSettings(
             options.seconds,
             options.examples,
             options.seed,
             options.dtypes or ("float64", "float32"),
-            ("contiguous",) if is_jax else get_args(Layout),
+            layouts_of(framework_of_backend(case.backend)),
             on_example=lambda outcome: line.update(progress(outcome)),
         )
         try:

@@ -134,10 +134,10 @@ def advice_on_unknown(name: str, ids: Collection[str]) -> str:
     if in_folder and os.path.isdir(in_folder[1]):
         return f"write {in_folder[1]} {in_folder[2]}"
     folder, file = os.path.split(name)
-    names = [path.name for path in sorted(Path(folder).glob("*.grad.yaml"))]
-    if ".grad" not in file and not nearest(name, ids):
-        names = [path.name for path in sorted(Path(folder).glob("*")) if path.is_dir()]
-    if near := nearest(file, names):
+    pattern = "*.grad.yaml" if ".grad" in file else "*/"
+    names = sorted(path.name for path in Path(folder).glob(pattern))
+    is_id = pattern == "*/" and nearest(name, ids)
+    if not is_id and (near := nearest(file, names)):
         return f"did you mean {os.path.join(folder, near)}?"
     layer = meant_layer(name)
     if any(file_of_module(layer.partition(":")[0], root) for root in roots()):

@@ -8,7 +8,6 @@ import difflib
 import functools
 import re
 from collections.abc import Container, Iterator
-from contextlib import suppress
 
 from gradcheck.spec.containers import variables
 from gradcheck.spec.data import DataPath
@@ -216,19 +215,11 @@ def _parse_python(source: str, role: str) -> PythonCode | Violation:
         help = ""
         if prompt := re.match(r"\s*(>>>|\$|%|!|```)", error.text or ""):
             help = f"remove the {prompt[1]}: the code is Python only"
-        elif _MODES[role] == "eval" and _is_python(code):
+        elif _MODES[role] == "eval" and find_code(code, "the script") is not EMPTY_CODE:
             help = "write one expression, without a statement such as y = …"
         return Violation((), f"{role} is not valid Python: {error.msg}", help, inside=place)
     except (ValueError, RecursionError, MemoryError):
         return Violation((), f"{role} is too deeply nested for Python", "make it simpler")
-
-
-def _is_python(code: str) -> bool:
-    """Whether text is a Python program."""
-    with suppress(SyntaxError):
-        ast.parse(code)
-        return True
-    return False
 
 
 def _pattern_mistake(pattern: str) -> PythonCode | Violation:

@@ -33,3 +33,8 @@ NAMES_OF_FRAMEWORKS: dict[FrameworkName, tuple[str, ...]] = {
     "jax": ("jax", "jnp"),
 }
 """Names that code in a framework's files can use without importing them, in addition to ``np``."""
+
+
+def layouts_of(framework: str) -> tuple[str, ...]:
+    """The layouts in memory that inputs of a framework can have; an array of JAX has no other."""
+    return ("contiguous",) if framework == "jax" else get_args(Layout)

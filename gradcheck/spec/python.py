@@ -143,6 +143,12 @@ def called_with_arguments(tree: ast.AST) -> set[str]:
     return {last_name(call.func) for call in calls if call.args or call.keywords}
 
 
+def first_arguments(tree: ast.AST, function: str) -> set[str]:
+    """The first arguments of the calls of a function, as text."""
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and node.args]
+    return {ast.unparse(call.args[0]) for call in calls if ast.unparse(call.func) == function}
+
+
 def written_arguments(arguments: Iterable[str], keywords: Mapping[str, Any]) -> str:
     """The arguments of a call, as code: some expressions, then keywords with their values."""
     return ", ".join([*arguments, *(f"{key}={literal(keywords[key])}" for key in keywords)])

@@ -19,6 +19,7 @@ from gradcheck.spec.python import (
     LAYER_BASES,
     bound_names,
     called_with_arguments,
+    first_arguments,
     functions_in,
     layer_classes,
     static_forward,
@@ -151,7 +152,9 @@ class _Subject:
         ):
             help = f"write {ast.unparse(self.call.tree.body.body)}"
             yield Violation(("call",), "call: this is a function, which nothing calls", help)
-        elif any(f"{name}.forward({variable(x)}" in self.call.source for x in self.inputs):
+        elif not first_arguments(self.call.tree, f"{name}.forward").isdisjoint(
+            map(variable, self.inputs)
+        ):
             message = "call: forward is called without a context, and no backward runs after it"
             yield Violation(("call",), message, f"write {name}.apply(…)")
 
