@@ -223,7 +223,7 @@ class GradientSummary(_Record):
     diagnosis: tuple[Diagnosis, ...] = ()
     """Broken contracts first, then the causes that reproduce the numerical derivative."""
     fix: Fix | None = None
-    """The edit that repairs backward, if one was searched for and found for a FAIL."""
+    """The edit that repairs a backward that is wrong or raises, if one was found."""
     certified: bool = False
     """Whether every entry of the Jacobian was compared with a numerical value."""
     marks: tuple[str, ...] = ()

@@ -17,7 +17,7 @@ from gradcheck.case import gradient_check
 def no_fix_is_searched(monkeypatch: pytest.MonkeyPatch) -> None:
     """A failure gets no fix."""
 
-    def no_edit(function: Any, settings: gradient_check.Settings) -> None:
+    def no_edit(function: Any, settings: gradient_check.Settings, deadline: float) -> None:
         return None
 
     monkeypatch.setattr(gradient_check, "find_edit", no_edit)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ from gradcheck.case.gradient_check import (
     Finding,
     Settings,
     as_expected,
+    fix_search,
     judge,
     refusal_of,
 )
@@ -48,7 +49,7 @@ from gradcheck.case.user_code import (
 )
 from gradcheck.case.values import has_drawn, message_matches, mismatch, value_of, values_of_program
 from gradcheck.case.world_call import WorldLayer
-from gradcheck.result import GREEN, GradientSummary, Result, Status, Value
+from gradcheck.result import GREEN, Fix, GradientSummary, Result, Status, Value
 from gradcheck.spec.model import Message, Raises, Warns, is_static
 from gradcheck.support.foreign import describe_error, text_of
 from pylayer.layer.py_layer import as_releases
@@ -105,6 +106,8 @@ def execute(case: Case) -> Result:
             if name:
                 return case.result(Status.UNSUPPORTED, message, missing_name=name)
             findings = [Finding(Status.ERROR, message)]
+            if run.fix is not None:
+                gradient = GradientSummary(verdict=Status.ERROR, fix=run.fix)
         finally:
             backend.restore_settings(settings)  # a program may have changed them
     findings.sort(key=lambda finding: SEVERITY.index(finding.status))
@@ -162,6 +165,8 @@ class Run:
         self.namespace: Namespace = {**new_namespace(backend), **case.variables}
         self.defined_line = 0
         """The line of the layer in its module, once it is imported; 0 if it is not known."""
+        self.fix: Fix | None = None
+        """The edit of a backward that raises in the documented run, or is rejected there."""
         self.initial_names = dict(self.namespace)
         """Names that are defined for the code."""
         backend.seed(case.seed)
@@ -224,7 +229,7 @@ class Run:
         """The documented run and, where the scenario asks for it, the gradient check.
 
         If the backend rejects gradients in the documented run, the gradient check reports a broken
-        contract.
+        contract. Of a backward that raises there, only a fix is searched for.
         """
         is_checked = self.expect.gradient != "unchecked"
         findings: list[Finding] = []
@@ -236,7 +241,8 @@ class Run:
             if not is_checked:
                 refuse_foreign_layers(layer)
                 raise
-            gradient = refusal_of(layer, error)
+            self.fix = self.find_fix(layer)
+            gradient = refusal_of(layer, error).model_copy(update={"fix": self.fix})
         else:
             gradient = self.check(layer)
         return [*findings, *judge(gradient, self.expect)], gradient
@@ -382,11 +388,25 @@ class Run:
         declared: Expectation = wanted if wanted in ("straight-through", "zero") else "matches"
         if declared != "matches":  # claims about the inputs alone
             layer.close_over({})
+        with self.checking(layer):
+            return as_expected(layer, self.check_settings(), declared)
+
+    def find_fix(self, layer: ScenarioLayer) -> Fix | None:
+        """The edit that repairs a backward that raises, or is rejected; None if none is found."""
+        if self.expect.gradient != "matches":
+            return None
+        with suppress(Exception), self.checking(layer):  # the first exception is reported
+            return fix_search(layer, self.check_settings())()
+        return None
+
+    @contextmanager
+    def checking(self, layer: ScenarioLayer) -> Iterator[None]:
+        """A block in which the layer's gradient is checked."""
         if self.backend.translates or isinstance(layer, StaticLayer):
             layer.twin = matching_twin(layer, self.make_twin)
         try:
             with self.backend.session():
-                return as_expected(layer, self.check_settings(), declared)
+                yield
         finally:
             layer.restore()
 

@@ -28,8 +28,9 @@ MOST_LAYERS = 8
 """The most layers of one call that are searched."""
 
 
-def fix_of(function: TensorFunction, passes: FunctionPasses) -> Fix | None:
-    """The edit of a backward that corrects the gradient of a function; None if none is found.
+def fix_of(function: TensorFunction, passes: FunctionPasses, deadline: float) -> Fix | None:
+    """The edit of a backward that corrects the gradient of a function; None if none is found before
+    a deadline, by `time.monotonic`.
 
     Exceptions of the layers are swallowed: the verdict stands.
     """
@@ -37,7 +38,7 @@ def fix_of(function: TensorFunction, passes: FunctionPasses) -> Fix | None:
         return None
     if isinstance(function, StaticLayer):
         with suppress(Exception):
-            return fix_of_static(function, passes)
+            return fix_of_static(function, passes, deadline)
         return None
     for original, call in calls_on_engine(function):
 
@@ -46,13 +47,13 @@ def fix_of(function: TensorFunction, passes: FunctionPasses) -> Fix | None:
                 return passes(function.at(function.arrays))
 
         with suppress(Exception):
-            fix = Repair(*call_and_backward(*call), passes_with).fix()
+            fix = Repair(*call_and_backward(*call), passes_with).fix(deadline=deadline)
             if fix is not None:
                 return fix
     return None
 
 
-def fix_of_static(layer: StaticLayer, passes: FunctionPasses) -> Fix | None:
+def fix_of_static(layer: StaticLayer, passes: FunctionPasses, deadline: float) -> Fix | None:
     """The edit of a `backward_fn` that corrects the gradient of a static layer; None if no edit
     is found.
 
@@ -67,7 +68,7 @@ def fix_of_static(layer: StaticLayer, passes: FunctionPasses) -> Fix | None:
                 return passes(changed)
 
         with suppress(Exception):
-            fix = Repair(static_call(*arguments), backward_fn, passes_with).fix()
+            fix = Repair(static_call(*arguments), backward_fn, passes_with).fix(deadline=deadline)
             if fix is not None:
                 return fix
     return None

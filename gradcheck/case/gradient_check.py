@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -388,8 +388,7 @@ def as_expected(
     Raises:
         Exception: whatever the function raises.
     """
-    is_repaired = expect == "matches" and settings.effort != "least"
-    find_fix = cache(partial(find_edit, function, settings)) if is_repaired else no_fix
+    find_fix = fix_search(function, settings, expect)
     summary = gradient_summary(function, settings, find_fix)
     if summary.verdict is Status.FAIL and (fix := find_fix()) is not None:
         summary = with_fix(summary, fix)
@@ -419,13 +418,38 @@ def as_expected(
     return with_marks(summary.model_copy(update=changed), f"expected to {MUST_BE[expect]}")
 
 
-def find_edit(function: TensorFunction, settings: Settings) -> Fix | None:
-    """The single edit of a backward that repairs a function, if there is one."""
+def fix_search(
+    function: TensorFunction, settings: Settings, expect: Expectation = "matches"
+) -> FixSearch:
+    """The search for the single edit that repairs a function. It finds none for a backward that is
+    not meant to match, or with the least effort.
+    """
+    if expect != "matches" or settings.effort == "least":
+        return no_fix
+    started = time.monotonic()
+
+    @cache
+    def find_fix() -> Fix | None:
+        now = time.monotonic()
+        deadline = started + settings.seconds - (now - started)  # the check of an edit fits as well
+        return find_edit(function, settings, deadline) if now < deadline else None
+
+    return find_fix
+
+
+def find_edit(function: TensorFunction, settings: Settings, deadline: float) -> Fix | None:
+    """The single edit of a backward that repairs a function, if one is found before a deadline, by
+    `time.monotonic`.
+    """
     # Most backwards are right, and the search is slow to import.
     from gradcheck.case.fixes import fix_of
 
     least = settings._replace(effort="least")
-    return fix_of(function, lambda changed: gradient_summary(changed, least).verdict in GREEN)
+
+    def passes(changed: TensorFunction) -> bool:
+        return gradient_summary(changed, least).verdict in GREEN
+
+    return fix_of(function, passes, deadline)
 
 
 def with_fix(summary: GradientSummary, fix: Fix) -> GradientSummary:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import ast
 import inspect
+import math
+import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -100,9 +102,9 @@ class Repair:
         ):
             raise NotDerived("the source of backward differs from the code that runs")
 
-    def fix(self, most: int = MOST_RUNS) -> Fix | None:
+    def fix(self, most: int = MOST_RUNS, deadline: float = math.inf) -> Fix | None:
         """The edit; None if backward is right already, or if none is found in `most` runs of
-        backward.
+        backward and before a deadline, by `time.monotonic`.
 
         Raises:
             NotDerived: an edit is right here, but forward does not run at other sizes.
@@ -115,7 +117,9 @@ class Repair:
                 lambda edit: self.steps.statements_run < most_statements,
                 chain.from_iterable(map(self.edits_of, self.places())),
             )
-            fixes = map(self.try_edit, chain(edits, self.whole_expressions()))
+            candidates = chain(edits, self.whole_expressions())
+            in_time = takewhile(lambda edit: time.monotonic() < deadline, candidates)
+            fixes = map(self.try_edit, in_time)
             return next(filter(None, fixes), None)
 
     def try_edit(self, edit: Edit) -> Fix | None:
@@ -221,11 +225,12 @@ class Repair:
 
         Expressions on which a wrong entry does not depend are left out. Each value that backward
         assigns is changed once to see which gradients depend on it; a returned expression affects
-        only its own gradient.
+        only its own gradient. If backward raises, the expressions that did not run come first.
         """
         places, returned = places_in(self.function), gradients_in(self.function)
         if self.steps.gradients is None:
-            return [places]
+            ran = [place for place in places if self.steps.steps_of[place].values is not None]
+            return [[place for place in places if place not in ran], ran]
         gradients = [raw_gradient(value) for value in self.steps.gradients]
         wrong = self.steps.wrong
         useless, shared = set[ast.AST](), set[ast.AST]()

@@ -115,13 +115,19 @@ class Steps:
         self.code_with_hole = cache(self.compiled_with_hole)
 
     def record(self, backward: Callable[..., Any]) -> None:
-        """Run the steps, and keep the values that they compute, until one raises."""
+        """Run the steps, and keep the values that they compute, until one raises.
+
+        Gradients that are right before a later step raises are not wrong.
+        """
         with suppress(Exception), calculating():
             self.scope |= self.point.arguments_by_name(backward)
             variables = dict(self.scope)
             for step in self.steps:
                 exec(step.code, variables)
                 step.values = {name: variables[name] for name in step.writes & variables.keys()}
+                for k, value in variables.get(GRADIENTS, {}).items():
+                    if not wrong_entries(value, self.point.gradients[k]).any():
+                        self.wrong.pop(k, None)
 
     def changed_gradients(self, place: ast.expr, text: str) -> Iterator[tuple[int, Any]]:
         """The gradients that may change if a text replaces an expression, each with its position.

@@ -249,6 +249,34 @@ def test_reports_of_a_scenario_have_the_line_of_the_spec(tmp_path: Path, monkeyp
     assert line in Path("r.txt").read_text()
 
 
+UNFIT = {
+    "gradient of another shape": ("dy @ w.t(), dy.t() @ x", "dy @ w.t(), (dy.t() @ x).t()", "FAIL"),
+    "first gradient raises": ("dy @ w, x.t() @ dy", "dy @ w.t(), x.t() @ dy", "ERROR"),
+    "last gradient raises": ("dy @ w.t(), x @ dy", "dy @ w.t(), x.t() @ dy", "ERROR"),
+}
+
+
+@pytest.mark.parametrize(("wrong", "right", "status"), UNFIT.values(), ids=UNFIT)
+def test_a_backward_that_raises_in_a_scenario_has_a_fix(
+    wrong: str, right: str, status: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from click.testing import CliRunner
+
+    from gradcheck.commands import main
+
+    monkeypatch.chdir(tmp_path)
+    layer = SPEC.replace("forward(ctx, x)", "forward(ctx, x, w)").replace("paddle.tanh(x)", "x @ w")
+    layer = layer.replace("save_for_backward(y)", "save_for_backward(x, w)").replace("y, =", "x, w =")
+    layer = layer.replace("dy * (1 - y)", wrong).replace(
+        "x: {shape: [2, 3]}", "x: {shape: [2, 3]}\n      w: {shape: [3, 5]}"
+    )
+    Path("own.grad.yaml").write_text(layer)
+    done = CliRunner().invoke(main, ["run", "own.grad.yaml", "--allow-code", "--report", "json:r.json"])
+    assert f"fix: own.grad.yaml:15 │ return {right}\n" in done.stdout, done.output
+    (result,) = json.loads(Path("r.json").read_text())["results"]
+    assert (result["status"], result["gradient"]["fix"]["line"]) == (status, 15)
+
+
 def test_a_scenario_that_is_expected_to_differ_has_no_fix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from click.testing import CliRunner
 

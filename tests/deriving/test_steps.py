@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -120,6 +121,11 @@ def test_a_backward_with_too_few_parameters_has_no_fix() -> None:
         return dy * (1 - y * y)
 
     assert repair_of(backward).fix() is None
+
+
+def test_a_search_ends_at_its_deadline() -> None:
+    assert repair_of(plus_for_minus).fix(deadline=time.monotonic() + 60) is not None
+    assert repair_of(plus_for_minus).fix(deadline=time.monotonic()) is None
 
 
 def test_a_search_stops_after_some_runs_of_backward() -> None:
