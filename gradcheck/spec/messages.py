@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 import yaml
@@ -132,7 +133,8 @@ def report_errors(error: ValidationError, root: Map, text: SpecText) -> None:
             for mistake in detail["ctx"]["mistakes"]:
                 _report_mistake(mistake, detail["loc"], root, text)
         elif detail["type"] == "extra_forbidden":
-            beside = locate(root, location.steps[:-1]).value
+            mapping: Map = locate(root, location.steps[:-1]).value
+            beside = mapping.keys_beside(str(location.steps[-1]))
             _report_unknown_key(location, beside, text)
         elif detail["type"] == "missing" and isinstance(detail["loc"][-1], str):
             _report_missing_key(detail["loc"][-1], location, text)
@@ -191,8 +193,8 @@ def place_in_code(mark: Span, text: SpecText, line: int, column: int, width: int
 
 
 # --------------------------------------------------------------------------- keys
-def _report_unknown_key(location: Location, beside: Map, text: SpecText) -> None:
-    """Report a key that the model does not have; `beside` is the mapping that contains it."""
+def _report_unknown_key(location: Location, beside: Collection[str], text: SpecText) -> None:
+    """Report a key that the model does not have; `beside` are the keys of its mapping."""
     key, kind = str(location.steps[-1]), location.kind
     mistake: Violation = kind.unknown_key(key)
     help = _advise_key(key, kind, location.value, beside) or _find_place(key, kind, _PLACES)
@@ -200,11 +202,16 @@ def _report_unknown_key(location: Location, beside: Map, text: SpecText) -> None
         otherwise = _find_place(key, kind, _PLACES_UNLESS_MISSPELT) or mistake.help
         if kind is model.LayerOp:
             otherwise = f"write 'kwargs: {{{key}: …}}' next to 'layer'"
-        help = text.suggest(key, kind.keys(), otherwise)
+        known = [*kind.keys()]
+        if kind is model.Scenario and "id" not in beside:  # then the key has to do with the name
+            known = [name for name in known if name != "cases"]
+            if isinstance(location.value, Map) and {*beside} == {key}:
+                otherwise = f"write '- id: {key}', and its keys in the same column as 'id'"
+        help = text.suggest(key, known, otherwise)
     text.report(location.key_mark.place, mistake.message, help)
 
 
-def _advise_key(key: str, kind: type[model.Format], value: object, beside: Map) -> str:
+def _advise_key(key: str, kind: type[model.Format], value: object, beside: Collection[str]) -> str:
     """Return advice on a key of another tool or a key without a ``:``; empty for other keys."""
     if re.match(r"[\w-]+ *[\[{]", key):
         return "put a ':' and a space before the bracket"

@@ -159,7 +159,7 @@ class TestCases:
             ("{id: a}", "3:45 cases must be a list, not a mapping", "begin each entry with"),
             ("[a]", '3:46 a scenario must be a mapping, not "a"', "write {id"),
             ("[{id: a}, {id: a}]", "3:60 duplicate id 'one-a', first given in line 3", "rename"),
-            ("[{}, {}]", "3:50 duplicate id 'one', first given in line 3", "rename"),
+            ("[{}, {}]", "3:50 duplicate id 'one', first given in line 3", "add 'id: …' to the case"),
             ("[{id: A}]", "3:51 id 'A' is malformed", "such as 'a'"),
             ("[{id: a, cases: []}]", "3:54 a case has no 'cases'", "as a scenario"),
             ("[{id: a, extends: one}]", "3:54 a case has no 'extends'", "as a scenario"),
