@@ -37,8 +37,10 @@ WORDINGS = (
     Hint("mapping values are not allowed", "a ':' that makes a key where none is allowed",
             "remove the ':' at the end, or put all of the text in quotes", r"[^\s]\0:\s*$"),
     Hint("mapping values are not allowed", "a ':' that makes a key where none is allowed",
-            "put text that contains ': ' in quotes; check the indentation of this line and the "
-            "one above"),
+            "put text that contains ': ' in quotes; begin a key on the next line, indented more, "
+            "or write {{key: value}}", r": .*\0:"),
+    Hint("mapping values are not allowed", "a ':' that makes a key where none is allowed",
+            "check the indentation of this line and the one above"),
     Hint("an alias|an anchor", "a value cannot begin with {character}",
             "put the value in quotes", at_context=True),
     Hint("found character", "a value cannot begin with {character}", "put the value in quotes"),
@@ -160,6 +162,20 @@ def find_code_without_block(lines: list[str], line: int) -> tuple[int, int] | No
     return None
 
 
+def find_code_outside_block(lines: list[str], line: int) -> tuple[int, int] | None:
+    """Return the first line of the code below the last ``|`` above `line`, if it is not indented
+    more than the key of the ``|``.
+    """
+    for above in range(min(line, len(lines)) - 1, 0, -1):
+        key = lines[above - 1]
+        if OPENS_BLOCK.search(key):
+            depth = indentation(lines[above])
+            key_depth = len(key) - len(key.lstrip(" -"))
+            is_outside = PYTHON_LINE.match(lines[above]) and depth <= key_depth
+            return (above + 1, depth + 1) if is_outside else None
+    return None
+
+
 def find_open_quote(lines: list[str], line: int) -> tuple[int, int] | None:
     """Return the position of the last quote above a line that is not closed on its own line,
     provided that the next quote of the same kind is in the given line.
@@ -220,11 +236,15 @@ LINES_ABOVE = (
         "begin it as a block: put a '|' after the ':' of the line above",
     ),
     (
+        find_code_outside_block,
+        "this code is outside the block above, as it is not indented more than its key",
+        "indent all of the code more than the key",
+    ),
+    (
         find_comment_in_block,
         "this comment ends the text or code above, as it is indented less",
         "indent the comment like the lines around it",
     ),
-    (find_open_quote, "this quote is never closed", "close it at the end of the text"),
     (find_open_quote, "this quote is never closed", "close it at the end of the text"),
     (find_colon_without_space, "a ':' without a space after it", "put a space after the ':'"),
     (find_dash_without_space, "a '-' without a space after it", "put a space after the '-'"),
