@@ -70,11 +70,11 @@ class _Subject:
         context, and for a backward that does not take both the context and a gradient.
         """
         methods = functions_in(self.class_.body) if self.class_ else {}
-        for name in methods.keys() & {"forward", "backward"}:
+        for name in [name for name in ("forward", "backward") if name in methods]:
             method, arguments = methods[name], _argument_names(methods[name])
             if arguments[:2] in (["self", "ctx"], ["cls", "ctx"]) and _is_static(method):
                 message = f"{name} is called without an object, but takes {quote(arguments[0])}"
-                help = f"write '@staticmethod' above 'def {name}({_after_first(method)}):'"
+                help = f"write 'def {name}({_after_first(method)}):' below '@staticmethod'"
             elif name == "backward" and _has_fixed_arguments(method) and len(arguments) < 2:
                 message = "backward is called with the context and a gradient for each output"
                 help = "write 'def backward(ctx, dy):'"
