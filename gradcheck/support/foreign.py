@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -43,4 +44,5 @@ def attribute_meant(error: BaseException) -> str:
     with suppress(Exception):  # what an object of the user's says of itself
         names = [name for name in dir(error.obj) if not name.startswith("_")]
         near = nearest(str(error.name), names)
+        near += "()" if inspect.isroutine(getattr(error.obj, near)) else ""
     return f"; did you mean {near}?" if near else ""

@@ -219,7 +219,7 @@ def test_what_cannot_be_done_is_said_before_anything_runs(spec, gradcheck, argum
 
 @pytest.mark.parametrize(
     ("asked", "meant"),
-    [("paddle.ones([2]).unsqeeze(0)", "; did you mean unsqueeze?"), ("'a'.uper()", "; did you mean upper?"),
+    [("paddle.ones([2]).unsqeeze(0)", "; did you mean unsqueeze()?"), ("'a'.uper()", "; did you mean upper()?"),
      ("paddle.tahn", "Did you mean paddle.tan"), ("'a'.zzzzzz", "has no attribute 'zzzzzz' (line")],
 )  # fmt: skip
 def test_an_attribute_that_is_misspelled_brings_up_the_one_that_is_there(spec, gradcheck, asked, meant):
