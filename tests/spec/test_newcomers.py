@@ -241,6 +241,11 @@ MISTAKES = [
     row("layers:\n  swish", "layers:\n  - swish", "- swish", "'name: layer'"),
     row("{op: nn.functional.silu}", "nn.functional.silu", "nn.functional.silu", "{op: nn.functional.silu}"),
     row("x: {shape: [3, 4]}", "x: [3, 4], w: [4]", ", w: [4]", "a line of its own"),
+    row("inputs:\n      x: {", "inputs: x: {", ": {shape: [3", "write {key: value}"),
+    row("- id: own-swish\n    layer", "- id: own-swish\n     layer", ": swish\n", "check the indentation"),
+    row("      class Tanh(PyLayer):\n          @", "    class Tanh(PyLayer):\n        @", "class T", "indent all"),
+    row("- id: own-swish\n    layer: swish\n    inputs: {x: [4]}", "- silu: {layer: swish}", "silu:", "'- id: silu'"),
+    row("inputs: {x: [4]}", "inputs: {x: [4]}\n    extends: own-swis", "own-swis\n", "name a scenario"),
     # Python
     row("def forward(ctx, x):", "def forward(ctx, x)", "def forward(ctx, x)", "':'"),
     row("class Tanh(PyLayer):", "class Tanh:", "class Tanh:", "PyLayer"),
