@@ -125,11 +125,21 @@ class _Subject:
             needed = {}
         if self.class_ is not None:
             needed["forward"] = f"{layer.name} has no forward"
+        functions = functions_in(self.tree.body)
         for name, message in needed.items():
-            if name not in present:
-                near = nearest(name, functions_in([*self.tree.body, *layer.body]))
+            outside = functions.get(name) if self.class_ else None
+            if outside and name not in words(self._without(outside)):
+                help = "indent its 'def' like the methods of the class"
+                yield Violation(("layer",), message, help, inside=_place_of(outside))
+            elif name not in present:
+                near = nearest(name, functions | functions_in(layer.body))
                 advice = f"rename {quote(near)} to {name}" if near else help
                 yield Violation(("layer",), message, advice, inside=_place_of(layer))
+
+    def _without(self, left_out: ast.stmt) -> ast.Module:
+        """Return the layer's code without a statement."""
+        rest = [statement for statement in self.tree.body if statement is not left_out]
+        return ast.Module(rest, type_ignores=[])
 
     def _unused_layer(self) -> Iterator[Violation]:
         """Yield a call that leaves out the layer."""

@@ -253,6 +253,7 @@ MISTAKES = [
     row("def forward(ctx, x):", "def forward(ctx, x, w):", "def forward", "inputs"),
     row("def forward(ctx, x):", "def forward(self, ctx, x):", "def forward", "'def forward(ctx, x):'"),
     row("def forward(ctx, x):", "def forward(x):", "ctx.save", "'def forward(ctx, x):'"),
+    row("    @staticmethod\n          def b", "@staticmethod\n      def b", "def b", "indent its 'def'"),
     row("def forward(ctx, x):", "def foward(ctx, x):", "class Tanh", "rename 'foward' to forward"),
     row("def backward(ctx, dy):", "def backward(dy):", "ctx.saved", "take it before"),
     row("  - id: own-product", "  -id: own-product", "-id", "a space after the '-'"),
