@@ -102,6 +102,8 @@ _ADVICE = {
     "bool_type": "write true or false",
     "layer": "write 'layer: |' and the code on the lines below",
 }
+_NOT_TEXT = "remove the '{}', which makes text of the lines below"
+"""Advice on a ``|`` or ``>`` where a mapping or list is expected."""
 _WORDS_OF_NUMPY = {
     "double": "float64", "half": "float16", "single": "float32", "short": "int16", "long": "int64",
     "randn": "normal", "gaussian": "normal", "rand": "uniform", "random": "uniform",
@@ -147,6 +149,8 @@ def report_errors(error: ValidationError, root: Map, text: SpecText) -> None:
             step = str(location.steps[-1])
             if kind is model.Input and (step == "name" or step in kind.keys()):  # noqa: SIM118
                 help = "give the input a name, as in 'inputs: {x: {shape: [2, 3]}}'"
+            elif location.mark.is_block:
+                help = _NOT_TEXT.format(location.mark.style)
             elif len(kind.keys()) > 1:
                 help += f"; the keys are {listing(kind.keys(), 'and')}"
             text.report(location.mark.place, message, help)
@@ -283,6 +287,8 @@ def _advise_form(
         if not isinstance(value, (Map, Seq)):
             return "" if key in _FORMED else "put it in quotes"
         return f"write {value[0]}" if isinstance(value, Seq) and len(value) == 1 else ""
+    if mark.is_block and kind in ("tuple_type", "dict_type"):
+        return _NOT_TEXT.format(mark.style)
     if kind in ("int_type", "float_type"):
         return _advise_number(value, mark, key)
     if kind == "tuple_type":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import NamedTuple
 
 import yaml
@@ -40,7 +41,8 @@ WORDINGS = (
             "put text that contains ': ' in quotes; begin a key on the next line, indented more, "
             "or write {{key: value}}", r": .*\0:"),
     Hint("mapping values are not allowed", "a ':' that makes a key where none is allowed",
-            "check the indentation of this line and the one above"),
+            "check the indentation of this line and the one above; put text that contains ': ' "
+            "in quotes"),
     Hint("an alias|an anchor", "a value cannot begin with {character}",
             "put the value in quotes", at_context=True),
     Hint("found character", "a value cannot begin with {character}", "put the value in quotes"),
@@ -220,13 +222,17 @@ def indentation(line: str) -> int:
     return len(line) - len(line.lstrip())
 
 
-def find_colon_without_space(lines: list[str], line: int) -> tuple[int, int] | None:
-    """Return the position of the ``:`` of a key on the line above, if no space separates it from
-    its value.
+def find_above(pattern: str) -> Callable[[list[str], int], tuple[int, int] | None]:
+    """Return a function for the position of the group ``place`` of a pattern in the line above a
+    line; the pattern may go on into the line itself.
     """
-    text = lines[line - 2] if 1 < line <= len(lines) + 1 else ""
-    key = re.match(r"\s*(?:- )?[\w-]+(?=:\w)", text)
-    return (line - 1, key.end() + 1) if key else None
+
+    def find_place(lines: list[str], line: int) -> tuple[int, int] | None:
+        above = lines[line - 2 : line] if line > 1 else []
+        match = re.match(pattern, "\n".join(above))
+        return (line - 1, match.start("place") + 1) if match else None
+
+    return find_place
 
 
 LINES_ABOVE = (
@@ -246,7 +252,16 @@ LINES_ABOVE = (
         "indent the comment like the lines around it",
     ),
     (find_open_quote, "this quote is never closed", "close it at the end of the text"),
-    (find_colon_without_space, "a ':' without a space after it", "put a space after the ':'"),
+    (
+        find_above(r"\s*(?:- )?[\w-]+(?P<place>:)\w"),
+        "a ':' without a space after it",
+        "put a space after the ':'",
+    ),
+    (
+        find_above(r"( *)- [\w-]+(?P<place> )[^\s:][^:\n]*\n\1 +[\w-]+:"),
+        "a key without a ':' after it",
+        "put a ':' before the space",
+    ),
     (find_dash_without_space, "a '-' without a space after it", "put a space after the '-'"),
 )
 """Mistakes that the parser notices on a later line: function for the position, message, help."""
