@@ -141,21 +141,25 @@ def report_errors(error: ValidationError, root: Map, text: SpecText) -> None:
         elif detail["type"] == "missing" and isinstance(detail["loc"][-1], str):
             _report_missing_key(detail["loc"][-1], location, text)
         elif "class_name" in detail.get("ctx", {}):
-            kind = model.Format.by_name[detail["ctx"]["class_name"]]
-            message = f"{kind.noun} must be a mapping, not {describe(location.value)}"
-            help = f"write {_example(kind, location.value)}"
-            if isinstance(location.value, Seq) and all(isinstance(v, Map) for v in location.value):
-                help = "write its keys without brackets or '-'"
-            step = str(location.steps[-1])
-            if kind is model.Input and (step == "name" or step in kind.keys()):  # noqa: SIM118
-                help = "give the input a name, as in 'inputs: {x: {shape: [2, 3]}}'"
-            elif location.mark.is_block:
-                help = _NOT_TEXT.format(location.mark.style)
-            elif len(kind.keys()) > 1:
-                help += f"; the keys are {listing(kind.keys(), 'and')}"
-            text.report(location.mark.place, message, help)
+            _report_no_mapping(model.Format.by_name[detail["ctx"]["class_name"]], location, text)
         else:
             _report_value(detail, location, text)
+
+
+def _report_no_mapping(kind: type[model.Format], location: Location, text: SpecText) -> None:
+    """Report a value in the place of an object of the format."""
+    message = f"{kind.noun} must be a mapping, not {describe(location.value)}"
+    help = f"write {_example(kind, location.value)}"
+    if isinstance(location.value, Seq) and all(isinstance(v, Map) for v in location.value):
+        help = "write its keys without brackets or '-'"
+    step = str(location.steps[-1])
+    if kind is model.Input and (step == "name" or step in kind.keys()):  # noqa: SIM118
+        help = "give the input a name, as in 'inputs: {x: {shape: [2, 3]}}'"
+    elif location.mark.is_block:
+        help = _NOT_TEXT.format(location.mark.style)
+    elif len(kind.keys()) > 1:
+        help += f"; the keys are {listing(kind.keys(), 'and')}"
+    text.report(location.mark.place, message, help)
 
 
 def _example(kind: type[model.Format], value: object) -> str:

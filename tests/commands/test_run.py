@@ -229,6 +229,12 @@ def test_an_attribute_that_is_misspelled_brings_up_the_one_that_is_there(spec, g
     assert said.lower().count("did you mean") == ("mean" in meant)
 
 
+@pytest.mark.parametrize("asked", ["len('a'.upper)", "paddle.ones([2]).abs[0]"])
+def test_a_method_that_is_not_called_brings_up_the_call(spec, gradcheck, asked):
+    spec(GOOD.replace("6 * 7", asked))
+    assert "; is the () of a call missing? (line" in gradcheck("run", "a.grad.yaml", "--allow-code").out
+
+
 def test_a_file_that_is_not_there_was_looked_for_somewhere(gradcheck, folder):
     assert f"it was looked for in {folder.absolute()}" in gradcheck("run", "nope.grad.yaml").err
 
