@@ -185,17 +185,20 @@ def is_name(value: Any) -> bool:
 
 def _report_duplicates(scenarios: list[Expanded], text: SpecText) -> None:
     """Report ids that an earlier scenario has."""
-    lines: dict[str, int] = {}
-    for value, _ in scenarios:
-        if "id" in value:
-            id, mark = str(value["id"]), value.marks["id"][1]
-            help = "rename one of the two"
-            if "id" in value.inherited:
-                mark, help = value.mark, "add 'id: …' to the case"
-            if id in lines:
-                message = f"duplicate id {quote(id)}, first given in line {lines[id]}"
-                text.report(mark.place, message, help)
-            lines.setdefault(id, mark.line)
+    first: dict[str, Expanded] = {}
+    for scenario in scenarios:
+        value = scenario.value
+        if "id" not in value:
+            continue
+        id, mark = str(value["id"]), value.marks["id"][1]
+        earlier = first.setdefault(id, scenario)
+        if earlier is scenario:
+            continue
+        line, help = earlier.value.marks["id"][1].line, "rename or remove one of the two"
+        if "id" in value.inherited and earlier.begins == scenario.begins:
+            # Two cases without an id.
+            mark, line, help = value.mark, earlier.value.mark.line, "add 'id: …' to the case"
+        text.report(mark.place, f"duplicate id {quote(id)}, first given in line {line}", help)
 
 
 # --------------------------------------------------------------------------- layers

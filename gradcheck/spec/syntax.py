@@ -37,6 +37,9 @@ WORDINGS = (
             "indent with spaces: set the editor to expand tabs", r"^[^#'\"]*\t|\0\t"),
     Hint("mapping values are not allowed", "a ':' that makes a key where none is allowed",
             "remove the ':' at the end, or put all of the text in quotes", r"[^\s]\0:\s*$"),
+    Hint("mapping values are not allowed|" + UNFIT, "a list entry ('- …') where none is allowed",
+            "write the key of its list in the line above, such as 'scenarios:', or indent it like "
+            "the other entries", r"^\s*(?P<place>-) [\w-]+\0:|^\s*\0- "),
     Hint("mapping values are not allowed", "a ':' that makes a key where none is allowed",
             "put text that contains ': ' in quotes; begin a key on the next line, indented more, "
             "or write {{key: value}}", r": .*\0:"),

@@ -243,6 +243,7 @@ MISTAKES = [
     row("x: {shape: [3, 4]}", "x: [3, 4], w: [4]", ", w: [4]", "a line of its own"),
     row("inputs:\n      x: {", "inputs: x: {", ": {shape: [3", "write {key: value}"),
     row("- id: own-swish", "- id own-swish", " own-swish", "a ':' before"),
+    row("scenarios:\n", "", "- id: own-tanh", "such as 'scenarios:'"),
     row("scenarios:", "scenarios: |", "|", "remove the '|'"),
     row("expect:\n      gradient", "expect: |\n      gradient", "|\n      gradient", "remove the '|'"),
     row("- id: own-swish\n    layer", "- id: own-swish\n     layer", ": swish\n", "check the indentation"),

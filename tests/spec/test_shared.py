@@ -180,6 +180,12 @@ class TestCases:
         assert [f"{one.line}:{one.column} {one.message}" for one in found] == [f"{place} {message.partition(' ')[2]}"]
         assert help in found[0].help
 
+    def test_cases_of_two_scenarios_of_one_id_are_not_told_to_have_an_id(self, diagnose):
+        keys = "id: one, layer: {op: tanh}, inputs: {x: [2]}"
+        text = "schema: gradcheck/v1\nscenarios:\n  - {" + keys + "}\n  - {" + keys + ", cases: [{title: a}]}\n"
+        (duplicate,) = diagnose(text)
+        assert (duplicate.line, duplicate.column, duplicate.help) == (4, 10, "rename or remove one of the two")
+
     @pytest.mark.parametrize("key", ["name: b", "case: b"])
     def test_a_case_without_an_id_is_not_told_that_it_has_one(self, diagnose, key):
         keys = "id: one, layer: {op: tanh}, inputs: {x: [2]}, cases: [{title: a}, {" + key + "}]"
