@@ -217,7 +217,8 @@ def _parse_python(source: str, role: str) -> PythonCode | Violation:
             help = f"remove the {prompt[1]}: the code is Python only"
         elif _MODES[role] == "eval" and find_code(code, "the script") is not EMPTY_CODE:
             help = "write one expression, without a statement such as y = …"
-        return Violation((), f"{role} is not valid Python: {error.msg}", help, inside=place)
+        problem = re.sub(r"\bline \d+", r"\g<0> of the code", error.msg)
+        return Violation((), f"{role} is not valid Python: {problem}", help, inside=place)
     except (ValueError, RecursionError, MemoryError):
         return Violation((), f"{role} is too deeply nested for Python", "make it simpler")
 
