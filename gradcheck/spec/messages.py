@@ -224,6 +224,8 @@ def _advise_key(key: str, kind: type[model.Format], value: object, beside: Colle
     if re.match(r"[\w-]+ *[\[{]", key):
         return "put a ':' and a space before the bracket"
     ours = _OTHER_TOOLS_KEYS.get(key, "")
+    if ours == "gradient" and isinstance(value, Map):
+        ours = "grads"
     if ours not in kind.keys():  # noqa: SIM118 - of a class
         return _ADVICE_ON_KEYS.get(key, "")
     if ours in beside:

@@ -46,7 +46,10 @@ _OF_INPUT = ("shape", "values", "from")
 _OWN = ("id", "extends", "cases")
 _DEFAULTS = ("seed", "timeout", "rtol", "source", "tags", "matrix", "backends")
 _LAYERS_FORM = "write each as 'name: layer', without the '-'"
-_LAYER_HELP = "write its source, {op: …} for an operation of paddle, or add it to 'layers:'"
+_LAYER_HELP = (
+    "write its source, {ref: pkg.mod:Class} for a class of a module, {op: …} for an operation of "
+    "paddle, or add it to 'layers:'"
+)
 _LAYER_NAME = re.compile(r"[\w.-]+")
 _NAME = re.compile(KEBAB)
 _CODE = ("layer", "script", "call")
