@@ -38,7 +38,7 @@ _NO_VALUE = "give it a value, indented more if it is on the lines below, or remo
 INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]{0,39})")
 FLOAT = re.compile(r"[-+]?([0-9]+\.[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?|[-+]?[0-9]+[eE][-+]?[0-9]+")
 NUMBER_BEGINS = re.compile(r"[-+]?\.?[0-9]")
-JOINED = re.compile(r"([\w.]+)(?: ?=| ?[:=] ?([^:=].*)| ([^:= ]+))")
+JOINED = re.compile(r"([\w.]+)(?: ?=| ?[:=] ?([^:=].*)| ([^:= ]+|[\"'].*))")
 """A key and its value, or the start of its value, that are not separated by ``: ``."""
 NOT_ZERO = re.compile(r"[-+]?[0.]*[1-9]")
 CONTROL_CHARACTER = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
