@@ -166,8 +166,8 @@ class Composer:
                     help = "write a word without arguments, or put text that contains ',' in quotes"
                 self.text.report(last.place, "a ',' ends this value", help)
                 raise StopReadingError
-            last = value_mark
-            if mistake := _entry_mistake(mapping, key, key_mark, value, null_allowed):
+            before, last = last, value_mark
+            if mistake := _entry_mistake(mapping, key, key_mark, value, null_allowed, before):
                 if not is_second_entry:
                     self.text.report(key_mark.place, *mistake)
                 is_second_entry |= key in [*mapping][:1]
@@ -209,9 +209,12 @@ class Composer:
 
 
 def _entry_mistake(
-    mapping: Map, key: Any, mark: Span, value: Any, null_allowed: bool
+    mapping: Map, key: Any, mark: Span, value: Any, null_allowed: bool, before: Span
 ) -> tuple[str, str] | None:
-    """Return why a key is not allowed in a mapping, and what to do; None if it is allowed."""
+    """Return why a key is not allowed in a mapping, and what to do; None if it is allowed.
+
+    `before` is the position of the value before it.
+    """
     if not isinstance(key, str):
         return f"a key must be text, not {describe(key)}", "write a name; put a number in quotes"
     if key in mapping:
@@ -226,5 +229,8 @@ def _entry_mistake(
             f"write {joined[1]}: {joined[2] or joined[3] or '…'}",
         )
     if value is None and not null_allowed:
-        return f"{quote(key)} has no value", _NO_VALUE
+        help = _NO_VALUE
+        if before.text and before.line == mark.line:
+            help += f"; a list is written as {quote(f'[{before.text}, {key}]')[1:-1]}"
+        return f"{quote(key)} has no value", help
     return None

@@ -270,6 +270,7 @@ MISTAKES = [
     row("call: paddle.multiply(a, b)", "call: paddle.multiply(a, b", "paddle.multiply(a, b\n", "'('"),
     row("title: My own tanh", "title: 'My own tanh", "'My", "never closed"),
     row("rtol: 1e-6", "kwargs: {k 2}", "k 2", "write k: 2"),
+    row("{dtype: [float32, float64]}", "{dtype: float32, float64}", "float64}", "[float32, float64]"),
     row("rtol: 1e-6", "kwargs: {k 'a b'}", "k 'a", "write k: 'a b'"),
     row("{dtype: [float32, float64]}", "{dtype: [float32], n: [1 3]}", "1 3", "a ',' between"),
     row("rtol: 1e-6", "call: 'lambda x: Tanh.apply(x)'", "'lambda", "write Tanh.apply(x)"),
