@@ -36,7 +36,7 @@ WORDINGS = (
     Hint(".", "a tab where YAML allows only spaces",
             "indent with spaces: set the editor to expand tabs", r"^[^#'\"]*\t|\0\t"),
     Hint("mapping values are not allowed", "a ':' that makes a key where none is allowed",
-            "remove the ':' at the end, or put all of the text in quotes", r"[^\s]\0:\s*$"),
+            "remove the ':' at the end, or put all of the text in quotes", r": .*\0:\s*$"),
     Hint("mapping values are not allowed|" + UNFIT, "a list entry ('- …') where none is allowed",
             "write the key of its list in the line above, such as 'scenarios:', or indent it like "
             "the other entries", r"^\s*(?P<place>-) [\w-]+\0:|^\s*\0- "),
@@ -48,6 +48,8 @@ WORDINGS = (
             "in quotes"),
     Hint("an alias|an anchor", "a value cannot begin with {character}",
             "put the value in quotes", at_context=True),
+    Hint("found character", "a fence of Markdown where YAML is expected",
+            "remove it, and the one at the end", r"^\s*\0```"),
     Hint("found character", "a value cannot begin with {character}", "put the value in quotes"),
     Hint("quoted scalar: found unexpected (end|document)", "this quote is never closed",
             "close it; inside single quotes write a quote as ''", at_context=True),
