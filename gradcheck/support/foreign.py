@@ -41,7 +41,7 @@ def advise(error: BaseException) -> str:
     """Return what was likely meant: another attribute in place of a missing one, or the call of a
     method in place of the method.
     """
-    if type(error) is TypeError and re.search(r"method'? object|'\w*method'", text_of(error)):
+    if type(error) is TypeError and re.search(r"(\b|_)method(' | object)", text_of(error)):
         return "; is the () of a call missing?"
     if type(error) is not AttributeError or "did you mean" in text_of(error).lower():
         return ""
