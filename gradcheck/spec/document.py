@@ -35,11 +35,6 @@ CONSTANTS: dict[str, float | bool | None] = {
     **dict.fromkeys((".nan", ".NaN", ".NAN"), math.nan),
 }
 _NO_VALUE = "give it a value, indented more if it is on the lines below, or remove the key"
-_INSTEAD_OF_REMOVING = {
-    "id": ", or begin another entry of the list with '- id: …'",
-    "schema": ", or put what begins here into a file of its own",
-}
-"""Other advice on a duplicate key."""
 INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]{0,39})")
 FLOAT = re.compile(r"[-+]?([0-9]+\.[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?|[-+]?[0-9]+[eE][-+]?[0-9]+")
 NUMBER_BEGINS = re.compile(r"[-+]?\.?[0-9]")
@@ -224,7 +219,11 @@ def _entry_mistake(
         return f"a key must be text, not {describe(key)}", "write a name; put a number in quotes"
     if key in mapping:
         first = mapping.marks[key][0].line
-        help = "remove one of the two" + _INSTEAD_OF_REMOVING.get(key, "")
+        help = "remove one of the two"
+        if "id" in mapping:
+            help += ", or begin another entry of the list with '- id: …'"
+        elif key == "schema":
+            help += ", or put what begins here into a file of its own"
         return f"duplicate key {quote(key)}, first given in line {first}", help
     if value is None and not mark.style and (joined := JOINED.fullmatch(key)):
         return (
