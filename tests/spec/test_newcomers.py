@@ -272,6 +272,8 @@ MISTAKES = [
     row("call: paddle.multiply(a, b)", "call: c = paddle.multiply(a, b)", "= paddle.mul", "one expression"),
     row("call: paddle.multiply(a, b)", "call: paddle.multiply(a, b", "paddle.multiply(a, b\n", "'('"),
     row("title: My own tanh", "title: 'My own tanh", "'My", "never closed"),
+    row("paddle.matmul(paddle", "x = null or paddle.matmul(paddle", "null", "did you mean 'None'?"),
+    row("title: A product", "title: A product\n    title: B", "title: B", "another entry"),
     row("rtol: 1e-6", "kwargs: {k 2}", "k 2", "write k: 2"),
     row("{dtype: [float32, float64]}", "{dtype: float32, float64}", "float64}", "[float32, float64]"),
     row("rtol: 1e-6", "kwargs: {k 'a b'}", "k 'a", "write k: 'a b'"),
