@@ -216,8 +216,9 @@ def test_a_function_of_arrays_without_its_gradients_is_told_to_need_them() -> No
     with pytest.raises(TypeError, match="ufuncs") as raised:
         gradcheck.check(lambda x: np.tanh(x), np.ones(3))
     assert raised.value.__notes__ == [
-        "a function of NumPy arrays is checked with the gradients written for it: backward=… "
-        "(--backward module:function; in a spec file, layer: {ref: …, backward: …})"
+        "for Tensors use the framework's functions; a function of NumPy arrays is checked with "
+        "the gradients written for it: backward=… (--backward module:function; in a spec file, "
+        "layer: {ref: …, backward: …})"
     ]
 
 

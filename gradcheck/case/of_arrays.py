@@ -149,8 +149,9 @@ def without_backward(message: str) -> str:
     if "__array_ufunc__" not in message and "returned a ndarray" not in message:
         return ""
     return (
-        "a function of NumPy arrays is checked with the gradients written for it: backward=… "
-        "(--backward module:function; in a spec file, layer: {ref: …, backward: …})"
+        "for Tensors use the framework's functions; a function of NumPy arrays is checked with "
+        "the gradients written for it: backward=… (--backward module:function; in a spec file, "
+        "layer: {ref: …, backward: …})"
     )
 
 

@@ -59,6 +59,8 @@ that kind.
 # character in it: a pattern of 1,000 characters takes 0.4 s, or a minute.
 _WIDE_RANGE = re.compile(r"\[.*-(?:[^\x00-\x7f]|\\[uUN])", re.DOTALL)
 PATTERN = "the pattern"
+CONSTANTS_OF_YAML = {"null": "None", "none": "None", "true": "True", "false": "False"}
+"""Constants as YAML writes them, and ``none`` → Python's."""
 EMPTY_CODE = PythonCode("", "exec")
 """Placeholder for code that is missing or not Python."""
 _MODES: dict[str, CompileMode] = {
@@ -217,7 +219,8 @@ def _parse_python(source: str, role: str) -> PythonCode | Violation:
             help = f"remove the {prompt[1]}: the code is Python only"
         elif _MODES[role] == "eval" and find_code(code, "the script") is not EMPTY_CODE:
             help = "write one expression, without a statement such as y = …"
-        return Violation((), f"{role} is not valid Python: {error.msg}", help, inside=place)
+        problem = re.sub(r"\bline \d+", r"\g<0> of the code", error.msg)
+        return Violation((), f"{role} is not valid Python: {problem}", help, inside=place)
     except (ValueError, RecursionError, MemoryError):
         return Violation((), f"{role} is too deeply nested for Python", "make it simpler")
 
@@ -302,7 +305,10 @@ def _advise_name(
             return f"{help} its top"
     if name == "ctx":
         return "forward and backward take it before their arguments, as in 'def forward(ctx, x):'"
-    if near := difflib.get_close_matches(name, dir(builtins), 1, MISSPELT):
+    near = difflib.get_close_matches(name, dir(builtins), 1, MISSPELT)
+    if name in CONSTANTS_OF_YAML:
+        near = [CONSTANTS_OF_YAML[name]]
+    if near:
         return f"did you mean '{near[0]}'?"
     if role in ("the layer", "the script"):
         otherwise = f"import or define it in the code; {ready} need no import"

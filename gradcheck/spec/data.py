@@ -68,6 +68,8 @@ class Map(dict[str, Any]):
         super().__init__()
         self.mark = mark
         self.marks: dict[str, tuple[Span, Span]] = {}
+        self.inherited: Collection[str] = ()
+        """The keys that come from another scenario or the file's defaults."""
         self.kind: Any = None
         """The class of the model that validates the mapping."""
 
@@ -81,6 +83,7 @@ class Map(dict[str, Any]):
         same = Map(self.mark)
         same.update(self)
         same.marks.update(self.marks)
+        same.inherited = self.inherited
         return same
 
     def without(self, keys: Collection[str]) -> Map:
@@ -97,6 +100,12 @@ class Map(dict[str, Any]):
         merged.update(other)
         merged.marks.update(other.marks)
         return merged
+
+    def keys_beside(self, key: str) -> Collection[str]:
+        """Return the keys from the same place as `key`, itself included: the inherited ones, or
+        those that the mapping itself has in the file.
+        """
+        return self.inherited if key in self.inherited else self.marks.keys() - self.inherited
 
     def map(self, key: str) -> Map:
         """Return the mapping at `key`; an empty one if there is none."""

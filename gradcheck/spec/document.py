@@ -38,7 +38,7 @@ _NO_VALUE = "give it a value, indented more if it is on the lines below, or remo
 INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]{0,39})")
 FLOAT = re.compile(r"[-+]?([0-9]+\.[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?|[-+]?[0-9]+[eE][-+]?[0-9]+")
 NUMBER_BEGINS = re.compile(r"[-+]?\.?[0-9]")
-JOINED = re.compile(r"([\w.]+)(?: ?=| ?[:=] ?([^:=].*)| ([^:= ]+))")
+JOINED = re.compile(r"([\w.]+)(?: ?=| ?[:=] ?([^:=].*)| ([^:= ]+|[\"'].*))")
 """A key and its value, or the start of its value, that are not separated by ``: ``."""
 NOT_ZERO = re.compile(r"[-+]?[0.]*[1-9]")
 CONTROL_CHARACTER = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -166,8 +166,8 @@ class Composer:
                     help = "write a word without arguments, or put text that contains ',' in quotes"
                 self.text.report(last.place, "a ',' ends this value", help)
                 raise StopReadingError
-            last = value_mark
-            if mistake := _entry_mistake(mapping, key, key_mark, value, null_allowed):
+            before, last = last, value_mark
+            if mistake := _entry_mistake(mapping, key, key_mark, value, null_allowed, before):
                 if not is_second_entry:
                     self.text.report(key_mark.place, *mistake)
                 is_second_entry |= key in [*mapping][:1]
@@ -209,16 +209,21 @@ class Composer:
 
 
 def _entry_mistake(
-    mapping: Map, key: Any, mark: Span, value: Any, null_allowed: bool
+    mapping: Map, key: Any, mark: Span, value: Any, null_allowed: bool, before: Span
 ) -> tuple[str, str] | None:
-    """Return why a key is not allowed in a mapping, and what to do; None if it is allowed."""
+    """Return why a key is not allowed in a mapping, and what to do; None if it is allowed.
+
+    `before` is the position of the value before it.
+    """
     if not isinstance(key, str):
         return f"a key must be text, not {describe(key)}", "write a name; put a number in quotes"
     if key in mapping:
         first = mapping.marks[key][0].line
         help = "remove one of the two"
-        if key == "id":
+        if "id" in mapping:
             help += ", or begin another entry of the list with '- id: …'"
+        elif key == "schema":
+            help += ", or put what begins here into a file of its own"
         return f"duplicate key {quote(key)}, first given in line {first}", help
     if value is None and not mark.style and (joined := JOINED.fullmatch(key)):
         return (
@@ -226,5 +231,8 @@ def _entry_mistake(
             f"write {joined[1]}: {joined[2] or joined[3] or '…'}",
         )
     if value is None and not null_allowed:
-        return f"{quote(key)} has no value", _NO_VALUE
+        help = _NO_VALUE
+        if before.text and before.line == mark.line:
+            help += f"; a list is written as {quote(f'[{before.text}, {key}]')[1:-1]}"
+        return f"{quote(key)} has no value", help
     return None

@@ -60,17 +60,20 @@ def find_unknown_sizes(scenario: Scenario) -> Iterator[Violation]:
         for index, size in enumerate(input.shape or ()):
             places.setdefault(str(size), ("inputs", name, "shape", index))
     unused = sorted(scenario.sizes.keys() - places.keys())
-    for size, path in places.items():
-        if size in parameters or size.isdecimal():
-            continue
-        add = f"add 'sizes: {{{size}: 2}}'"
+    unknown = [size for size in places if not (size in parameters or size.isdecimal())]
+    free = [size for size in unknown if not iskeyword(size) and size not in model.ITEM_BYTES]
+    entries = ", ".join(f"{size}: 2" for size in free)
+    add = f"add '{entries}' to sizes" if scenario.sizes else f"add 'sizes: {{{entries}}}'"
+    for size in unknown:
         help = suggest(size, parameters, f"write a number, or {add}")
         if iskeyword(size):
             help = "write a number, or a name"
+        elif size in model.ITEM_BYTES:
+            help = f"write {{shape: […], dtype: {size}}}"
         elif unused:
             help = f"rename {quote(unused[0])} in sizes, which no shape uses, or {add}"
         message = f"shape: neither the matrix nor sizes has {quote(size)}"
-        yield Violation(path, message, help)
+        yield Violation(places[size], message, help)
 
 
 def _find_size_mistakes(

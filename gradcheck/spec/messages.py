@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 import yaml
@@ -101,6 +102,8 @@ _ADVICE = {
     "bool_type": "write true or false",
     "layer": "write 'layer: |' and the code on the lines below",
 }
+_NOT_TEXT = "remove the '{}', which makes text of the lines below"
+"""Advice on a ``|`` or ``>`` where a mapping or list is expected."""
 _WORDS_OF_NUMPY = {
     "double": "float64", "half": "float16", "single": "float32", "short": "int16", "long": "int64",
     "randn": "normal", "gaussian": "normal", "rand": "uniform", "random": "uniform",
@@ -132,24 +135,31 @@ def report_errors(error: ValidationError, root: Map, text: SpecText) -> None:
             for mistake in detail["ctx"]["mistakes"]:
                 _report_mistake(mistake, detail["loc"], root, text)
         elif detail["type"] == "extra_forbidden":
-            beside = locate(root, location.steps[:-1]).value
+            mapping: Map = locate(root, location.steps[:-1]).value
+            beside = mapping.keys_beside(str(location.steps[-1]))
             _report_unknown_key(location, beside, text)
         elif detail["type"] == "missing" and isinstance(detail["loc"][-1], str):
             _report_missing_key(detail["loc"][-1], location, text)
         elif "class_name" in detail.get("ctx", {}):
-            kind = model.Format.by_name[detail["ctx"]["class_name"]]
-            message = f"{kind.noun} must be a mapping, not {describe(location.value)}"
-            help = f"write {_example(kind, location.value)}"
-            if isinstance(location.value, Seq) and all(isinstance(v, Map) for v in location.value):
-                help = "write its keys without brackets or '-'"
-            step = str(location.steps[-1])
-            if kind is model.Input and (step == "name" or step in kind.keys()):  # noqa: SIM118
-                help = "give the input a name, as in 'inputs: {x: {shape: [2, 3]}}'"
-            elif len(kind.keys()) > 1:
-                help += f"; the keys are {listing(kind.keys(), 'and')}"
-            text.report(location.mark.place, message, help)
+            _report_no_mapping(model.Format.by_name[detail["ctx"]["class_name"]], location, text)
         else:
             _report_value(detail, location, text)
+
+
+def _report_no_mapping(kind: type[model.Format], location: Location, text: SpecText) -> None:
+    """Report a value in the place of an object of the format."""
+    message = f"{kind.noun} must be a mapping, not {describe(location.value)}"
+    help = f"write {_example(kind, location.value)}"
+    if isinstance(location.value, Seq) and all(isinstance(v, Map) for v in location.value):
+        help = "write its keys without brackets or '-'"
+    step = str(location.steps[-1])
+    if kind is model.Input and (step == "name" or step in kind.keys()):  # noqa: SIM118
+        help = "give the input a name, as in 'inputs: {x: {shape: [2, 3]}}'"
+    elif location.mark.is_block:
+        help = _NOT_TEXT.format(location.mark.style)
+    elif len(kind.keys()) > 1:
+        help += f"; the keys are {listing(kind.keys(), 'and')}"
+    text.report(location.mark.place, message, help)
 
 
 def _example(kind: type[model.Format], value: object) -> str:
@@ -191,8 +201,8 @@ def place_in_code(mark: Span, text: SpecText, line: int, column: int, width: int
 
 
 # --------------------------------------------------------------------------- keys
-def _report_unknown_key(location: Location, beside: Map, text: SpecText) -> None:
-    """Report a key that the model does not have; `beside` is the mapping that contains it."""
+def _report_unknown_key(location: Location, beside: Collection[str], text: SpecText) -> None:
+    """Report a key that the model does not have; `beside` are the keys of its mapping."""
     key, kind = str(location.steps[-1]), location.kind
     mistake: Violation = kind.unknown_key(key)
     help = _advise_key(key, kind, location.value, beside) or _find_place(key, kind, _PLACES)
@@ -200,15 +210,22 @@ def _report_unknown_key(location: Location, beside: Map, text: SpecText) -> None
         otherwise = _find_place(key, kind, _PLACES_UNLESS_MISSPELT) or mistake.help
         if kind is model.LayerOp:
             otherwise = f"write 'kwargs: {{{key}: …}}' next to 'layer'"
-        help = text.suggest(key, kind.keys(), otherwise)
+        known = [*kind.keys()]
+        if kind is model.Scenario and "id" not in beside:  # then the key has to do with the name
+            known = [name for name in known if name != "cases"]
+            if isinstance(location.value, Map) and {*beside} == {key}:
+                otherwise = f"write '- id: {key}', and its keys in the same column as 'id'"
+        help = text.suggest(key, known, otherwise)
     text.report(location.key_mark.place, mistake.message, help)
 
 
-def _advise_key(key: str, kind: type[model.Format], value: object, beside: Map) -> str:
+def _advise_key(key: str, kind: type[model.Format], value: object, beside: Collection[str]) -> str:
     """Return advice on a key of another tool or a key without a ``:``; empty for other keys."""
     if re.match(r"[\w-]+ *[\[{]", key):
         return "put a ':' and a space before the bracket"
     ours = _OTHER_TOOLS_KEYS.get(key, "")
+    if ours == "gradient" and isinstance(value, Map):
+        ours = "grads"
     if ours not in kind.keys():  # noqa: SIM118 - of a class
         return _ADVICE_ON_KEYS.get(key, "")
     if ours in beside:
@@ -276,6 +293,8 @@ def _advise_form(
         if not isinstance(value, (Map, Seq)):
             return "" if key in _FORMED else "put it in quotes"
         return f"write {value[0]}" if isinstance(value, Seq) and len(value) == 1 else ""
+    if mark.is_block and kind in ("tuple_type", "dict_type"):
+        return _NOT_TEXT.format(mark.style)
     if kind in ("int_type", "float_type"):
         return _advise_number(value, mark, key)
     if kind == "tuple_type":

@@ -46,7 +46,10 @@ _OF_INPUT = ("shape", "values", "from")
 _OWN = ("id", "extends", "cases")
 _DEFAULTS = ("seed", "timeout", "rtol", "source", "tags", "matrix", "backends")
 _LAYERS_FORM = "write each as 'name: layer', without the '-'"
-_LAYER_HELP = "write its source, {op: …} for an operation of paddle, or add it to 'layers:'"
+_LAYER_HELP = (
+    "write its source, {ref: pkg.mod:Class} for a class of a module, {op: …} for an operation of "
+    "paddle, or add it to 'layers:'"
+)
 _LAYER_NAME = re.compile(r"[\w.-]+")
 _NAME = re.compile(KEBAB)
 _CODE = ("layer", "script", "call")
@@ -108,7 +111,7 @@ def merge(inherited: Map, entry: Map, replaces: Mapping[str, set[str]] = _REPLAC
     """Return `entry`, completed from `inherited` except for keys that it excludes by `replaces`."""
     dropped = {other for key in entry for other in replaces.get(key, ())}
     merged = inherited.without(dropped).union(entry)
-    merged.mark = entry.mark
+    merged.mark, merged.inherited = entry.mark, merged.keys() - entry.keys()
     for key, value in entry.items():
         before = inherited.get(key)
         if not isinstance(before, Map) or not isinstance(value, Map):
@@ -152,7 +155,8 @@ def _extend(
     chain = (*chain, item)
     parent = by_id.get(target)
     if parent is None:
-        help = text.suggest(target, by_id, "name a scenario of this file")
+        others = [id for id, other in by_id.items() if other is not item]
+        help = text.suggest(target, others, "name a scenario of this file")
         message = f"extends {quote(target)}, but this file has no scenario of that id"
         text.report(item.marks["extends"][1].place, message, help)
         return None
@@ -172,9 +176,7 @@ def _case(shared: Map, entry: Map, text: SpecText) -> Map:
         text.report(entry.marks[key][0].place, f"a case has no {quote(key)}", help)
     case = merge(shared, entry.without(("extends", "cases")), _REPLACES_IN_CASE)
     first, last = shared.get("id"), entry.get("id")
-    if "id" not in entry and "id" in shared:
-        case.marks["id"] = (entry.mark, entry.mark)
-    elif is_name(first) and is_name(last):
+    if is_name(first) and is_name(last):
         case["id"] = f"{first}-{last}"
     return case
 
@@ -186,14 +188,20 @@ def is_name(value: Any) -> bool:
 
 def _report_duplicates(scenarios: list[Expanded], text: SpecText) -> None:
     """Report ids that an earlier scenario has."""
-    lines: dict[str, int] = {}
-    for value, _ in scenarios:
-        if "id" in value:
-            id, mark = str(value["id"]), value.marks["id"][1]
-            if id in lines:
-                message = f"duplicate id {quote(id)}, first given in line {lines[id]}"
-                text.report(mark.place, message, "rename one of the two")
-            lines.setdefault(id, mark.line)
+    first: dict[str, Expanded] = {}
+    for scenario in scenarios:
+        value = scenario.value
+        if "id" not in value:
+            continue
+        id, mark = str(value["id"]), value.marks["id"][1]
+        earlier = first.setdefault(id, scenario)
+        if earlier is scenario:
+            continue
+        line, help = earlier.value.marks["id"][1].line, "rename or remove one of the two"
+        if "id" in value.inherited and earlier.begins == scenario.begins:
+            # Two cases without an id.
+            mark, line, help = value.mark, earlier.value.mark.line, "add 'id: …' to the case"
+        text.report(mark.place, f"duplicate id {quote(id)}, first given in line {line}", help)
 
 
 # --------------------------------------------------------------------------- layers
@@ -248,6 +256,7 @@ def _take_default(scenario: Map, key: str, defaults: Map) -> None:
     value = scenario.map(key)
     if key not in scenario:
         scenario.put(key, defaults[key], defaults.marks[key])
+        scenario.inherited = {*scenario.inherited, key}
     # A scenario that names its own document does not need the default's section or url.
     elif value and not (key == "source" and "document" in value):
         scenario[key] = defaults.map(key).union(value)

@@ -70,11 +70,11 @@ class _Subject:
         context, and for a backward that does not take both the context and a gradient.
         """
         methods = functions_in(self.class_.body) if self.class_ else {}
-        for name in methods.keys() & {"forward", "backward"}:
+        for name in [name for name in ("forward", "backward") if name in methods]:
             method, arguments = methods[name], _argument_names(methods[name])
             if arguments[:2] in (["self", "ctx"], ["cls", "ctx"]) and _is_static(method):
                 message = f"{name} is called without an object, but takes {quote(arguments[0])}"
-                help = f"write '@staticmethod' above 'def {name}({_after_first(method)}):'"
+                help = f"write 'def {name}({_after_first(method)}):' below '@staticmethod'"
             elif name == "backward" and _has_fixed_arguments(method) and len(arguments) < 2:
                 message = "backward is called with the context and a gradient for each output"
                 help = "write 'def backward(ctx, dy):'"
@@ -125,11 +125,21 @@ class _Subject:
             needed = {}
         if self.class_ is not None:
             needed["forward"] = f"{layer.name} has no forward"
+        functions = functions_in(self.tree.body)
         for name, message in needed.items():
-            if name not in present:
-                near = nearest(name, functions_in([*self.tree.body, *layer.body]))
+            outside = functions.get(name) if self.class_ else None
+            if outside and name not in words(self._without(outside)):
+                help = "indent its 'def' like the methods of the class"
+                yield Violation(("layer",), message, help, inside=_place_of(outside))
+            elif name not in present:
+                near = nearest(name, functions | functions_in(layer.body))
                 advice = f"rename {quote(near)} to {name}" if near else help
                 yield Violation(("layer",), message, advice, inside=_place_of(layer))
+
+    def _without(self, left_out: ast.stmt) -> ast.Module:
+        """Return the layer's code without a statement."""
+        rest = [statement for statement in self.tree.body if statement is not left_out]
+        return ast.Module(rest, type_ignores=[])
 
     def _unused_layer(self) -> Iterator[Violation]:
         """Yield a call that leaves out the layer."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import NamedTuple
 
 import yaml
@@ -35,12 +36,20 @@ WORDINGS = (
     Hint(".", "a tab where YAML allows only spaces",
             "indent with spaces: set the editor to expand tabs", r"^[^#'\"]*\t|\0\t"),
     Hint("mapping values are not allowed", "a ':' that makes a key where none is allowed",
-            "remove the ':' at the end, or put all of the text in quotes", r"[^\s]\0:\s*$"),
+            "remove the ':' at the end, or put all of the text in quotes", r": .*\0:\s*$"),
+    Hint("mapping values are not allowed|" + UNFIT, "a list entry ('- …') where none is allowed",
+            "write the key of its list in the line above, such as 'scenarios:', or indent it like "
+            "the other entries", r"^\s*(?P<place>-) [\w-]+\0:|^\s*\0- "),
     Hint("mapping values are not allowed", "a ':' that makes a key where none is allowed",
-            "put text that contains ': ' in quotes; check the indentation of this line and the "
-            "one above"),
+            "put text that contains ': ' in quotes; begin a key on the next line, indented more, "
+            "or write {{key: value}}", r": .*\0:"),
+    Hint("mapping values are not allowed", "a ':' that makes a key where none is allowed",
+            "check the indentation of this line and the one above; put text that contains ': ' "
+            "in quotes"),
     Hint("an alias|an anchor", "a value cannot begin with {character}",
             "put the value in quotes", at_context=True),
+    Hint("found character", "a fence of Markdown where YAML is expected",
+            "remove it, and the one at the end", r"^\s*\0```"),
     Hint("found character", "a value cannot begin with {character}", "put the value in quotes"),
     Hint("quoted scalar: found unexpected (end|document)", "this quote is never closed",
             "close it; inside single quotes write a quote as ''", at_context=True),
@@ -160,6 +169,20 @@ def find_code_without_block(lines: list[str], line: int) -> tuple[int, int] | No
     return None
 
 
+def find_code_outside_block(lines: list[str], line: int) -> tuple[int, int] | None:
+    """Return the first line of the code below the last ``|`` above `line`, if it is not indented
+    more than the key of the ``|``.
+    """
+    for above in range(min(line, len(lines)) - 1, 0, -1):
+        key = lines[above - 1]
+        if OPENS_BLOCK.search(key):
+            depth = indentation(lines[above])
+            key_depth = len(key) - len(key.lstrip(" -"))
+            is_outside = PYTHON_LINE.match(lines[above]) and depth <= key_depth
+            return (above + 1, depth + 1) if is_outside else None
+    return None
+
+
 def find_open_quote(lines: list[str], line: int) -> tuple[int, int] | None:
     """Return the position of the last quote above a line that is not closed on its own line,
     provided that the next quote of the same kind is in the given line.
@@ -204,13 +227,17 @@ def indentation(line: str) -> int:
     return len(line) - len(line.lstrip())
 
 
-def find_colon_without_space(lines: list[str], line: int) -> tuple[int, int] | None:
-    """Return the position of the ``:`` of a key on the line above, if no space separates it from
-    its value.
+def find_above(pattern: str) -> Callable[[list[str], int], tuple[int, int] | None]:
+    """Return a function for the position of the group ``place`` of a pattern in the line above a
+    line; the pattern may go on into the line itself.
     """
-    text = lines[line - 2] if 1 < line <= len(lines) + 1 else ""
-    key = re.match(r"\s*(?:- )?[\w-]+(?=:\w)", text)
-    return (line - 1, key.end() + 1) if key else None
+
+    def find_place(lines: list[str], line: int) -> tuple[int, int] | None:
+        above = lines[line - 2 : line] if line > 1 else []
+        match = re.match(pattern, "\n".join(above))
+        return (line - 1, match.start("place") + 1) if match else None
+
+    return find_place
 
 
 LINES_ABOVE = (
@@ -220,13 +247,26 @@ LINES_ABOVE = (
         "begin it as a block: put a '|' after the ':' of the line above",
     ),
     (
+        find_code_outside_block,
+        "this code is outside the block above, as it is not indented more than its key",
+        "indent all of the code more than the key",
+    ),
+    (
         find_comment_in_block,
         "this comment ends the text or code above, as it is indented less",
         "indent the comment like the lines around it",
     ),
     (find_open_quote, "this quote is never closed", "close it at the end of the text"),
-    (find_open_quote, "this quote is never closed", "close it at the end of the text"),
-    (find_colon_without_space, "a ':' without a space after it", "put a space after the ':'"),
+    (
+        find_above(r"\s*(?:- )?[\w-]+(?P<place>:)\w"),
+        "a ':' without a space after it",
+        "put a space after the ':'",
+    ),
+    (
+        find_above(r"( *)- [\w-]+(?P<place> )[^\s:][^:\n]*\n\1 +[\w-]+:"),
+        "a key without a ':' after it",
+        "put a ':' before the space",
+    ),
     (find_dash_without_space, "a '-' without a space after it", "put a space after the '-'"),
 )
 """Mistakes that the parser notices on a later line: function for the position, message, help."""

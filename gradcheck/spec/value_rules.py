@@ -143,7 +143,7 @@ def find_matrix_mistakes(matrix: dict[str, tuple[Any, ...]]) -> Iterator[Violati
                 help = f"write whole numbers from 1 to {MOST_RANKS}; axes are for 'world' itself"
                 yield Violation(path, f"matrix: {shown} is not a number of ranks", help)
             elif not _CASE_NAME_PART.fullmatch(str(value)):
-                help = "use letters, digits, '.', '_', '+' and '-' only"
+                help = "use letters, digits, '.', '_', '+' and '-' only; put a ',' between values"
                 yield Violation(path, f"matrix: {shown} cannot be part of a case's name", help)
             elif str(value) in map(str, values[:index]):  # 1 and "1" would have the same name
                 yield Violation(path, f"matrix: {shown} is given twice", "remove one of the two")

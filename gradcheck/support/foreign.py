@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -31,16 +33,21 @@ def describe_error(error: BaseException) -> str:
     """Return an error in one line: its type and message, and its notes."""
     notes = getattr(error, "__notes__", ())
     notes = [text_of(note) for note in notes] if isinstance(notes, list) else []  # may be anything
-    message = f"{type_name(error)}: {text_of(error)}{attribute_meant(error)}"
+    message = f"{type_name(error)}: {text_of(error)}{advise(error)}"
     return " · ".join([message.strip(), *notes])
 
 
-def attribute_meant(error: BaseException) -> str:
-    """Return the attribute that was likely meant, for an error about a missing attribute."""
+def advise(error: BaseException) -> str:
+    """Return what was likely meant: another attribute in place of a missing one, or the call of a
+    method in place of the method.
+    """
+    if type(error) is TypeError and re.search(r"(\b|_)method(' | object)", text_of(error)):
+        return "; is the () of a call missing?"
     if type(error) is not AttributeError or "did you mean" in text_of(error).lower():
         return ""
     near = ""
     with suppress(Exception):  # what an object of the user's says of itself
         names = [name for name in dir(error.obj) if not name.startswith("_")]
         near = nearest(str(error.name), names)
+        near += "()" if inspect.isroutine(getattr(error.obj, near)) else ""
     return f"; did you mean {near}?" if near else ""

@@ -219,7 +219,7 @@ def test_what_cannot_be_done_is_said_before_anything_runs(spec, gradcheck, argum
 
 @pytest.mark.parametrize(
     ("asked", "meant"),
-    [("paddle.ones([2]).unsqeeze(0)", "; did you mean unsqueeze?"), ("'a'.uper()", "; did you mean upper?"),
+    [("paddle.ones([2]).unsqeeze(0)", "; did you mean unsqueeze()?"), ("'a'.uper()", "; did you mean upper()?"),
      ("paddle.tahn", "Did you mean paddle.tan"), ("'a'.zzzzzz", "has no attribute 'zzzzzz' (line")],
 )  # fmt: skip
 def test_an_attribute_that_is_misspelled_brings_up_the_one_that_is_there(spec, gradcheck, asked, meant):
@@ -227,6 +227,12 @@ def test_an_attribute_that_is_misspelled_brings_up_the_one_that_is_there(spec, g
     said = gradcheck("run", "a.grad.yaml", "--allow-code").out
     assert meant in said
     assert said.lower().count("did you mean") == ("mean" in meant)
+
+
+@pytest.mark.parametrize("asked", ["len('a'.upper)", "paddle.ones([2]).abs[0]"])
+def test_a_method_that_is_not_called_brings_up_the_call(spec, gradcheck, asked):
+    spec(GOOD.replace("6 * 7", asked))
+    assert "; is the () of a call missing? (line" in gradcheck("run", "a.grad.yaml", "--allow-code").out
 
 
 def test_a_file_that_is_not_there_was_looked_for_somewhere(gradcheck, folder):

@@ -351,7 +351,7 @@ def test_a_wrong_schema_and_a_missing_one(diagnose):
             "3:40 grads: there is no input 'y'", "write x",
         ),
         # extends
-        ("extends: on\n" + INPUT, "1:10 extends 'on', but this file has no scenario of that id", "mean 'one'?"),
+        ("extends: on\n" + INPUT, "1:10 extends 'on', but this file has no scenario of that id", "name a scenario"),
         ("extends: one\n" + INPUT, "1:10 extends goes in a circle, or more than 10 scenarios deep", "remove 'extends'"),
     ],
 )  # fmt: skip

@@ -159,7 +159,8 @@ class TestCases:
             ("{id: a}", "3:45 cases must be a list, not a mapping", "begin each entry with"),
             ("[a]", '3:46 a scenario must be a mapping, not "a"', "write {id"),
             ("[{id: a}, {id: a}]", "3:60 duplicate id 'one-a', first given in line 3", "rename"),
-            ("[{}, {}]", "3:50 duplicate id 'one', first given in line 3", "rename"),
+            ("[{}, {}]", "3:50 duplicate id 'one', first given in line 3", "add 'id: …' to the case"),
+            ("[{title: a}, {name: b, id: c}]", "3:59 unknown key 'name' in a scenario", "remove it: 'id'"),
             ("[{id: A}]", "3:51 id 'A' is malformed", "such as 'a'"),
             ("[{id: a, cases: []}]", "3:54 a case has no 'cases'", "as a scenario"),
             ("[{id: a, extends: one}]", "3:54 a case has no 'extends'", "as a scenario"),
@@ -178,6 +179,19 @@ class TestCases:
         place = f"{line}:{int(column) + (shift if int(column) > 40 else 0)}"
         assert [f"{one.line}:{one.column} {one.message}" for one in found] == [f"{place} {message.partition(' ')[2]}"]
         assert help in found[0].help
+
+    def test_cases_of_two_scenarios_of_one_id_are_not_told_to_have_an_id(self, diagnose):
+        keys = "id: one, layer: {op: tanh}, inputs: {x: [2]}"
+        text = "schema: gradcheck/v1\nscenarios:\n  - {" + keys + "}\n  - {" + keys + ", cases: [{title: a}]}\n"
+        (duplicate,) = diagnose(text)
+        assert (duplicate.line, duplicate.column, duplicate.help) == (4, 10, "rename or remove one of the two")
+
+    @pytest.mark.parametrize("key", ["name: b", "case: b"])
+    def test_a_case_without_an_id_is_not_told_that_it_has_one(self, diagnose, key):
+        keys = "id: one, layer: {op: tanh}, inputs: {x: [2]}, cases: [{title: a}, {" + key + "}]"
+        duplicate, unknown = diagnose("schema: gradcheck/v1\nscenarios:\n  - {" + keys + "}\n")
+        assert unknown.help.startswith(("write 'id: …'", "the keys of a scenario are id,"))
+        assert duplicate.help == "add 'id: …' to the case"
 
 
 MATRIX = """\

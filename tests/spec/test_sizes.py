@@ -60,6 +60,12 @@ def test_a_mistake_is_one_message(mistakes, lines, message):
     assert message in found
 
 
+def test_advice_on_unknown_sizes_names_all_of_them(diagnose):
+    unknown = diagnose(scenario("inputs: {x: [B, C], w: [D]}"))
+    assert {one.help for one in unknown} == {"write a number, or add 'sizes: {B: 2, C: 2, D: 2}'"}
+    assert len(unknown) == 3
+
+
 def test_a_scenario_with_explore_is_answered_with_the_command(diagnose):
     (one,) = diagnose(scenario("explore: {}", "inputs: {x: [2], w: [2]}"))
     assert "`gradcheck explore FILE ID`" in one.help
