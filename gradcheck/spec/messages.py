@@ -52,6 +52,7 @@ _ADVICE_ON_KEYS = {
     "ranks": "write 'inputs: {x: {ranks: …}}' or 'outputs: {ranks: …}'",
     "dtypes": "write 'matrix: {dtype: …}'",
     "args": "write 'inputs: …' for Tensors, and 'kwargs: …' for plain values",
+    "strategy": "write only the 'matrix' in it, next to 'id'",
     "reruns": "remove it: `gradcheck run --reruns 2` repeats cases that fail",
     **dict.fromkeys(("if", "when", "skipif"), "write 'backends: {paddle: {skip: {reason: …}}}'"),
 }
@@ -61,10 +62,10 @@ _OTHER_TOOLS_KEYS = {
     **dict.fromkeys(("base", "parent", "inherit", "inherits"), "extends"),
     **dict.fromkeys(("marks", "markers"), "tags"),
     **dict.fromkeys(("nproc_per_node", "nprocs", "num_ranks", "world_size"), "world"),
-    **dict.fromkeys(("parametrize", "strategy"), "matrix"),
     **dict.fromkeys(("options", "parameters", "params"), "kwargs"),
-    "description": "title", "name": "id", "random_seed": "seed", "run": "script",
-    "shapes": "inputs", "timeout-minutes": "timeout", "uses": "layer", "with": "kwargs",
+    "description": "title", "name": "id", "parametrize": "matrix", "random_seed": "seed",
+    "run": "script", "shapes": "inputs", "timeout-minutes": "timeout", "uses": "layer",
+    "with": "kwargs",
     # of an input
     **dict.fromkeys(("dims", "size"), "shape"),
     **dict.fromkeys(("max", "mean", "min", "std"), "range"),

@@ -232,6 +232,7 @@ MISTAKES = [
     row("title: My own tanh", "description: My own tanh", "description", "write 'title: …'"),
     row("- id: own-product", "- name: own-product", "name: own-p", "write 'id: …'"),
     row("matrix: {dtype", "parametrize: {dtype", "parametrize", "write 'matrix: …'"),
+    row("matrix: {dtype: [float32, float64]}", "strategy: {matrix: {n: [1]}}", "strategy", "only the 'matrix' in it"),
     row("{dtype: [float32, float64]}", "{include: [{dtype: float32}]}", "{dtype: float32}", "list the values"),
     row("type: ValueError", "type: paddle.ValueError", "paddle.V", "write ValueError"),
     row("message: shapes", "match: shapes", "match: shapes", "write 'message: …'"),
