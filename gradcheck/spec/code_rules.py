@@ -70,7 +70,7 @@ _MODES: dict[str, CompileMode] = {
 
 
 class EveryName:
-    """The set of names of code that cannot be read: it contains every name."""
+    """The set of names of code that is not Python: it contains every name."""
 
     def __contains__(self, name: object) -> bool:
         return True
@@ -133,11 +133,10 @@ def _find_program_mistakes(scenario: Scenario, framework: str) -> Iterator[Viola
 
 # --------------------------------------------------------------------------- names
 def find_words(scenario: Scenario) -> Container[str]:
-    """Return all names in the code of a scenario; `ANY_NAME` if some code cannot be read, or is not
-    Python.
+    """Return all names in the code of a scenario; every name if some code is not Python.
+
+    A module that the layer refers to is not read.
     """
-    if isinstance(scenario.layer, LayerRef):
-        return EveryName()
     names = set[str]()
     for _, _, code in _find_pieces(scenario):
         if code is EMPTY_CODE:
@@ -173,7 +172,8 @@ def find_misspelt_class(section: str, name: str, scenario: Scenario) -> Iterator
         message = f"{quote(name)} has a module in it: only the name of the {kind}'s class counts"
         yield Violation((), message, f"write {last}")
         return
-    if name in known or name in find_words(scenario):
+    is_in_module = isinstance(scenario.layer, LayerRef)  # which is not read
+    if name in known or is_in_module or name in find_words(scenario):
         return
     for near in difflib.get_close_matches(name, sorted(known), 1, MISSPELT):
         yield Violation((), f"there is no {kind} {quote(name)}", f"did you mean '{near}'?")
@@ -188,8 +188,9 @@ def find_unused_parameters(scenario: Scenario) -> Iterator[Violation]:
     for name in unused:
         if name not in find_words(scenario):
             section = "sizes" if name in scenario.sizes else "matrix"
-            help = "use it in a shape, the layer, the call or an expression; 'dtype' and "
-            help += "'layout' have an effect without that"
+            otherwise = "use it in a shape, the layer, the call or an expression; 'dtype' and "
+            otherwise += "'layout' have an effect without that"
+            help = suggest(name, ("dtype", "layout", "world"), otherwise)
             if name in Scenario.keys():  # noqa: SIM118 - of a class
                 help = f"it is a key of a scenario: write '{name}: …' next to 'id'"
             elif name == "shape":
@@ -301,7 +302,10 @@ def _advise_name(
             help = f"use {ready}; if the file's layers are {other}'s, write 'framework: {other}' at"
             return f"{help} its top"
     if name == "ctx":
-        return "forward and backward take it before their arguments, as in 'def forward(ctx, x):'"
+        return (
+            "forward and backward take it before their arguments, as in 'def forward(ctx, x):'; "
+            "forward_fn and backward_fn have none, and use the inputs by name"
+        )
     if near := difflib.get_close_matches(name, dir(builtins), 1, MISSPELT):
         return f"did you mean '{near[0]}'?"
     if role in ("the layer", "the script"):
