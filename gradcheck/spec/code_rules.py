@@ -210,10 +210,14 @@ def _parse_python(source: str, role: str) -> PythonCode | Violation:
     # eval() ignores spaces before an expression, the parser does not.
     code = source.lstrip(" \t") if _MODES[role] == "eval" else source
     try:
-        return PythonCode(code, _MODES[role])
+        parsed = PythonCode(code, _MODES[role])
+        return next(_find_annotations(parsed.tree, role), parsed)
     except SyntaxError as error:
         place = (error.lineno or 1, (error.offset or 1) + len(source) - len(code), 1)
         help = ""
+        key = re.match(r"\s*(\w+):(?:\s|$)", error.text or "")
+        if key and key[1] in Scenario.keys():  # noqa: SIM118 - of a class
+            return _key_in_code(key[1], role, place[0], key.start(1))
         if prompt := re.match(r"\s*(>>>|\$|%|!|```)", error.text or ""):
             help = f"remove the {prompt[1]}: the code is Python only"
         elif _MODES[role] == "eval" and find_code(code, "the script") is not EMPTY_CODE:
@@ -221,6 +225,29 @@ def _parse_python(source: str, role: str) -> PythonCode | Violation:
         return Violation((), f"{role} is not valid Python: {error.msg}", help, inside=place)
     except (ValueError, RecursionError, MemoryError):
         return Violation((), f"{role} is too deeply nested for Python", "make it simpler")
+
+
+def _find_annotations(tree: ast.AST, role: str) -> Iterator[Violation]:
+    """Yield each ``key: value`` that Python reads as an annotation, which has no effect: a
+    scenario's key that is indented like the code, and an assignment with a ``:``.
+    """
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.AnnAssign) or node.value is not None:
+            continue
+        target, is_name = ast.unparse(node.target), isinstance(node.target, ast.Name)
+        if not is_name:
+            message = f"{role}: {quote(target)} is annotated here, not set"
+            place = (node.lineno, node.col_offset + 1, len(target))
+            yield Violation((), message, "write ' = ' in place of the ':'", inside=place)
+        elif node.col_offset == 0 and target in Scenario.keys():  # noqa: SIM118 - of a class
+            yield _key_in_code(target, role, node.lineno, 0)
+
+
+def _key_in_code(key: str, role: str, line: int, offset: int) -> Violation:
+    """Return the mistake of a scenario's key that is a line of its code."""
+    message = f"{quote(key)} is a key of a scenario, and does not belong to {role}"
+    place = (line, offset + 1, len(key))
+    return Violation((), message, "indent it less, like the scenario's 'id'", inside=place)
 
 
 def _pattern_mistake(pattern: str) -> PythonCode | Violation:
