@@ -47,7 +47,7 @@ _PLACES_UNLESS_MISSPELT: KeyPlaces = (
 _ADVICE_ON_KEYS = {
     "explore": "name the free sizes under 'sizes: {B: 2}', and run `gradcheck explore FILE ID`",
     "amp": "write the casts in the layer; an input's dtype is 'dtype: float16'",
-    "device": "remove it: `gradcheck run -b cupy` runs on a GPU",
+    "device": "remove it: inputs are on the CPU; `-b cupy` runs Paddle's layers on a GPU",
     **dict.fromkeys(("imports", "import", "setup", "fixtures"), "write it in the code"),
     "ranks": "write 'inputs: {x: {ranks: …}}' or 'outputs: {ranks: …}'",
     "dtypes": "write 'matrix: {dtype: …}'",
