@@ -170,7 +170,7 @@ class Composer:
             if mistake := _entry_mistake(mapping, key, key_mark, value, null_allowed):
                 if not is_second_entry:
                     self.text.report(key_mark.place, *mistake)
-                is_second_entry |= key in [*mapping][:1]
+                is_second_entry |= key in [*mapping][:2]
                 if key_mark.text.endswith("="):  # the parser then fails at the bracket after it
                     raise StopReadingError
             else:
@@ -217,7 +217,7 @@ def _entry_mistake(
     if key in mapping:
         first = mapping.marks[key][0].line
         help = "remove one of the two"
-        if key == "id":
+        if "id" in mapping:
             help += ", or begin another entry of the list with '- id: …'"
         return f"duplicate key {quote(key)}, first given in line {first}", help
     if value is None and not mark.style and (joined := JOINED.fullmatch(key)):
