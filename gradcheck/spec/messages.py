@@ -108,6 +108,8 @@ _WORDS_OF_NUMPY = {
     "randint": "integers", "arange": "linspace", "non-contiguous": "strided",
 }  # fmt: skip
 """Names of dtypes and random functions in NumPy and torch → our names."""
+_OTHER_FORMS = {"layout": "{aliased: x}", "gradient": "'grads: {x: …}' for its values"}
+"""Keys of a word → what is written in place of a word, or of the key."""
 _NOTHING = ("", "no", "none", "nil", "off", "yes", "on")
 """Words that mean no value, or the default."""
 _MAY_BE_INFINITE = ("values", "grads", "cotangent", "near")
@@ -259,8 +261,7 @@ def _report_value(detail: ErrorDetails, location: Location, text: SpecText) -> N
         if not mark.text:
             message = f"{label} must be one word, not {describe(value)}"
         choices = [choice.strip("'") for choice in re.split(", | or ", context["expected"])]
-        if location.key == "layout":
-            choices.append("{aliased: x}")
+        choices += [form for key, form in _OTHER_FORMS.items() if key == location.key]
         word = re.sub(r"^fp?(?=\d)", "float", mark.text.rpartition(".")[2])
         help = text.suggest(_WORDS_OF_NUMPY.get(word, word), choices)
     else:
