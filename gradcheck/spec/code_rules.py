@@ -188,8 +188,8 @@ def find_unused_parameters(scenario: Scenario) -> Iterator[Violation]:
     for name in unused:
         if name not in find_words(scenario):
             section = "sizes" if name in scenario.sizes else "matrix"
-            otherwise = "use it in a shape, the layer, the call or an expression; 'dtype' and "
-            otherwise += "'layout' have an effect without that"
+            otherwise = "use it in a shape, the layer, the call or an expression; 'dtype', "
+            otherwise += "'layout' and 'world' have an effect without that; -b chooses backends"
             help = suggest(name, ("dtype", "layout", "world"), otherwise)
             if name in Scenario.keys():  # noqa: SIM118 - of a class
                 help = f"it is a key of a scenario: write '{name}: …' next to 'id'"
