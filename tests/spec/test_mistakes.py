@@ -256,7 +256,7 @@ def test_a_wrong_schema_and_a_missing_one(diagnose):
         (INPUT + "matrix: {n: [a b]}", "3:14 matrix: 'a b' cannot be part of a case's name", "use letters"),
         (INPUT + "matrix: {n: [[1]]}", "3:14 a matrix takes text, numbers and booleans, not a list", ""),
         (INPUT + 'matrix: {n: [1, "1"]}', "3:17 matrix: '1' is given twice", "remove"),
-        (INPUT + "matrix: {n: [1, 2]}", "3:10 matrix: nothing uses 'n'", "'layout' have an effect without that"),
+        (INPUT + "matrix: {n: [1, 2]}", "3:10 matrix: nothing uses 'n'", "without that; -b chooses backends"),
         (
             "layer: {ref: 'own.layers:Own'}\ninputs: {x: [2]}\nmatrix: {dtypes: [float32]}",
             "3:10 matrix: nothing uses 'dtypes'", "did you mean 'dtype'?",

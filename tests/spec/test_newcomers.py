@@ -100,6 +100,7 @@ MISTAKES = [
     # values that are not among those there are
     row("gradient: matches", "gradient: match", "match\n", "'matches'"),
     row("gradient: matches", "gradient: true", "true", "matches"),
+    row("gradient: matches", "gradient: {x: [1, 2]}", "{x: [1", "'grads: {x: …}'"),
     row("order: 2", "order: 3", "3\n    matrix", "2"),
     row("order: 2", "order: two", "two", "a whole number"),
     row("[float32, float64]", "[float32, flaot64]", "flaot64", "'float64'"),
@@ -214,6 +215,7 @@ MISTAKES = [
     row("rtol: 1e-6", "rtol: 1e-6 // why", "1e-6 // why", "write 1e-6"),
     row("  - id: own-product", "  – id: own-product", "– id", "with a '-'"),
     row("layer: |\n", "layer:\n", "class Tanh(PyLayer):", "'|'"),
+    row("  - id: own-product\n", "", "title: A product", "another entry"),
     row("title: A product", "title: A product\n    title: The same", "title: The same", "remove"),
     # words of other tools, and forms that only look alike
     row("{shape: [3, 4]}", "{dims: [3, 4]}", "dims", "write 'shape: …'"),
@@ -247,6 +249,7 @@ MISTAKES = [
     row("x: {shape: [3, 4]}", "x: [3, 4], w: [4]", ", w: [4]", "a line of its own"),
     # Python
     row("def forward(ctx, x):", "def forward(ctx, x)", "def forward(ctx, x)", "':'"),
+    row("return dy * (1", "dy * (1", "dy * (1", "does not return", "write 'return'"),
     row("class Tanh(PyLayer):", "class Tanh:", "class Tanh:", "PyLayer"),
     row("def backward(ctx, dy):", "def backwards(ctx, dy):", "class Tanh", "backward"),
     row("def forward(ctx, x):", "def forward(ctx, x, w):", "def forward", "inputs"),
