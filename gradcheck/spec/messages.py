@@ -51,6 +51,7 @@ _ADVICE_ON_KEYS = {
     **dict.fromkeys(("imports", "import", "setup", "fixtures"), "write it in the code"),
     "ranks": "write 'inputs: {x: {ranks: …}}' or 'outputs: {ranks: …}'",
     "dtypes": "write 'matrix: {dtype: …}'",
+    "argnums": "write 'stop_gradient: true' for the inputs that need no gradient",
     "args": "write 'inputs: …' for Tensors, and 'kwargs: …' for plain values",
     "strategy": "write only the 'matrix' in it, next to 'id'",
     "reruns": "remove it: `gradcheck run --reruns 2` repeats cases that fail",
@@ -108,7 +109,11 @@ _WORDS_OF_NUMPY = {
     "randint": "integers", "arange": "linspace", "non-contiguous": "strided",
 }  # fmt: skip
 """Names of dtypes and random functions in NumPy and torch → our names."""
-_OTHER_FORMS = {"layout": "{aliased: x}", "gradient": "'grads: {x: …}' for its values"}
+_OTHER_FORMS = {
+    "layout": "{aliased: x}",
+    "gradient": "'grads: {x: …}' for its values",
+    "dtype": "'matrix: {dtype: […]}' for several",
+}
 """Keys of a word → what is written in place of a word, or of the key."""
 _NOTHING = ("", "no", "none", "nil", "off", "yes", "on")
 """Words that mean no value, or the default."""

@@ -163,6 +163,7 @@ MISTAKES = [
     row("{raises: {type: ValueError, message: shapes}}", "ValueError", "ValueError", "{raises: {type: ValueError}}"),
     row("{dtype: [float32, float64]}", "[float32, float64]", "[float32, float64]", "dtype: [float32, float64]"),
     # things that stand elsewhere
+    row("title: A product", "argnums: [0]", "argnums", "'stop_gradient: true'"),
     row("title: A product", "world_size: 2", "world_size", "write 'world: …'"),
     row("title: A product", "label: A product", "label", "the keys of a scenario"),
     row("matrix: {dtype", "matrix: {seed: [0, 1], dtype", "seed", "next to 'id'"),
@@ -233,6 +234,7 @@ MISTAKES = [
     row("{shape: [3, 4]}", "{shape: [3, 4], range: 1}", "1}\n    expect", "[low, high]"),
     row("{shape: [3, 4]}", "{shape: [3, 4], range: [2, 1]}", "[2, 1]", "smaller one first"),
     row("{shape: [3, 4]}", "{shape: [3, 4], dtype: [float32]}", "[float32]", "dtype must be one word", "float32"),
+    row("{shape: [3, 4]}", "{shape: [3, 4], dtype: [int8, float32]}", "[int8, float32]", "'matrix: {dtype: […]}'"),
     row("{dtype: [float32, float64]}", "{shape: [[2]]}", "[2]]", "[N, 4] under inputs", "matrix: {N: [2, 3]}"),
     row("title: My own tanh", "description: My own tanh", "description", "write 'title: …'"),
     row("- id: own-product", "- name: own-product", "name: own-p", "write 'id: …'"),
