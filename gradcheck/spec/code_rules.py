@@ -229,18 +229,18 @@ def _parse_python(source: str, role: str) -> PythonCode | Violation:
 
 def _find_annotations(tree: ast.AST, role: str) -> Iterator[Violation]:
     """Yield each ``key: value`` that Python reads as an annotation, which has no effect: a
-    scenario's key that is indented like the code, and an assignment with a ``:``.
+    scenario's key that is indented like the code, and an assignment of a number with a ``:``.
     """
     for node in ast.walk(tree):
         if not isinstance(node, ast.AnnAssign) or node.value is not None:
             continue
-        target, is_name = ast.unparse(node.target), isinstance(node.target, ast.Name)
-        if not is_name:
+        target = ast.unparse(node.target)
+        if node.col_offset == 0 and target in Scenario.keys():  # noqa: SIM118 - of a class
+            yield _key_in_code(target, role, node.lineno, 0)
+        elif isinstance(getattr(node.annotation, "value", None), (bool, int, float)):
             message = f"{role}: {quote(target)} is annotated here, not set"
             place = (node.lineno, node.col_offset + 1, len(target))
             yield Violation((), message, "write ' = ' in place of the ':'", inside=place)
-        elif node.col_offset == 0 and target in Scenario.keys():  # noqa: SIM118 - of a class
-            yield _key_in_code(target, role, node.lineno, 0)
 
 
 def _key_in_code(key: str, role: str, line: int, offset: int) -> Violation:

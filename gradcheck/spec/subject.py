@@ -36,7 +36,7 @@ def find_subject_mistakes(scenario: Scenario) -> Iterator[Violation]:
         yield from islice(_Subject(scenario).find_mistakes(), 1)
 
 
-_VALUES = (ast.BinOp, ast.UnaryOp, ast.Tuple, ast.Name, ast.Subscript)
+_VALUES = (ast.BinOp, ast.UnaryOp, ast.Tuple, ast.Name)
 """Expressions that have no effect as a statement, unlike a call."""
 
 
