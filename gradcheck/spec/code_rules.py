@@ -72,7 +72,7 @@ _MODES: dict[str, CompileMode] = {
 
 
 class EveryName:
-    """The set of names of code that cannot be read: it contains every name."""
+    """The set of names of code that is not Python: it contains every name."""
 
     def __contains__(self, name: object) -> bool:
         return True
@@ -135,11 +135,10 @@ def _find_program_mistakes(scenario: Scenario, framework: str) -> Iterator[Viola
 
 # --------------------------------------------------------------------------- names
 def find_words(scenario: Scenario) -> Container[str]:
-    """Return all names in the code of a scenario; `ANY_NAME` if some code cannot be read, or is not
-    Python.
+    """Return all names in the code of a scenario; every name if some code is not Python.
+
+    A module that the layer refers to is not read.
     """
-    if isinstance(scenario.layer, LayerRef):
-        return EveryName()
     names = set[str]()
     for _, _, code in _find_pieces(scenario):
         if code is EMPTY_CODE:
@@ -175,7 +174,8 @@ def find_misspelt_class(section: str, name: str, scenario: Scenario) -> Iterator
         message = f"{quote(name)} has a module in it: only the name of the {kind}'s class counts"
         yield Violation((), message, f"write {last}")
         return
-    if name in known or name in find_words(scenario):
+    is_in_module = isinstance(scenario.layer, LayerRef)  # which is not read
+    if name in known or is_in_module or name in find_words(scenario):
         return
     for near in difflib.get_close_matches(name, sorted(known), 1, MISSPELT):
         yield Violation((), f"there is no {kind} {quote(name)}", f"did you mean '{near}'?")
@@ -190,8 +190,9 @@ def find_unused_parameters(scenario: Scenario) -> Iterator[Violation]:
     for name in unused:
         if name not in find_words(scenario):
             section = "sizes" if name in scenario.sizes else "matrix"
-            help = "use it in a shape, the layer, the call or an expression; 'dtype' and "
-            help += "'layout' have an effect without that"
+            otherwise = "use it in a shape, the layer, the call or an expression; 'dtype', "
+            otherwise += "'layout' and 'world' have an effect without that; -b chooses backends"
+            help = suggest(name, ("dtype", "layout", "world"), otherwise)
             if name in Scenario.keys():  # noqa: SIM118 - of a class
                 help = f"it is a key of a scenario: write '{name}: …' next to 'id'"
             elif name == "shape":
@@ -211,10 +212,14 @@ def _parse_python(source: str, role: str) -> PythonCode | Violation:
     # eval() ignores spaces before an expression, the parser does not.
     code = source.lstrip(" \t") if _MODES[role] == "eval" else source
     try:
-        return PythonCode(code, _MODES[role])
+        parsed = PythonCode(code, _MODES[role])
+        return next(_find_annotations(parsed.tree, role), parsed)
     except SyntaxError as error:
         place = (error.lineno or 1, (error.offset or 1) + len(source) - len(code), 1)
         help = ""
+        key = re.match(r"\s*(\w+):(?:\s|$)", error.text or "")
+        if key and key[1] in Scenario.keys():  # noqa: SIM118 - of a class
+            return _key_in_code(key[1], role, place[0], key.start(1))
         if prompt := re.match(r"\s*(>>>|\$|%|!|```)", error.text or ""):
             help = f"remove the {prompt[1]}: the code is Python only"
         elif _MODES[role] == "eval" and find_code(code, "the script") is not EMPTY_CODE:
@@ -223,6 +228,29 @@ def _parse_python(source: str, role: str) -> PythonCode | Violation:
         return Violation((), f"{role} is not valid Python: {problem}", help, inside=place)
     except (ValueError, RecursionError, MemoryError):
         return Violation((), f"{role} is too deeply nested for Python", "make it simpler")
+
+
+def _find_annotations(tree: ast.AST, role: str) -> Iterator[Violation]:
+    """Yield each ``key: value`` that Python reads as an annotation, which has no effect: a
+    scenario's key that is indented like the code, and an assignment of a number with a ``:``.
+    """
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.AnnAssign) or node.value is not None:
+            continue
+        target = ast.unparse(node.target)
+        if node.col_offset == 0 and target in Scenario.keys():  # noqa: SIM118 - of a class
+            yield _key_in_code(target, role, node.lineno, 0)
+        elif isinstance(getattr(node.annotation, "value", None), (bool, int, float)):
+            message = f"{role}: {quote(target)} is annotated here, not set"
+            place = (node.lineno, node.col_offset + 1, len(target))
+            yield Violation((), message, "write ' = ' in place of the ':'", inside=place)
+
+
+def _key_in_code(key: str, role: str, line: int, offset: int) -> Violation:
+    """Return the mistake of a scenario's key that is a line of its code."""
+    message = f"{quote(key)} is a key of a scenario, and does not belong to {role}"
+    place = (line, offset + 1, len(key))
+    return Violation((), message, "indent it less, like the scenario's 'id'", inside=place)
 
 
 def _pattern_mistake(pattern: str) -> PythonCode | Violation:
@@ -304,7 +332,10 @@ def _advise_name(
             help = f"use {ready}; if the file's layers are {other}'s, write 'framework: {other}' at"
             return f"{help} its top"
     if name == "ctx":
-        return "forward and backward take it before their arguments, as in 'def forward(ctx, x):'"
+        return (
+            "forward and backward take it before their arguments, as in 'def forward(ctx, x):'; "
+            "forward_fn and backward_fn have none, and use the inputs by name"
+        )
     near = difflib.get_close_matches(name, dir(builtins), 1, MISSPELT)
     if name in CONSTANTS_OF_YAML:
         near = [CONSTANTS_OF_YAML[name]]

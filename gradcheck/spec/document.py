@@ -170,7 +170,7 @@ class Composer:
             if mistake := _entry_mistake(mapping, key, key_mark, value, null_allowed, before):
                 if not is_second_entry:
                     self.text.report(key_mark.place, *mistake)
-                is_second_entry |= key in [*mapping][:1]
+                is_second_entry |= key in [*mapping][:2]
                 if key_mark.text.endswith("="):  # the parser then fails at the bracket after it
                     raise StopReadingError
             else:

@@ -48,11 +48,13 @@ _PLACES_UNLESS_MISSPELT: KeyPlaces = (
 _ADVICE_ON_KEYS = {
     "explore": "name the free sizes under 'sizes: {B: 2}', and run `gradcheck explore FILE ID`",
     "amp": "write the casts in the layer; an input's dtype is 'dtype: float16'",
-    "device": "remove it: `gradcheck run -b cupy` runs on a GPU",
+    "device": "remove it: inputs are on the CPU; `-b cupy` runs Paddle's layers on a GPU",
     **dict.fromkeys(("imports", "import", "setup", "fixtures"), "write it in the code"),
     "ranks": "write 'inputs: {x: {ranks: …}}' or 'outputs: {ranks: …}'",
     "dtypes": "write 'matrix: {dtype: …}'",
+    "argnums": "write 'stop_gradient: true' for the inputs that need no gradient",
     "args": "write 'inputs: …' for Tensors, and 'kwargs: …' for plain values",
+    "strategy": "write only the 'matrix' in it, next to 'id'",
     "reruns": "remove it: `gradcheck run --reruns 2` repeats cases that fail",
     **dict.fromkeys(("if", "when", "skipif"), "write 'backends: {paddle: {skip: {reason: …}}}'"),
 }
@@ -62,10 +64,10 @@ _OTHER_TOOLS_KEYS = {
     **dict.fromkeys(("base", "parent", "inherit", "inherits"), "extends"),
     **dict.fromkeys(("marks", "markers"), "tags"),
     **dict.fromkeys(("nproc_per_node", "nprocs", "num_ranks", "world_size"), "world"),
-    **dict.fromkeys(("parametrize", "strategy"), "matrix"),
     **dict.fromkeys(("options", "parameters", "params"), "kwargs"),
-    "description": "title", "name": "id", "random_seed": "seed", "run": "script",
-    "shapes": "inputs", "timeout-minutes": "timeout", "uses": "layer", "with": "kwargs",
+    "description": "title", "name": "id", "parametrize": "matrix", "random_seed": "seed",
+    "run": "script", "shapes": "inputs", "timeout-minutes": "timeout", "uses": "layer",
+    "with": "kwargs",
     # of an input
     **dict.fromkeys(("dims", "size"), "shape"),
     **dict.fromkeys(("max", "mean", "min", "std"), "range"),
@@ -110,6 +112,12 @@ _WORDS_OF_NUMPY = {
     "randint": "integers", "arange": "linspace", "non-contiguous": "strided",
 }  # fmt: skip
 """Names of dtypes and random functions in NumPy and torch → our names."""
+_OTHER_FORMS = {
+    "layout": "{aliased: x}",
+    "gradient": "'grads: {x: …}' for its values",
+    "dtype": "'matrix: {dtype: […]}' for several",
+}
+"""Keys of a word → what is written in place of a word, or of the key."""
 _NOTHING = ("", "no", "none", "nil", "off", "yes", "on")
 """Words that mean no value, or the default."""
 _MAY_BE_INFINITE = ("values", "grads", "cotangent", "near")
@@ -275,8 +283,7 @@ def _report_value(detail: ErrorDetails, location: Location, text: SpecText) -> N
         if not mark.text:
             message = f"{label} must be one word, not {describe(value)}"
         choices = [choice.strip("'") for choice in re.split(", | or ", context["expected"])]
-        if location.key == "layout":
-            choices.append("{aliased: x}")
+        choices += [form for key, form in _OTHER_FORMS.items() if key == location.key]
         word = re.sub(r"^fp?(?=\d)", "float", mark.text.rpartition(".")[2])
         help = text.suggest(_WORDS_OF_NUMPY.get(word, word), choices)
     else:

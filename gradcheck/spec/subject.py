@@ -36,6 +36,10 @@ def find_subject_mistakes(scenario: Scenario) -> Iterator[Violation]:
         yield from islice(_Subject(scenario).find_mistakes(), 1)
 
 
+_VALUES = (ast.BinOp, ast.UnaryOp, ast.Tuple, ast.Name)
+"""Expressions that have no effect as a statement, unlike a call."""
+
+
 class _Subject:
     """A scenario with a layer, and the definitions in the layer's source."""
 
@@ -56,6 +60,7 @@ class _Subject:
         """Yield the reasons; those that explain others come first."""
         if self.scenario.expect.raises is None:
             yield from self._wrong_context()
+            yield from self._missing_returns()
         if self.call is not EMPTY_CODE:
             yield from self._unused_layer()
             yield from self._unapplied_layer()
@@ -178,6 +183,19 @@ class _Subject:
                 message = f"nothing uses the input {quote(variable(name))}"
                 help = "name it in the call, or remove it"
                 yield Violation(("inputs", name), message, help, at_key=True)
+
+    def _missing_returns(self) -> Iterator[Violation]:
+        """Yield a violation for a function or method of the layer that ends with the value that it
+        should return.
+        """
+        body = [*self.tree.body, *(self.class_.body if self.class_ else ())]
+        for name, function in functions_in(body).items():
+            last = function.body[-1]
+            if isinstance(last, ast.Expr) and isinstance(last.value, _VALUES):
+                message = f"{name} computes this, and does not return it"
+                yield Violation(
+                    ("layer",), message, "write 'return' before it", inside=_place_of(last)
+                )
 
     def _nothing_asked(self) -> Iterator[Violation]:
         """Yield a violation if no Tensor with a gradient has an element, or if nothing is

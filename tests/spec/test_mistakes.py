@@ -179,6 +179,11 @@ def test_a_wrong_schema_and_a_missing_one(diagnose):
         ("layer: {op: tanh, pop: 1}", "1:19 unknown key 'pop' in layer", "did you mean 'op'?"),
         ("script: ''", "1:9 the script is empty", "write the code"),
         ("script: |\n  a = 1\n  if a:\n  b = 2", "4:3 the script is not valid Python: expected an indented block", ""),
+        (
+            "layer: |\n  def forward_fn(x): return ctx.save_for_backward(x)\n  def backward_fn(dy): return dy\n"
+            "inputs: {x: [2]}",
+            "2:29 the layer: there is no 'ctx'", "forward_fn and backward_fn have none",
+        ),
         ("script: |\n  a = (1", "2:7 the script is not valid Python: '(' was never closed", ""),
         ("script: |2\n    return\n", "2:4 the script is not valid Python: unexpected indent", ""),
         ("script: >\n  x = 1\n  y y", "1:9 the script is not valid Python", ""),
@@ -251,7 +256,11 @@ def test_a_wrong_schema_and_a_missing_one(diagnose):
         (INPUT + "matrix: {n: [a b]}", "3:14 matrix: 'a b' cannot be part of a case's name", "use letters"),
         (INPUT + "matrix: {n: [[1]]}", "3:14 a matrix takes text, numbers and booleans, not a list", ""),
         (INPUT + 'matrix: {n: [1, "1"]}', "3:17 matrix: '1' is given twice", "remove"),
-        (INPUT + "matrix: {n: [1, 2]}", "3:10 matrix: nothing uses 'n'", "'layout' have an effect without that"),
+        (INPUT + "matrix: {n: [1, 2]}", "3:10 matrix: nothing uses 'n'", "without that; -b chooses backends"),
+        (
+            "layer: {ref: 'own.layers:Own'}\ninputs: {x: [2]}\nmatrix: {dtypes: [float32]}",
+            "3:10 matrix: nothing uses 'dtypes'", "did you mean 'dtype'?",
+        ),
         (INPUT + "call: paddle.tanh(y)", "3:19 call: there is no 'y'", "known are x"),
         (  # the arguments of the layer's own methods are not names in a call
             "layer: |\n  class L(PyLayer):\n    def backward(ctx, dy): pass\ninputs: {x: [2]}\ncall: L.apply(y)",
