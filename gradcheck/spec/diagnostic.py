@@ -7,12 +7,38 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from gradcheck.support.display_paths import count
 from gradcheck.support.escape import display_width, escape
 from gradcheck.support.suggest import nearest
 
 _EXCERPT_WIDTH = 110
 _QUOTE_WIDTH = 60
+_LINES_SHOWN = 3
 _BOLD, _RED, _CYAN, _RESET = "\x1b[1m", "\x1b[31m", "\x1b[36m", "\x1b[0m"
+
+
+@dataclass(frozen=True, slots=True)
+class LineEdit:
+    """New lines in place of `removed` lines of a file from `line` on, which counts from 1."""
+
+    line: int
+    removed: int
+    lines: tuple[str, ...]
+
+    def applied(self, lines: list[str]) -> list[str]:
+        """The lines of the file after the edit."""
+        return [*lines[: self.line - 1], *self.lines, *lines[self.line - 1 + self.removed :]]
+
+    def render(self) -> list[str]:
+        """The new lines with their numbers, for a person; of a long block only the first ones."""
+        if not self.lines:
+            return [f"remove line {self.line}"]
+        shown = [
+            f"line {number} │ {escape(line)}"
+            for number, line in enumerate(self.lines[:_LINES_SHOWN], self.line)
+        ]
+        rest = len(self.lines) - len(shown)
+        return [*shown, f"… and {count(rest, 'line')} below, moved as far"] if rest else shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +47,7 @@ class Diagnostic:
 
     `line` and `column` count characters from 1; 0 stands for the whole file, for example one that
     cannot be read. `width` is the number of characters to underline, `source_line` the line of the
-    file.
+    file. `fix` is an edit that removes the mistake, if one is known.
     """
 
     path: str
@@ -31,6 +57,7 @@ class Diagnostic:
     message: str
     help: str = ""
     source_line: str = ""
+    fix: LineEdit | None = None
 
     @property
     def position(self) -> tuple[str, int, int]:
@@ -57,6 +84,8 @@ class Diagnostic:
             )
         if self.help:
             shown.append(f"{'':>5} {cyan}help:{reset} {escape(self.help)}")
+        if self.fix is not None:
+            shown += [f"{'':>5} {cyan}fix:{reset} {line}" for line in self.fix.render()]
         return "\n".join(shown)
 
     def _excerpt(self) -> tuple[str, str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -32,7 +32,28 @@ def read(path: str | os.PathLike[str]) -> SpecFile:
     read, is larger than 10 MB, is not UTF-8, is nested deeper than 40 levels, has more than 50,000
     values, does not follow the format, or has code in it that is not Python.
     """
-    return interpret(read_text(Path(path), os.fspath(path)))
+    text = read_text(Path(path), os.fspath(path))
+    try:
+        return interpret(text)
+    except SpecError as error:
+        raise SpecError(with_fixes(text, error.diagnostics)) from None
+
+
+def with_fixes(text: SpecText, mistakes: Sequence[Diagnostic]) -> list[Diagnostic]:
+    """The mistakes of a file, each with an edit that removes it, if one is found."""
+    from gradcheck.spec import repair  # few files have mistakes
+
+    def mistakes_in(
+        lines: list[str], read: Callable[[SpecText], object] = interpret
+    ) -> list[Diagnostic]:
+        try:
+            read(SpecText(text.path, lines))
+        except SpecError as error:
+            return error.diagnostics
+        return []
+
+    is_syntax = bool(mistakes_in(text.lines, parse))
+    return [*repair.with_fixes(text.lines, mistakes, mistakes_in, is_syntax=is_syntax)]
 
 
 def read_bytes(raw: bytes, path: str) -> SpecFile:

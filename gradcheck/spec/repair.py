@@ -1,0 +1,282 @@
+"""The search for one edit of a spec file that removes a mistake.
+
+Each candidate is read as a file is: an edit is reported only if the mistake is gone with it, and no
+other has come.
+"""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import chain, product
+
+from gradcheck.spec.diagnostic import Diagnostic, LineEdit
+from gradcheck.spec.model import Format
+from gradcheck.spec.syntax import OPENS_BLOCK, indentation
+from gradcheck.support.suggest import nearest
+
+Reader = Callable[[list[str]], Sequence[Diagnostic]]
+"""Reads the lines of a file, and returns the mistakes in them."""
+
+MOST_LINES_READ = 6_000
+"""The most lines that a search reads, over all candidates: about half a second, as a line takes
+0.1 ms.
+"""
+FAR = 9
+"""The lines above and below a line whose indentation it may be meant to have."""
+STEP = 2
+"""The spaces by which blocks are usually indented."""
+BRACKETS = (("(", ")"), ("[", "]"), ("{", "}"))
+QUOTES = "'\""
+FORMAT_WORDS = (*chain.from_iterable(kind.keys() for kind in Format.by_name.values()),)
+KEYWORD = re.compile("|".join(sorted(keyword.kwlist, key=len, reverse=True)))
+
+
+def with_fixes(
+    lines: list[str], mistakes: Sequence[Diagnostic], read: Reader, *, is_syntax: bool
+) -> Iterator[Diagnostic]:
+    """Yield the mistakes of a file, each with an edit that removes it, if one is found.
+
+    Args:
+        is_syntax: whether the mistakes are of YAML's syntax, which hide all others: then an edit
+            has to leave none.
+    """
+    tries = MOST_LINES_READ // max(1, len(lines))
+    gone = set[tuple[str, str]]()
+    for mistake in mistakes:
+        if not mistake.line or identity(mistake) in gone:
+            yield mistake
+            continue
+        others = set() if is_syntax else {*map(identity, mistakes)} - {identity(mistake)}
+        fix = None
+        for edit in each_once(edits(lines, mistake)):
+            if tries == 0:
+                break
+            tries -= 1
+            left = {*map(identity, read(edit.applied(lines)))}
+            if left <= others:
+                gone |= {*map(identity, mistakes)} - left
+                fix = edit
+                break
+        yield replace(mistake, fix=fix)
+
+
+def identity(mistake: Diagnostic) -> tuple[str, str]:
+    """A mistake without its position, which edits move."""
+    return mistake.message, mistake.source_line
+
+
+def each_once(candidates: Iterable[LineEdit]) -> Iterator[LineEdit]:
+    """Yield each of some edits once."""
+    seen = set[LineEdit]()
+    for edit in candidates:
+        if edit not in seen:
+            seen.add(edit)
+            yield edit
+
+
+# --------------------------------------------------------------------------- candidates
+def edits(lines: list[str], mistake: Diagnostic) -> Iterator[LineEdit]:
+    """Yield edits of the lines around a mistake, the likeliest first."""
+    number = min(mistake.line, len(lines)) - 1
+    near = lines_near(lines, number)
+    is_code = "valid Python" in mistake.message or is_in_block(lines, number)
+    for n in near:
+        if lines[n] in lines[max(0, n - FAR) : n]:
+            yield LineEdit(n + 1, 1, ())
+    words = chain(advised(mistake, lines[number]), spelt(lines, number, mistake.column))
+    yield from in_place(number, words)
+    for n in near:
+        yield from in_place(n, chain(as_block(lines, n), () if is_code else spaced(lines[n])))
+        if not is_aligned(lines, n):
+            yield from moved(lines, n)
+    for n in near:
+        column = mistake.column - 1 if n == number else len(lines[n])
+        yield from in_place(n, with_signs(lines[n], column, is_code))
+        yield from moved(lines, n)
+    for n in near if not is_code else ():
+        yield from in_place(n, chain(rewritten(lines[n]), shortened(lines[n])))
+    yield from (LineEdit(n + 1, 1, ()) for n in near if not re.search(r"\w", lines[n]))
+
+
+def in_place(n: int, texts: Iterable[str]) -> Iterator[LineEdit]:
+    """Yield the edits that write one of some texts in a line, which counts from 0."""
+    for text in texts:
+        yield LineEdit(n + 1, 1, (text,))
+
+
+def lines_near(lines: list[str], number: int) -> list[int]:
+    """The line of a mistake, the one above, the one below, and the first above that is indented
+    less: blank ones do not count.
+    """
+    above = [n for n in range(number, -1, -1) if lines[n].strip()]
+    below = [n for n in range(number + 1, len(lines)) if lines[n].strip()]
+    parents = [n for n in above if indentation(lines[n]) < indentation(lines[above[0]])]
+    return list(dict.fromkeys([*above[:2], *below[:1], *parents[:1]]))
+
+
+def is_in_block(lines: list[str], n: int) -> bool:
+    """Whether a line belongs to a block of text, which is code."""
+    depth = indentation(lines[n])
+    for text in reversed(lines[:n]):
+        if text.strip() and indentation(text) < depth:
+            if OPENS_BLOCK.search(text):
+                return True
+            depth = indentation(text)
+    return False
+
+
+# ------------------------------ words
+def advised(mistake: Diagnostic, line: str) -> Iterator[str]:
+    """Yield a line with the text that the advice on a mistake writes, in place of the marked
+    text.
+    """
+    before, after = line[: mistake.column - 1], line[mistake.column - 1 + mistake.width :]
+    for text in re.findall(r"(?<!\w)'(\w[^']*)'(?!\w)", mistake.help):
+        yield before + text + after
+        yield before + text.partition(":")[0] + after
+    for form in (r"write (.+)", r"write (.+?)[.;:] "):
+        if written := re.match(form, mistake.help):
+            yield before + written[1] + after
+
+
+def spelt(lines: list[str], n: int, column: int) -> Iterator[str]:
+    """Yield a line whose last words up to a column are spelt like other words of the file or of the
+    format; or parted, if one begins with a keyword.
+    """
+    known = {*FORMAT_WORDS, *keyword.kwlist, *re.findall(r"\w+", "\n".join(lines))}
+    words = [word for word in re.finditer(r"[A-Za-z_]\w+", lines[n]) if word.start() < column]
+    for word in reversed(words[-2:]):
+        before, after = lines[n][: word.start()], lines[n][word.end() :]
+        if begins := KEYWORD.match(word[0]):
+            yield f"{before}{begins[0]} {word[0][begins.end() :]}{after}"
+        if near := nearest(word[0], sorted(known - {word[0]})):
+            yield before + near + after
+
+
+# ------------------------------ indentation
+def is_aligned(lines: list[str], n: int) -> bool:
+    """Whether another line nearby has the indentation of a line."""
+    others = [*lines[max(0, n - FAR) : n], *lines[n + 1 : n + FAR]]
+    return indentation(lines[n]) in [indentation(text) for text in others if text.strip()]
+
+
+def moved(lines: list[str], n: int) -> Iterator[LineEdit]:
+    """Yield a line, alone and with the block below it, at the indentations of lines around it."""
+    depth = indentation(lines[n])
+    end = n + 1
+    while end < len(lines) and (not lines[end].strip() or indentation(lines[end]) > depth):
+        end += 1
+    while not lines[end - 1].strip():
+        end -= 1
+    for other in depths_around(lines, n):
+        yield from in_place(n, [" " * other + lines[n].lstrip()])
+        block = [
+            " " * max(0, indentation(text) + other - depth) + text.lstrip() for text in lines[n:end]
+        ]
+        yield LineEdit(n + 1, end - n, tuple(block))
+
+
+def depths_around(lines: list[str], n: int) -> list[int]:
+    """The indentations that a line may be meant to have: first those of the lines next to it."""
+    depth, beside = indentation(lines[n]), list[int]()
+    if n and lines[n - 1].strip():
+        opens = STEP if re.search(r"[:|]$", lines[n - 1]) else 0
+        opens += STEP if lines[n - 1].endswith("):") else 0  # Python's blocks have four spaces
+        beside.append(indentation(lines[n - 1]) + opens)
+    beside += [indentation(text) for text in lines[n + 1 : n + 2] if text.strip()]
+    around = {indentation(text) for text in lines[max(0, n - FAR) : n + FAR] if text.strip()}
+    others = sorted(around | {other + STEP for other in around}, key=lambda o: (abs(o - depth), o))
+    return [other for other in dict.fromkeys([*beside, *others]) if other != depth]
+
+
+def as_block(lines: list[str], n: int) -> Iterator[str]:
+    """Yield a line that opens a block of text, if lines that are indented more follow."""
+    below = lines[n + 1 : n + 2]
+    if re.search(r":\s*$", lines[n]) and below and indentation(below[0]) > indentation(lines[n]):
+        yield lines[n].rstrip() + " |"
+
+
+# ------------------------------ signs
+def spaced(line: str) -> Iterator[str]:
+    """Yield a line with the space after a sign, the dash of an entry, the ':' of a key or the
+    quotes of a text that it lacks.
+    """
+    start = indentation(line)
+    for sign in re.finditer(r"(?<=\w)[:,](?=[^\s\d])|^\s*-(?=\w)", line):
+        yield f"{line[: sign.end()]} {line[sign.end() :]}"
+    for place in range(start - 1, max(-1, start - 1 - STEP), -1):
+        if re.match(r"\s*[\w.-]+:(\s|$)", line):
+            yield f"{line[:place]}- {line[start:]}"
+    if entry := re.match(r"(\s*(?:- )?[\w.-]+)(?: *[=;：] *| +|(?=[\[{\"']))(\S.*)", line):
+        yield f"{entry[1]}: {entry[2]}"
+    if entry := re.match(r"(\s*(?:- )?[\w.-]+: +)([^\s\"'\[{].*: .*)", line):
+        yield entry[1] + in_quotes(entry[2])
+
+
+def with_signs(line: str, column: int, is_code: bool) -> Iterator[str]:
+    """Yield a line with a sign more, less or exchanged; first near a column."""
+    found = {place.start() for place in re.finditer(r"\b|[^\w\s]|(?<=[^\w\s])", line)}
+    places = {place for place in found if place > indentation(line)} | {len(line)}
+    nearest_first = sorted(places, key=lambda place: (abs(place - column), -place))
+    yield from balanced(line, column, nearest_first, is_code)
+    yield from punctuated(line, nearest_first, is_code)
+
+
+def balanced(line: str, column: int, places: list[int], is_code: bool) -> Iterator[str]:
+    """Yield a line with a bracket or quote more, where one is missing, or without a repeated sign.
+
+    A missing end is usually the last sign; that of an index such as ``x[0`` is near.
+    """
+    surplus = dict.fromkeys(QUOTES, 0)
+    for opening, closing in BRACKETS:
+        surplus[opening] = line.count(opening) - line.count(closing)
+        surplus[closing] = -surplus[opening]
+    is_index = is_code and re.match(r"\w\[", line[max(0, column - 1) :])
+    ends = [closing for opening, closing in BRACKETS if surplus[opening] > 0]
+    ends += [sign for sign in QUOTES if line.count(sign) % 2]
+    for sign, place in product(ends, sorted(places, reverse=not is_index)):
+        yield line[:place] + sign + line[place:]
+    for repeated in re.finditer(r"([^\w\s])(?=\1)", line):
+        if surplus.get(repeated[0], 1) >= 0:
+            yield line[: repeated.start()] + line[repeated.end() :]
+    starts = [opening for opening, closing in BRACKETS if surplus[closing] > 0 and not is_code]
+    for sign, place in product(starts, [indentation(line), *places]):
+        yield line[:place] + sign + line[place:]
+
+
+def punctuated(line: str, places: list[int], is_code: bool) -> Iterator[str]:
+    """Yield a line with another sign in place of one, or with one more."""
+    if is_code:
+        yield line + ":"
+    for place in places:
+        if line[place : place + 1] in tuple("=;：") and not is_code:
+            yield f"{line[:place].rstrip()}: {line[place + 1 :].lstrip()}"
+            yield f"{line[:place]},{line[place + 1 :]}"
+    for sign, place in product((", ", " ") if is_code else (": ", ", ", "- ", " "), places):
+        before, after = line[:place], line[place:].lstrip()
+        before = before.rstrip() if sign[0] in ":," else before
+        yield f"{before}{sign}{after}" if after else before + sign.rstrip()
+
+
+def rewritten(line: str) -> Iterator[str]:
+    """Yield a line with its value in quotes, without quotes, or in brackets."""
+    if entry := re.match(r"(\s*(?:- )?[\w.-]+: +)(.+?)\s*$", line):
+        before, value = entry.groups()
+        yield before + in_quotes(value.strip(QUOTES))
+        yield before + value.strip(QUOTES)
+        yield f"{before}{{{value}}}"
+        yield f"{before}[{value}]"
+
+
+def in_quotes(text: str) -> str:
+    """A text in single quotes, as YAML reads them."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def shortened(line: str) -> Iterator[str]:
+    """Yield a line without one of its signs."""
+    for sign in re.finditer(r"[^\w\s]", line):
+        yield line[: sign.start()] + line[sign.end() :]
