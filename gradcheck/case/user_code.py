@@ -11,7 +11,7 @@ import re
 import sys
 import sysconfig
 import traceback
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
@@ -23,8 +23,9 @@ from typing import Any
 from gradcheck.backends.base import FRAMEWORK_PACKAGES, Backend, Spot
 from gradcheck.case.naming import is_file
 from gradcheck.spec.literals import NAMES_OF_FRAMEWORKS
+from gradcheck.spec.model import Input
 from gradcheck.support.pyproject import roots
-from gradcheck.support.suggest import hint
+from gradcheck.support.suggest import hint, nearest
 from gradcheck.support.user_error import UserError
 
 
@@ -261,6 +262,23 @@ def hint_of_framework(error: BaseException) -> str:
         if name in names:
             return f"{name} is defined in files with 'framework: {framework}' at their top"
     return ""
+
+
+NAMES_DTYPES = re.compile(r"dtype|float64|double|indices must be", re.IGNORECASE)
+"""Words in which frameworks refuse the dtype of a Tensor."""
+
+
+def hint_of_dtype(message: str, inputs: Mapping[str, Input]) -> str:
+    """A hint if an error may be about the dtype of an input that has the default; otherwise
+    empty.
+    """
+    is_default = (not each.dtype_written and each.dtype == "float64" for each in inputs.values())
+    if not NAMES_DTYPES.search(message) or not any(is_default):
+        return ""
+    return (
+        "an input is float64 unless its dtype is written, such as -i x=2x3:float32 or "
+        "k=4:below=5, whole numbers (in a spec file, dtype: float32)"
+    )
 
 
 Frame = tuple[str, int]

@@ -261,6 +261,20 @@ def test_the_object_that_a_name_stands_for_is_checked_and_called_by_its_argument
     assert (done.code, done.err, done.out[:5]) == (0, "", "PASS ")
 
 
+@pytest.mark.parametrize(
+    ("words", "is_hinted"),
+    [
+        ("instance -i input=4x3", True),
+        ("instance -i input=4x3:bfloat16", False),
+        ("instance -i input=4x2:float32", False),
+    ],
+)
+def test_a_refused_dtype_that_nobody_wrote_is_explained(gradcheck, objects, words, is_hinted):
+    done = gradcheck("check", *f"objects:{words}".split())
+    assert done.code == 1
+    assert ("an input is float64 unless its dtype is written, such as -i x=2x3:float32" in done.out) == is_hinted
+
+
 @pytest.mark.parametrize("words", CALLED)
 def test_new_writes_of_it_what_validates_and_runs(gradcheck, objects, folder, words):
     layer, *options = words.split()
