@@ -75,14 +75,15 @@ def meant_module(name: str, places: Sequence[Path]) -> str:
         if file.is_file() and last in file.read_text("utf-8", "replace"):
             return f"did you mean {'.'.join(package)}:{last}?"
     modules = list[str]()
-    for pattern in [f"{'*/' * depth}{last}.py" for depth in (1, 2, 3)]:
+    for pattern in [f"{'*/' * depth}{last}.py" for depth in (0, 1, 2, 3)]:
         for root in places:
             modules += [dotted_name(file, root) for file in sorted(root.glob(pattern))]
     if found := [module for module in modules if re.fullmatch(r"[^\W\d]\w*(\.\w+)*", module)]:
         return f"did you mean {min(found, key=len)}?"
     beside = "/".join([*package, "*.py"])
-    modules = [dotted_name(file, root) for root in places for file in root.glob(beside)]
-    return hint(name, modules, "name one of your modules")
+    by_last = {file.stem: dotted_name(file, root) for root in places for file in root.glob(beside)}
+    near = by_last.get(nearest(last, by_last))
+    return f"did you mean {near}?" if near else "name one of your modules"
 
 
 def dotted_name(file: Path, root: Path) -> str:
