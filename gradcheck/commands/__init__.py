@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -96,21 +97,24 @@ class LazyGroup(click.Group):
         if not context.resilient_parsing:  # True during shell completion
             require_whole_words(args)
             if args[0] not in COMMANDS and not args[0].startswith("-"):
-                context.fail(self.unknown_command(context, args[0]))
+                context.fail(self.unknown_command(context, args))
         name, command, words = super().resolve_command(context, args)
         if not context.resilient_parsing:
             require_no_values(command, words)
         return name, command, words
 
-    def unknown_command(self, context: click.Context, name: str) -> str:
-        """Return the message for an unknown command."""
+    def unknown_command(self, context: click.Context, args: list[str]) -> str:
+        """Return the message for arguments that do not begin with a command."""
         from gradcheck.commands.specs import layer_of_word, parse_target
 
-        name = one_line(name)
+        name = one_line(args[0])
+        layer, path = layer_of_word(name), parse_target(name).path
         advice = OTHER_COMMANDS.get(name, "")
-        if layer := layer_of_word(name):
+        if reordered := command_first(args, is_subject=bool(layer or path)):
+            advice = f"write {one_line(reordered)}"
+        elif layer:
             advice = f"`gradcheck check {layer}` checks that layer"
-        elif parse_target(name).path:
+        elif path:
             advice = f"`gradcheck run {name}` runs its scenarios"
         if command := command_with_option(context, f"--{name}"):
             advice = advice or f"it is an option, `gradcheck {command} --{name}`"
@@ -168,6 +172,19 @@ class LazyGroup(click.Group):
         finally:
             drop_unwritten()
         sys.exit(status if isinstance(status, int) else 0)
+
+
+def command_first(args: list[str], *, is_subject: bool) -> str:
+    """Return a command line with its command in front: it was quoted together with its arguments,
+    or follows its subject. Empty if there is no command.
+    """
+    words = [*args[0].split(), *args[1:]]
+    sought = words if is_subject else words[:1]
+    command = next((word for word in sought if word in COMMANDS), None)
+    if command is None:
+        return ""
+    words.remove(command)
+    return shlex.join(["gradcheck", command, *words])
 
 
 def require_whole_words(words: Sequence[str]) -> None:
