@@ -91,4 +91,4 @@ def require_folder(folder: Path, subject: str) -> None:
         return
     if folder.exists():
         raise UserError(f"{subject}: {folder} is not a folder: name another one")
-    raise UserError(f"{subject}: there is no folder {folder}: make it first")
+    raise UserError(f"{subject}: there is no folder {folder.absolute()}: make it first")

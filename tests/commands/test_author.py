@@ -390,9 +390,10 @@ def test_new_says_what_the_call_still_needs_or_takes_it(gradcheck, package):
     assert "\n    call: Scale.apply(paddle.ones([2]), w)\n" in text
 
 
-def test_new_names_the_folder_that_is_not_there(gradcheck, package):
+def test_new_names_the_folder_that_is_not_there(gradcheck, package, folder):
     done = gradcheck("new", "own_package.layers:Scale", "-o", "no/own.grad.yaml")
-    assert (done.code, done.err) == (2, "gradcheck: -o no/own.grad.yaml: there is no folder no: make it first\n")
+    missing = f"there is no folder {folder.absolute() / 'no'}: make it first"
+    assert (done.code, done.err) == (2, f"gradcheck: -o no/own.grad.yaml: {missing}\n")
 
 
 def test_what_a_module_prints_is_not_in_the_scenario(gradcheck, folder):
