@@ -43,7 +43,7 @@ from gradcheck.spec.draft import (
     scenario_keys,
     spec_text,
 )
-from gradcheck.spec.input_words import FORM, inputs_of_words
+from gradcheck.spec.input_words import FORM, inputs_of_words, is_shape
 from gradcheck.spec.model import Input
 from gradcheck.support.pyproject import roots
 from gradcheck.support.user_error import UserError
@@ -70,6 +70,11 @@ class LayerWords(NamedTuple):
             try:
                 keywords[name] = ast.literal_eval(value)
             except (ValueError, SyntaxError):
+                if is_shape(value):
+                    raise UserError(
+                        f"--kwarg {text}: write an input as -i {text}, or text as "
+                        f"--kwarg \"{name}='{value}'\""
+                    ) from None
                 keywords[name] = value
         return keywords
 

@@ -153,12 +153,20 @@ def _sizes(shape: str, letters: bool) -> tuple[int | str, ...]:
             raise InputWordError(
                 f"{shape!r} is not a shape: write @ before a file, as in @data.npy"
             )
-        form = "sizes with x between them, such as 3x4, or scalar; "
-        drawn = "only `gradcheck explore` takes capital letters, for sizes that it draws"
+        form = "sizes with x between them, such as 3x4, or scalar"
         if letters:
-            drawn = "capital letters are sizes that are drawn"
-        raise InputWordError(f"{shape!r} is not a shape: write {meant}: {form}{drawn}")
+            form += "; capital letters are sizes that are drawn"
+        elif _SHAPE_TO_DRAW.fullmatch(shape):
+            form += "; only `gradcheck explore` takes capital letters, for sizes that it draws"
+        elif not sizes_apart:
+            form += "; a plain value is passed by --kwarg NAME=VALUE, or in --call"
+        raise InputWordError(f"{shape!r} is not a shape: write {meant}: {form}")
     return tuple(int(size) if size.isdecimal() else size for size in shape.split("x"))
+
+
+def is_shape(text: str) -> bool:
+    """Whether a text is the shape of an input with sizes that are numbers."""
+    return _SHAPE.fullmatch(text) is not None
 
 
 def _flag(flag: str) -> dict[str, Any]:
