@@ -18,7 +18,7 @@ ADVICE = (
         r"\1: write -i before each input, as in -i \2",
     ),
     (
-        r"(Got unexpected extra arguments? \((?:= )?(\d+(?:x\d+)*)\))",
+        r"(Got unexpected extra arguments? \((?:= )?(\d+(?:x\d+)*)(?: .*)?\))",
         r"\1: write an input as one word, as in -i x=\2",
     ),
     (r"(No such command '.*')\.$", r"\1: the commands are add and remove."),
@@ -57,7 +57,8 @@ OPTION_ADVICE = {
         ("--collect-only", "--dry-run", "--list"), "`gradcheck list` shows the scenarios"
     ),
     **dict.fromkeys(
-        ("--cpu", "--cuda", "--device", "--gpu"), "write -b numpy, or -b cupy for a GPU"
+        ("--cpu", "--cuda", "--device", "--gpu"),
+        "write -b cupy for Paddle's layers on a GPU, and nothing for the CPU",
     ),
     "-m": "write -t TAG",
     "--allow-code": "this command needs no permission",
@@ -158,6 +159,8 @@ def advice_on_extra_word(word: str, context: click.Context) -> str:
         return f": write -o {word}"
     if find_option(command, "-b") and not name_problem(word):
         return f": write -b {word}"
+    if command.name == "init":
+        return ": it sets up the current folder; go to another one first"
     is_name = reference and word.isidentifier() and ":" not in reference
     return f": write one word, as in {reference}:{word}" if is_name else ""
 
