@@ -110,12 +110,12 @@ class LazyGroup(click.Group):
         name = one_line(args[0])
         layer, path = layer_of_word(name), parse_target(name).path
         advice = OTHER_COMMANDS.get(name, "")
-        if reordered := command_first(args, is_subject=bool(layer or path)):
-            advice = f"write {one_line(reordered)}"
+        if name.partition(" ")[0] in COMMANDS:
+            advice = f"write {name} without quotes"
         elif layer:
-            advice = f"`gradcheck check {layer}` checks that layer"
+            advice = f"write {command_first([layer, *args[1:]], 'check')}"
         elif path:
-            advice = f"`gradcheck run {name}` runs its scenarios"
+            advice = f"write {command_first(args, 'run')}"
         if command := command_with_option(context, f"--{name}"):
             advice = advice or f"it is an option, `gradcheck {command} --{name}`"
         if advice:
@@ -174,21 +174,24 @@ class LazyGroup(click.Group):
         sys.exit(status if isinstance(status, int) else 0)
 
 
-def command_first(args: list[str], *, is_subject: bool) -> str:
-    """Return a command line with its command in front: it was quoted together with its arguments,
-    or follows its subject. Empty if there is no command.
-    """
-    words = [*args[0].split(), *args[1:]]
-    sought = words if is_subject else words[:1]
-    command = next((word for word in sought if word in COMMANDS), None)
-    if command is None:
-        return ""
-    words.remove(command)
-    return shlex.join(["gradcheck", command, *words])
+def command_first(words: list[str], usual: str) -> str:
+    """Return a command line with the command among its words in front, or else the usual one."""
+    command = next((word for word in words if word in COMMANDS), usual)
+    others = [word for word in words if word != command]
+    return one_line(shlex.join(["gradcheck", command, *others]))
+
+
+def is_quoted_line(word: str) -> bool:
+    """Whether a word is a layer together with options, as in ``"$ARGUMENTS"``."""
+    from gradcheck.commands.specs import layer_of_word
+
+    first, *others = word.split() or [""]
+    has_options = any(re.fullmatch("-[a-z]|--[a-z-]+", other) for other in others)
+    return has_options and bool(layer_of_word(first))
 
 
 def require_whole_words(words: Sequence[str]) -> None:
-    """Raise UserError if a word is empty, or sets a short option with ``=``."""
+    """Raise UserError if a word is empty, is several words, or sets a short option with ``=``."""
     words = [one_line(word) for word in words]
     for before, word in zip(["gradcheck", *words], words, strict=False):
         if not word:
@@ -199,6 +202,8 @@ def require_whole_words(words: Sequence[str]) -> None:
                 f"an empty argument follows {before}: is a variable of the shell not set? Set it, "
                 f"or {without}"
             )
+        if " " in word and is_quoted_line(word):
+            raise UserError(f"{word!r} is one argument: write {word} without quotes")
         if re.fullmatch("--[a-z-]+=", word):
             raise UserError(f"{word} has no value: is a variable of the shell not set?")
         if short := re.fullmatch("(-[a-z])=(.*)", word, re.DOTALL):
