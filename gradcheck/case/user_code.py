@@ -79,7 +79,8 @@ def meant_module(name: str, places: Sequence[Path]) -> str:
         for root in places:
             modules += [dotted_name(file, root) for file in sorted(root.glob(pattern))]
     if found := [module for module in modules if re.fullmatch(r"[^\W\d]\w*(\.\w+)*", module)]:
-        return f"did you mean {min(found, key=len)}?"
+        likeliest = min(found, key=lambda other: (not other.endswith(f".{name}"), len(other)))
+        return f"did you mean {likeliest}?"
     beside = "/".join([*package, "*.py"])
     by_last = {file.stem: dotted_name(file, root) for root in places for file in root.glob(beside)}
     near = by_last.get(nearest(last, by_last))
