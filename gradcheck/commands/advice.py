@@ -29,6 +29,7 @@ ADVICE = (
 )
 OUTPUT_OPTIONS = ("--out", "--output", "--output-file", "-o")
 """Options of other tools for a file to write to."""
+WHERE_INIT_WRITES = "it sets up the current folder; go to another one first"
 NO_TOLERANCE = "every estimate has an error bound; `rtol: 1e-3` in a scenario widens it"
 OPTION_ADVICE = {
     **dict.fromkeys(("--rtol", "--atol", "--tol", "--tolerance"), NO_TOLERANCE),
@@ -42,6 +43,7 @@ OPTION_ADVICE = {
         "`dtype: float32` at an input of a scenario, or its word -i x=2x3:float32",
     ),
     **dict.fromkeys(("--lib", "--library", "--template"), "write --framework NAME"),
+    **dict.fromkeys(("--grad", "--gradient", "--vjp"), "write --backward PACKAGE.MODULE:FUNCTION"),
     "--shape": "write -i x=2x3",
     **dict.fromkeys(("--numprocesses", "--parallel", "--threads", "--workers", "-n"), "write -j N"),
     **dict.fromkeys(("--html", "--json"), "write --report html:PATH or --report json:PATH"),
@@ -120,7 +122,8 @@ def advice_on_option(name: str, context: click.Context) -> str:
         if option is None or option.is_flag is bool(advised[2]):
             advice = ""
     if name in OUTPUT_OPTIONS and not advice and not find_option(command, "-o"):
-        advice = "write > FILE after the command"
+        advice = WHERE_INIT_WRITES if command.name == "init" else "write > FILE after the command"
+        advice = "write --save FILE" if find_option(command, "--save") else advice
     if context.parent and find_option(context.parent.command, name):
         advice = f"write gradcheck {name}"
     elif re.fullmatch(r"-\d+", name) and find_option(command, "--kwarg"):
@@ -142,7 +145,8 @@ def near_option(name: str, command: click.Command) -> str:
 
 def advice_on_extra_word(word: str, context: click.Context) -> str:
     """Return how to write the first surplus word of a command; empty if that is unknown."""
-    from gradcheck.backends.environments import name_problem  # few mistakes need it
+    from gradcheck.backends.environments import name_problem  # few mistakes need them
+    from gradcheck.commands.specs import is_format
 
     command, reference = context.command, context.params.get("reference", "")
     if word.startswith("-"):
@@ -160,7 +164,10 @@ def advice_on_extra_word(word: str, context: click.Context) -> str:
     if find_option(command, "-b") and not name_problem(word):
         return f": write -b {word}"
     if command.name == "init":
-        return ": it sets up the current folder; go to another one first"
+        return f": {WHERE_INIT_WRITES}"
+    suffix = word.rpartition(".")[2]
+    if find_option(command, "--report") and is_format(suffix):
+        return f": write --report {suffix}:{word}"
     is_name = reference and word.isidentifier() and ":" not in reference
     return f": write one word, as in {reference}:{word}" if is_name else ""
 
