@@ -423,6 +423,16 @@ def test_init_lays_out_a_project_that_validates_and_runs(gradcheck, folder):
     assert gradcheck("run").out.startswith("PASS example-square@numpy specs/example.grad.yaml:4:5")
 
 
+def test_init_below_the_root_of_a_project_says_so(gradcheck, folder, monkeypatch):
+    assert gradcheck("init").err == ""
+    below = folder / "below"
+    below.mkdir()
+    monkeypatch.chdir(below)
+    done = gradcheck("init")
+    assert f"this folder is inside the project {folder.absolute()}" in done.err
+    assert (below / "pyproject.toml").exists()
+
+
 def test_beside_the_schema_of_init_a_new_scenario_names_it(gradcheck, package, folder):
     gradcheck("init", "--no-github")
     assert gradcheck("new", "own_package.layers:Scale", "-o", "specs/own.grad.yaml").code == 0
