@@ -24,7 +24,7 @@ from gradcheck.commands.errors import (
     refusal,
 )
 from gradcheck.support.escape import WithoutCommands, one_line, safe
-from gradcheck.support.suggest import hint
+from gradcheck.support.suggest import nearest
 from gradcheck.support.user_error import UserError
 
 if TYPE_CHECKING:
@@ -118,12 +118,15 @@ class LazyGroup(click.Group):
             advice = f"write {command_first(args, 'run')}"
         if command := command_with_option(context, f"--{name}"):
             advice = advice or f"it is an option, `gradcheck {command} --{name}`"
+        near = nearest(name, COMMANDS)
+        if not near and not COMMANDS.keys().isdisjoint(args):
+            advice = advice or f"write {command_first(args, '')}"
         if advice:
             return f"There is no command {name!r}: {advice}."
         commands = f"the commands are {', '.join(COMMANDS)}"
         if "-" in name or "@" in name:
             commands += f"; if this is a scenario, `gradcheck run {name}` runs it"
-        meant = hint(name, COMMANDS, commands)
+        meant = f"did you mean {near}?" if near else commands
         return f"No such command {name!r}; {meant}."
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:

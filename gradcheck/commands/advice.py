@@ -42,6 +42,9 @@ OPTION_ADVICE = {
         ("--dtype", "--dtypes"),
         "`dtype: float32` at an input of a scenario, or its word -i x=2x3:float32",
     ),
+    **dict.fromkeys(
+        ("--nproc", "--nproc-per-node", "--ranks", "--world-size"), "write --world RANKS"
+    ),
     **dict.fromkeys(("--lib", "--library", "--template"), "write --framework NAME"),
     **dict.fromkeys(("--grad", "--gradient", "--vjp"), "write --backward PACKAGE.MODULE:FUNCTION"),
     "--shape": "write -i x=2x3",
@@ -99,7 +102,7 @@ def unknown_option(name: str, context: click.Context) -> str:
     message = f"No such option {name!r}"
     if advice := advice_on_option(name, context):
         return f"{message}: {advice}."
-    if near := near_option(name, command):
+    if near := near_option(name, context):
         return f"{message}; did you mean {near}?"
     if isinstance(command, click.Group):
         if command.get_command(context, word):
@@ -133,9 +136,10 @@ def advice_on_option(name: str, context: click.Context) -> str:
     return advice
 
 
-def near_option(name: str, command: click.Command) -> str:
+def near_option(name: str, context: click.Context) -> str:
     """Return the option of a command that was likely meant; empty if none is similar."""
-    words = [word for option in command.params for word in (*option.opts, *option.secondary_opts)]
+    options = context.command.get_params(context)  # with --help
+    words = [word for option in options for word in (*option.opts, *option.secondary_opts)]
     form = r"--\w.*" if name.startswith("--") else r"-\w"
     known = {word.lstrip("-"): word for word in words if re.fullmatch(form, word)}
     near = known.get(nearest(name.lstrip("-"), known), "")

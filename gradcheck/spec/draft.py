@@ -45,7 +45,7 @@ def qualified_reference(reference: str) -> str:
         )
     if not re.fullmatch(REFERENCE, reference) or module.endswith(".py"):
         meant = meant_layer(reference)
-        if meant == ANY_LAYER:
+        if meant == ANY_LAYER and not re.search(r"[:\s]", reference):
             meant += f"; if this is a scenario, `gradcheck run {reference}` runs it"
         raise DraftError(f"{reference!r} names no layer: write {meant}")
     for root in roots():
