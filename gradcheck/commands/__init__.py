@@ -100,7 +100,7 @@ class LazyGroup(click.Group):
                 context.fail(self.unknown_command(context, args))
         name, command, words = super().resolve_command(context, args)
         if not context.resilient_parsing:
-            require_no_values(command, words)
+            require_values(command, words)
         return name, command, words
 
     def unknown_command(self, context: click.Context, args: list[str]) -> str:
@@ -213,15 +213,17 @@ def require_whole_words(words: Sequence[str]) -> None:
             raise UserError(f"{word}: write {short[1]} {short[2]}")
 
 
-def require_no_values(command: click.Command | None, words: Sequence[str]) -> None:
-    """Raise UserError if a value follows an option that takes none."""
+def require_values(command: click.Command | None, words: Sequence[str]) -> None:
+    """Raise UserError if a value follows an option that takes none, or an option takes the place of
+    a value.
+    """
     for option, word in pairwise(words):
         found = find_option(command, option)
-        if (
-            found
-            and found.is_flag
-            and word in ("yes", "no", "true", "false", "on", "off", "0", "1")
-        ):
+        if found is None or found.count:
+            continue
+        if not found.is_flag and find_option(command, word):
+            raise UserError(f"{option} has no value: {word} follows it")
+        if found.is_flag and word in ("yes", "no", "true", "false", "on", "off", "0", "1"):
             raise UserError(f"{option} takes no value: remove {word}")
 
 
