@@ -19,6 +19,7 @@ from pydantic import ValidationError
 from gradcheck.spec.containers import inside, variable
 from gradcheck.spec.input_rules import find_limit_mistakes
 from gradcheck.spec.literals import DType, Placement
+from gradcheck.spec.messages import WORDS_OF_NUMPY
 from gradcheck.spec.model import Input
 from gradcheck.support.suggest import hint
 from gradcheck.support.user_error import UserError
@@ -54,7 +55,7 @@ def inputs_of_words(texts: Iterable[str], letters: bool = False) -> dict[str, In
     """
     inputs: dict[str, Input] = {}
     for text in texts:
-        if len(words := re.split(r"[\s,;]+(?=[A-Za-z_]\w*=)", text)) > 1:
+        if len(words := re.split(r"[\s,;]+(?:-i\s+|--input\s+)?(?=[A-Za-z_]\w*=)", text)) > 1:
             apart = " ".join(f"-i {word}" for word in words)
             raise InputWordError(f"--input {text}: write each input apart, as in {apart}")
         named = _NAMED.fullmatch(text)
@@ -178,7 +179,7 @@ def _flag(flag: str) -> dict[str, Any]:
     if flag not in _FLAGS:
         known = [*_FLAGS, "below=N"]
         name = re.sub(r"dtype=|\w+\.", "", flag)  # torch.float32
-        help = hint(name, known, f"write one of {', '.join(known)}")
+        help = hint(WORDS_OF_NUMPY.get(name, name), known, f"write one of {', '.join(known)}")
         raise InputWordError(f"unknown option {flag!r}; {help}")
     return _FLAGS[flag]
 

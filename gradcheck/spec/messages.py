@@ -101,8 +101,9 @@ _ADVICE = {
     "bool_type": "write true or false",
     "layer": "write 'layer: |' and the code on the lines below",
 }
-_WORDS_OF_NUMPY = {
+WORDS_OF_NUMPY = {
     "double": "float64", "half": "float16", "single": "float32", "short": "int16", "long": "int64",
+    "int": "int64",
     "randn": "normal", "gaussian": "normal", "rand": "uniform", "random": "uniform",
     "randint": "integers", "arange": "linspace", "non-contiguous": "strided",
 }  # fmt: skip
@@ -261,7 +262,7 @@ def _report_value(detail: ErrorDetails, location: Location, text: SpecText) -> N
         if location.key == "layout":
             choices.append("{aliased: x}")
         word = re.sub(r"^fp?(?=\d)", "float", mark.text.rpartition(".")[2])
-        help = text.suggest(_WORDS_OF_NUMPY.get(word, word), choices)
+        help = text.suggest(WORDS_OF_NUMPY.get(word, word), choices)
     else:
         help = _ADVICE.get(kind) or _advise_form(kind, value, mark, context, location.key)
     described = location.kind.keys() if location.kind else {}
