@@ -30,9 +30,9 @@ ADVICE = (
 OUTPUT_OPTIONS = ("--out", "--output", "--output-file", "-o")
 """Options of other tools for a file to write to."""
 WHERE_INIT_WRITES = "it sets up the current folder; go to another one first"
+ID_ALONE = "write the id without an option"
 NO_TOLERANCE = "every estimate has an error bound; `rtol: 1e-3` in a scenario widens it"
 OPTION_ADVICE = {
-    **dict.fromkeys(("--rtol", "--atol", "--tol", "--tolerance"), NO_TOLERANCE),
     **dict.fromkeys(
         ("--eps", "--epsilon", "--delta", "--step"),
         "steps are chosen for every entry, each with an error bound",
@@ -53,13 +53,12 @@ OPTION_ADVICE = {
     **dict.fromkeys(("--junit", "--junitxml", "--xml"), "write --report junit:PATH"),
     **dict.fromkeys((*OUTPUT_OPTIONS, "--output-format"), "write --report FORMAT:PATH"),
     **dict.fromkeys(("--failed", "--failed-first", "--ff", "--last-failed"), "write --lf"),
-    **dict.fromkeys(
-        ("--case", "--id", "--only", "--scenario", "--select"), "write the id without an option"
-    ),
+    **dict.fromkeys(("--case", "--id", "--only", "--scenario", "--select"), ID_ALONE),
     **dict.fromkeys(("--deselect", "--exclude", "--skip"), "write -k 'not ID'"),
     **dict.fromkeys(("--filter", "--keyword", "--keywords"), "write -k EXPR"),
     **dict.fromkeys(
-        ("--collect-only", "--dry-run", "--list"), "`gradcheck list` shows the scenarios"
+        ("--collect-only", "--dry-run", "--list"),
+        "`gradcheck list` shows the scenarios, `gradcheck list codes` the codes",
     ),
     **dict.fromkeys(
         ("--cpu", "--cuda", "--device", "--gpu"),
@@ -76,6 +75,7 @@ OPTION_ADVICE = {
     **dict.fromkeys(("--apply", "--fix", "--in-place"), "write --write"),
     "--random-seed": "write --seed N",
     "--time-limit": "write --timeout SECONDS",
+    **dict.fromkeys(("--duration", "--max-time", "--time"), "write --seconds N"),
 }
 """Options of other tools → the equivalent; an equivalent option only if the command has it."""
 
@@ -120,6 +120,10 @@ def unknown_option(name: str, context: click.Context) -> str:
 def advice_on_option(name: str, context: click.Context) -> str:
     """Return the equivalent of an option that a command does not have; empty if none is known."""
     command, word, advice = context.command, name.lstrip("-"), OPTION_ADVICE.get(name, "")
+    if advice == ID_ALONE and find_option(command, "--call"):  # it takes a layer
+        advice = ""
+    if "tol" in name and not advice:
+        advice = NO_TOLERANCE
     if advised := re.match(r"write (-\S+)( \S)?", advice):
         option = find_option(command, advised[1])
         if option is None or option.is_flag is bool(advised[2]):
@@ -152,28 +156,40 @@ def advice_on_extra_word(word: str, context: click.Context) -> str:
     from gradcheck.backends.environments import name_problem  # few mistakes need them
     from gradcheck.commands.specs import is_format
 
-    command, reference = context.command, context.params.get("reference", "")
+    command, suffix = context.command, word.rpartition(".")[2]
     if word.startswith("-"):
         return ": write options before --"
-    if reference == "lambda":
-        return ": write the whole lambda in quotes"
     if find_option(command, f"--{word}"):
         return f": did you mean --{word}?"
     if word in ("split", "replicated") and find_option(command, "--outputs"):
         return ": join the words by commas, as in --outputs split,replicated"
     if option := option_with_choice(command, word):
         return f": write {option.opts[-1]} {word}"
-    if word.endswith(".yaml") and find_option(command, "-o"):
-        return f": write -o {word}"
     if find_option(command, "-b") and not name_problem(word):
         return f": write -b {word}"
-    if command.name == "init":
-        return f": {WHERE_INIT_WRITES}"
-    suffix = word.rpartition(".")[2]
     if find_option(command, "--report") and is_format(suffix):
         return f": write --report {suffix}:{word}"
-    is_name = reference and word.isidentifier() and ":" not in reference
-    return f": write one word, as in {reference}:{word}" if is_name else ""
+    if command.name == "init":
+        return f": {WHERE_INIT_WRITES}"
+    return advice_on_second_name(word, context.params.get("reference", ""), command)
+
+
+def advice_on_second_name(word: str, reference: str, command: click.Command) -> str:
+    """Return how to write a word that follows the reference to a layer; empty if that is
+    unknown.
+    """
+    if reference == "lambda":
+        return ": write the whole lambda in quotes"
+    if word.endswith(".yaml") and find_option(command, "-o"):
+        return f": write -o {word}"
+    joined = ""
+    if reference.endswith(".yaml"):
+        joined = f"{reference}::{word}"
+    elif reference and word.endswith(".yaml"):
+        joined = f"{word}::{reference}"
+    elif reference and word.isidentifier() and ":" not in reference:
+        joined = f"{reference}:{word}"
+    return joined and f": write one word, as in {joined}"
 
 
 def command_with_option(context: click.Context, name: str) -> str:
