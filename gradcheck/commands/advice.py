@@ -19,7 +19,7 @@ ADVICE = (
     ),
     (
         r"(Got unexpected extra arguments? \((?:= )?(\d+(?:x\d+)*)(?: .*)?\))",
-        r"\1: write an input as one word, as in -i x=\2",
+        r"\1: an input is one word, as in -i x=\2",
     ),
     (r"(No such command '.*')\.$", r"\1: the commands are add and remove."),
     (
@@ -47,7 +47,7 @@ OPTION_ADVICE = {
     ),
     **dict.fromkeys(("--lib", "--library", "--template"), "write --framework NAME"),
     **dict.fromkeys(("--grad", "--gradient", "--vjp"), "write --backward PACKAGE.MODULE:FUNCTION"),
-    "--shape": "write -i x=2x3",
+    **dict.fromkeys(("--input-shape", "--shape", "--shapes", "--size"), "write -i x=2x3"),
     **dict.fromkeys(("--numprocesses", "--parallel", "--threads", "--workers", "-n"), "write -j N"),
     **dict.fromkeys(("--html", "--json"), "write --report html:PATH or --report json:PATH"),
     **dict.fromkeys(("--junit", "--junitxml", "--xml"), "write --report junit:PATH"),

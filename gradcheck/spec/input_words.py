@@ -179,7 +179,8 @@ def _flag(flag: str) -> dict[str, Any]:
     if flag not in _FLAGS:
         known = [*_FLAGS, "below=N"]
         name = re.sub(r"dtype=|\w+\.", "", flag)  # torch.float32
-        help = hint(WORDS_OF_NUMPY.get(name, name), known, f"write one of {', '.join(known)}")
+        otherwise = f"write one of {', '.join(known)}; a range is written ~LOW..HIGH"
+        help = hint(WORDS_OF_NUMPY.get(name, name), known, otherwise)
         raise InputWordError(f"unknown option {flag!r}; {help}")
     return _FLAGS[flag]
 

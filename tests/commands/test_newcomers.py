@@ -259,6 +259,8 @@ MISTAKES = {
     "check mod:Own -i x=float32": ("float32", "write 3x4"),
     "check mod:Own -i 'x=2x3 -i y=3'": ("x=2x3 -i y=3", "as in -i x=2x3 -i y=3"),
     "check mod:Own -i x=2:int": ("'int'", "did you mean int64?"),
+    "check mod:Own -i x=2:range=0..1": ("'range=0..1'", "~LOW..HIGH"),
+    "check mod:Own --input-shape 2x3": ("'--input-shape'", "write -i x=2x3"),
     "check mod:Own -i x=2:half": ("'half'", "did you mean float16?"),
     "check mod:Own --backward -i x=2": ("--backward has no value", "-i follows it"),
     "check mod:Own -i x=2 --rel-tol 1": ("'--rel-tol'", "has an error bound"),
