@@ -264,7 +264,7 @@ MISTAKES = {
     "check mod:Own -i x=2:half": ("'half'", "did you mean float16?"),
     "check mod:Own --backward -i x=2": ("--backward has no value", "-i follows it"),
     "check mod:Own -i x=2 --rel-tol 1": ("'--rel-tol'", "has an error bound"),
-    "check mod:Own -i x=2 --report html:~/out.html": ("html:~/out.html", "only where a word begins"),
+    "check mod:Own -i x=2 --report html:~/out.html": ("html:~/out.html", "in its place"),
     "check own.grad.yaml own-tanh": ("own-tanh", "write one word, as in own.grad.yaml::own-tanh"),
     "derive own-tanh own.grad.yaml": ("own.grad.yaml", "write one word, as in own.grad.yaml::own-tanh"),
     "explore mod:Own -i x=B --time 20": ("'--time'", "write --seconds N"),
