@@ -39,6 +39,7 @@ from gradcheck.case.user_code import (
     NoLayerError,
     compile_expression,
     frames_of,
+    hint_of_dtype,
     hint_of_framework,
     innermost_place,
     new_namespace,
@@ -97,7 +98,12 @@ def execute(case: Case) -> Result:
             if not raised_by_scenario(scenario.path, error):
                 raise
             drop_library_place(error)
-            if hint := hint_of_framework(error) or without_backward(text_of(error)):
+            message = text_of(error)
+            if hint := (
+                hint_of_framework(error)
+                or without_backward(message)
+                or hint_of_dtype(message, scenario.inputs)
+            ):
                 error.add_note(hint)
             raised_at = innermost_place(frames_of(error), scenario.path)
             name = backend.lacks(error)

@@ -11,7 +11,7 @@ import re
 import sys
 import sysconfig
 import traceback
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
@@ -23,8 +23,9 @@ from typing import Any
 from gradcheck.backends.base import FRAMEWORK_PACKAGES, Backend, Spot
 from gradcheck.case.naming import is_file
 from gradcheck.spec.literals import NAMES_OF_FRAMEWORKS
+from gradcheck.spec.model import Input
 from gradcheck.support.pyproject import roots
-from gradcheck.support.suggest import hint
+from gradcheck.support.suggest import hint, nearest
 from gradcheck.support.user_error import UserError
 
 
@@ -74,14 +75,16 @@ def meant_module(name: str, places: Sequence[Path]) -> str:
         if file.is_file() and last in file.read_text("utf-8", "replace"):
             return f"did you mean {'.'.join(package)}:{last}?"
     modules = list[str]()
-    for pattern in [f"{'*/' * depth}{last}.py" for depth in (1, 2, 3)]:
+    for pattern in [f"{'*/' * depth}{last}.py" for depth in (0, 1, 2, 3)]:
         for root in places:
             modules += [dotted_name(file, root) for file in sorted(root.glob(pattern))]
     if found := [module for module in modules if re.fullmatch(r"[^\W\d]\w*(\.\w+)*", module)]:
-        return f"did you mean {min(found, key=len)}?"
+        likeliest = min(found, key=lambda other: (not other.endswith(f".{name}"), len(other)))
+        return f"did you mean {likeliest}?"
     beside = "/".join([*package, "*.py"])
-    modules = [dotted_name(file, root) for root in places for file in root.glob(beside)]
-    return hint(name, modules, "name one of your modules")
+    by_last = {file.stem: dotted_name(file, root) for root in places for file in root.glob(beside)}
+    near = by_last.get(nearest(last, by_last))
+    return f"did you mean {near}?" if near else "name one of your modules"
 
 
 def dotted_name(file: Path, root: Path) -> str:
@@ -261,6 +264,23 @@ def hint_of_framework(error: BaseException) -> str:
         if name in names:
             return f"{name} is defined in files with 'framework: {framework}' at their top"
     return ""
+
+
+NAMES_DTYPES = re.compile(r"dtype|float64|double|indices must be", re.IGNORECASE)
+"""Words in which frameworks refuse the dtype of a Tensor."""
+
+
+def hint_of_dtype(message: str, inputs: Mapping[str, Input]) -> str:
+    """A hint if an error may be about the dtype of an input that has the default; otherwise
+    empty.
+    """
+    is_default = (not each.dtype_written and each.dtype == "float64" for each in inputs.values())
+    if not NAMES_DTYPES.search(message) or not any(is_default):
+        return ""
+    return (
+        "an input is float64 unless its dtype is written, such as -i x=2x3:float32 or "
+        "k=4:below=5, whole numbers (in a spec file, dtype: float32)"
+    )
 
 
 Frame = tuple[str, int]

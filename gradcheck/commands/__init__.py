@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -23,7 +24,7 @@ from gradcheck.commands.errors import (
     refusal,
 )
 from gradcheck.support.escape import WithoutCommands, one_line, safe
-from gradcheck.support.suggest import hint
+from gradcheck.support.suggest import nearest
 from gradcheck.support.user_error import UserError
 
 if TYPE_CHECKING:
@@ -96,30 +97,36 @@ class LazyGroup(click.Group):
         if not context.resilient_parsing:  # True during shell completion
             require_whole_words(args)
             if args[0] not in COMMANDS and not args[0].startswith("-"):
-                context.fail(self.unknown_command(context, args[0]))
+                context.fail(self.unknown_command(context, args))
         name, command, words = super().resolve_command(context, args)
         if not context.resilient_parsing:
-            require_no_values(command, words)
+            require_values(command, words)
         return name, command, words
 
-    def unknown_command(self, context: click.Context, name: str) -> str:
-        """Return the message for an unknown command."""
+    def unknown_command(self, context: click.Context, args: list[str]) -> str:
+        """Return the message for arguments that do not begin with a command."""
         from gradcheck.commands.specs import layer_of_word, parse_target
 
-        name = one_line(name)
+        name = one_line(args[0])
+        layer, path = layer_of_word(name), parse_target(name).path
         advice = OTHER_COMMANDS.get(name, "")
-        if layer := layer_of_word(name):
-            advice = f"`gradcheck check {layer}` checks that layer"
-        elif parse_target(name).path:
-            advice = f"`gradcheck run {name}` runs its scenarios"
+        if name.partition(" ")[0] in COMMANDS:
+            advice = f"write {name} without quotes"
+        elif layer:
+            advice = f"write {command_first([layer, *args[1:]], 'check')}"
+        elif path:
+            advice = f"write {command_first(args, 'run')}"
         if command := command_with_option(context, f"--{name}"):
             advice = advice or f"it is an option, `gradcheck {command} --{name}`"
+        near = nearest(name, COMMANDS)
+        if not near and not COMMANDS.keys().isdisjoint(args):
+            advice = advice or f"write {command_first(args, '')}"
         if advice:
             return f"There is no command {name!r}: {advice}."
         commands = f"the commands are {', '.join(COMMANDS)}"
         if "-" in name or "@" in name:
             commands += f"; if this is a scenario, `gradcheck run {name}` runs it"
-        meant = hint(name, COMMANDS, commands)
+        meant = f"did you mean {near}?" if near else commands
         return f"No such command {name!r}; {meant}."
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
@@ -170,8 +177,24 @@ class LazyGroup(click.Group):
         sys.exit(status if isinstance(status, int) else 0)
 
 
+def command_first(words: list[str], usual: str) -> str:
+    """Return a command line with the command among its words in front, or else the usual one."""
+    command = next((word for word in words if word in COMMANDS), usual)
+    others = [word for word in words if word != command]
+    return one_line(shlex.join(["gradcheck", command, *others]))
+
+
+def is_quoted_line(word: str) -> bool:
+    """Whether a word is a layer together with options, as in ``"$ARGUMENTS"``."""
+    from gradcheck.commands.specs import layer_of_word
+
+    first, *others = word.split() or [""]
+    has_options = any(re.fullmatch("-[a-z]|--[a-z-]+", other) for other in others)
+    return has_options and bool(layer_of_word(first))
+
+
 def require_whole_words(words: Sequence[str]) -> None:
-    """Raise UserError if a word is empty, or sets a short option with ``=``."""
+    """Raise UserError if a word is empty, is several words, or sets a short option with ``=``."""
     words = [one_line(word) for word in words]
     for before, word in zip(["gradcheck", *words], words, strict=False):
         if not word:
@@ -182,21 +205,25 @@ def require_whole_words(words: Sequence[str]) -> None:
                 f"an empty argument follows {before}: is a variable of the shell not set? Set it, "
                 f"or {without}"
             )
+        if " " in word and is_quoted_line(word):
+            raise UserError(f"{word!r} is one argument: write {word} without quotes")
         if re.fullmatch("--[a-z-]+=", word):
             raise UserError(f"{word} has no value: is a variable of the shell not set?")
         if short := re.fullmatch("(-[a-z])=(.*)", word, re.DOTALL):
             raise UserError(f"{word}: write {short[1]} {short[2]}")
 
 
-def require_no_values(command: click.Command | None, words: Sequence[str]) -> None:
-    """Raise UserError if a value follows an option that takes none."""
+def require_values(command: click.Command | None, words: Sequence[str]) -> None:
+    """Raise UserError if a value follows an option that takes none, or an option takes the place of
+    a value.
+    """
     for option, word in pairwise(words):
         found = find_option(command, option)
-        if (
-            found
-            and found.is_flag
-            and word in ("yes", "no", "true", "false", "on", "off", "0", "1")
-        ):
+        if found is None or found.count:
+            continue
+        if not found.is_flag and find_option(command, word):
+            raise UserError(f"{option} has no value: {word} follows it")
+        if found.is_flag and word in ("yes", "no", "true", "false", "on", "off", "0", "1"):
             raise UserError(f"{option} takes no value: remove {word}")
 
 

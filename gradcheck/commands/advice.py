@@ -18,8 +18,8 @@ ADVICE = (
         r"\1: write -i before each input, as in -i \2",
     ),
     (
-        r"(Got unexpected extra arguments? \((?:= )?(\d+(?:x\d+)*)\))",
-        r"\1: write an input as one word, as in -i x=\2",
+        r"(Got unexpected extra arguments? \((?:= )?(\d+(?:x\d+)*)(?: .*)?\))",
+        r"\1: an input is one word, as in -i x=\2",
     ),
     (r"(No such command '.*')\.$", r"\1: the commands are add and remove."),
     (
@@ -29,9 +29,10 @@ ADVICE = (
 )
 OUTPUT_OPTIONS = ("--out", "--output", "--output-file", "-o")
 """Options of other tools for a file to write to."""
+WHERE_INIT_WRITES = "it sets up the current folder; go to another one first"
+ID_ALONE = "write the id without an option"
 NO_TOLERANCE = "every estimate has an error bound; `rtol: 1e-3` in a scenario widens it"
 OPTION_ADVICE = {
-    **dict.fromkeys(("--rtol", "--atol", "--tol", "--tolerance"), NO_TOLERANCE),
     **dict.fromkeys(
         ("--eps", "--epsilon", "--delta", "--step"),
         "steps are chosen for every entry, each with an error bound",
@@ -41,23 +42,27 @@ OPTION_ADVICE = {
         ("--dtype", "--dtypes"),
         "`dtype: float32` at an input of a scenario, or its word -i x=2x3:float32",
     ),
+    **dict.fromkeys(
+        ("--nproc", "--nproc-per-node", "--ranks", "--world-size"), "write --world RANKS"
+    ),
     **dict.fromkeys(("--lib", "--library", "--template"), "write --framework NAME"),
-    "--shape": "write -i x=2x3",
+    **dict.fromkeys(("--grad", "--gradient", "--vjp"), "write --backward PACKAGE.MODULE:FUNCTION"),
+    **dict.fromkeys(("--input-shape", "--shape", "--shapes", "--size"), "write -i x=2x3"),
     **dict.fromkeys(("--numprocesses", "--parallel", "--threads", "--workers", "-n"), "write -j N"),
     **dict.fromkeys(("--html", "--json"), "write --report html:PATH or --report json:PATH"),
     **dict.fromkeys(("--junit", "--junitxml", "--xml"), "write --report junit:PATH"),
     **dict.fromkeys((*OUTPUT_OPTIONS, "--output-format"), "write --report FORMAT:PATH"),
     **dict.fromkeys(("--failed", "--failed-first", "--ff", "--last-failed"), "write --lf"),
-    **dict.fromkeys(
-        ("--case", "--id", "--only", "--scenario", "--select"), "write the id without an option"
-    ),
+    **dict.fromkeys(("--case", "--id", "--only", "--scenario", "--select"), ID_ALONE),
     **dict.fromkeys(("--deselect", "--exclude", "--skip"), "write -k 'not ID'"),
     **dict.fromkeys(("--filter", "--keyword", "--keywords"), "write -k EXPR"),
     **dict.fromkeys(
-        ("--collect-only", "--dry-run", "--list"), "`gradcheck list` shows the scenarios"
+        ("--collect-only", "--dry-run", "--list"),
+        "`gradcheck list` shows the scenarios, `gradcheck list codes` the codes",
     ),
     **dict.fromkeys(
-        ("--cpu", "--cuda", "--device", "--gpu"), "write -b numpy, or -b cupy for a GPU"
+        ("--cpu", "--cuda", "--device", "--gpu"),
+        "write -b cupy for Paddle's layers on a GPU, and nothing for the CPU",
     ),
     "-m": "write -t TAG",
     "--allow-code": "this command needs no permission",
@@ -70,6 +75,7 @@ OPTION_ADVICE = {
     **dict.fromkeys(("--apply", "--fix", "--in-place"), "write --write"),
     "--random-seed": "write --seed N",
     "--time-limit": "write --timeout SECONDS",
+    **dict.fromkeys(("--duration", "--max-time", "--time"), "write --seconds N"),
 }
 """Options of other tools → the equivalent; an equivalent option only if the command has it."""
 
@@ -96,7 +102,7 @@ def unknown_option(name: str, context: click.Context) -> str:
     message = f"No such option {name!r}"
     if advice := advice_on_option(name, context):
         return f"{message}: {advice}."
-    if near := near_option(name, command):
+    if near := near_option(name, context):
         return f"{message}; did you mean {near}?"
     if isinstance(command, click.Group):
         if command.get_command(context, word):
@@ -114,12 +120,17 @@ def unknown_option(name: str, context: click.Context) -> str:
 def advice_on_option(name: str, context: click.Context) -> str:
     """Return the equivalent of an option that a command does not have; empty if none is known."""
     command, word, advice = context.command, name.lstrip("-"), OPTION_ADVICE.get(name, "")
+    if advice == ID_ALONE and find_option(command, "--call"):  # it takes a layer
+        advice = ""
+    if "tol" in name and not advice:
+        advice = NO_TOLERANCE
     if advised := re.match(r"write (-\S+)( \S)?", advice):
         option = find_option(command, advised[1])
         if option is None or option.is_flag is bool(advised[2]):
             advice = ""
     if name in OUTPUT_OPTIONS and not advice and not find_option(command, "-o"):
-        advice = "write > FILE after the command"
+        advice = WHERE_INIT_WRITES if command.name == "init" else "write > FILE after the command"
+        advice = "write --save FILE" if find_option(command, "--save") else advice
     if context.parent and find_option(context.parent.command, name):
         advice = f"write gradcheck {name}"
     elif re.fullmatch(r"-\d+", name) and find_option(command, "--kwarg"):
@@ -129,9 +140,10 @@ def advice_on_option(name: str, context: click.Context) -> str:
     return advice
 
 
-def near_option(name: str, command: click.Command) -> str:
+def near_option(name: str, context: click.Context) -> str:
     """Return the option of a command that was likely meant; empty if none is similar."""
-    words = [word for option in command.params for word in (*option.opts, *option.secondary_opts)]
+    options = context.command.get_params(context)  # with --help
+    words = [word for option in options for word in (*option.opts, *option.secondary_opts)]
     form = r"--\w.*" if name.startswith("--") else r"-\w"
     known = {word.lstrip("-"): word for word in words if re.fullmatch(form, word)}
     near = known.get(nearest(name.lstrip("-"), known), "")
@@ -141,25 +153,43 @@ def near_option(name: str, command: click.Command) -> str:
 
 def advice_on_extra_word(word: str, context: click.Context) -> str:
     """Return how to write the first surplus word of a command; empty if that is unknown."""
-    from gradcheck.backends.environments import name_problem  # few mistakes need it
+    from gradcheck.backends.environments import name_problem  # few mistakes need them
+    from gradcheck.commands.specs import is_format
 
-    command, reference = context.command, context.params.get("reference", "")
+    command, suffix = context.command, word.rpartition(".")[2]
     if word.startswith("-"):
         return ": write options before --"
-    if reference == "lambda":
-        return ": write the whole lambda in quotes"
     if find_option(command, f"--{word}"):
         return f": did you mean --{word}?"
     if word in ("split", "replicated") and find_option(command, "--outputs"):
         return ": join the words by commas, as in --outputs split,replicated"
     if option := option_with_choice(command, word):
         return f": write {option.opts[-1]} {word}"
-    if word.endswith(".yaml") and find_option(command, "-o"):
-        return f": write -o {word}"
     if find_option(command, "-b") and not name_problem(word):
         return f": write -b {word}"
-    is_name = reference and word.isidentifier() and ":" not in reference
-    return f": write one word, as in {reference}:{word}" if is_name else ""
+    if find_option(command, "--report") and is_format(suffix):
+        return f": write --report {suffix}:{word}"
+    if command.name == "init":
+        return f": {WHERE_INIT_WRITES}"
+    return advice_on_second_name(word, context.params.get("reference", ""), command)
+
+
+def advice_on_second_name(word: str, reference: str, command: click.Command) -> str:
+    """Return how to write a word that follows the reference to a layer; empty if that is
+    unknown.
+    """
+    if reference == "lambda":
+        return ": write the whole lambda in quotes"
+    if word.endswith(".yaml") and find_option(command, "-o"):
+        return f": write -o {word}"
+    joined = ""
+    if reference.endswith(".yaml"):
+        joined = f"{reference}::{word}"
+    elif reference and word.endswith(".yaml"):
+        joined = f"{word}::{reference}"
+    elif reference and word.isidentifier() and ":" not in reference:
+        joined = f"{reference}:{word}"
+    return joined and f": write one word, as in {joined}"
 
 
 def command_with_option(context: click.Context, name: str) -> str:

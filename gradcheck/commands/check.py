@@ -43,7 +43,7 @@ from gradcheck.spec.draft import (
     scenario_keys,
     spec_text,
 )
-from gradcheck.spec.input_words import FORM, inputs_of_words
+from gradcheck.spec.input_words import FORM, inputs_of_words, is_shape
 from gradcheck.spec.model import Input
 from gradcheck.support.pyproject import roots
 from gradcheck.support.user_error import UserError
@@ -64,12 +64,17 @@ class LayerWords(NamedTuple):
         """Return the values of ``--kwarg``: Python literals, otherwise text. Raises UserError."""
         keywords: dict[str, Any] = {}
         for text in self.kwargs:
-            name, sign, value = text.partition("=")
-            if not sign:
+            name, _, value = text.partition("=")
+            if not value:
                 raise UserError(f"--kwarg {text}: write NAME=VALUE, such as --kwarg axis=-1")
             try:
                 keywords[name] = ast.literal_eval(value)
             except (ValueError, SyntaxError):
+                if is_shape(value):
+                    raise UserError(
+                        f"--kwarg {text}: write an input as -i {text}, or text as "
+                        f"--kwarg \"{name}='{value}'\""
+                    ) from None
                 keywords[name] = value
         return keywords
 
@@ -242,6 +247,8 @@ def new(
         note = signature.call_to_complete(inputs, named.keywords())
     keys = scenario_of_layer(reference, inputs, named, world)
     framework = framework or framework_of_backend(backend.name)
+    if named.backward is not None:
+        import_layer(keys["layer"]["backward"])
     text = spec_text(keys, framework, notes=True, call_note=note)
     if derive:
         text = with_derived_layer(text, reference, named.inputs, named.call)

@@ -13,7 +13,7 @@ import click
 
 from gradcheck.commands.shared_options import framework_option
 from gradcheck.support.file_io import write_whole
-from gradcheck.support.pyproject import ConfigError, content_of
+from gradcheck.support.pyproject import ConfigError, content_of, root_of
 from gradcheck.support.resources import read_packaged
 from gradcheck.support.user_error import refusals_of
 
@@ -34,6 +34,12 @@ def init(github: bool, framework: str | None) -> None:
     Existing files stay as they are.
     """
     framework = framework or "paddle"
+    if (around := root_of(Path.cwd())) != Path.cwd():
+        click.echo(
+            f"gradcheck: this folder is inside the project {around}, and becomes one of its own; "
+            f"to set up that project, run gradcheck init there",
+            err=True,
+        )
     files = {
         Path("specs/example.grad.yaml"): MODELINE + read_packaged(f"project/{framework}.grad.yaml"),
         Path("specs", SCHEMA_FILE): read_packaged("schemas/spec.json"),

@@ -223,7 +223,7 @@ def _parse_python(source: str, role: str) -> PythonCode | Violation:
         if prompt := re.match(r"\s*(>>>|\$|%|!|```)", error.text or ""):
             help = f"remove the {prompt[1]}: the code is Python only"
         elif _MODES[role] == "eval" and find_code(code, "the script") is not EMPTY_CODE:
-            help = "write one expression, without a statement such as y = …"
+            help = "write one expression, such as f(x, 2), without a statement such as y = …"
         problem = re.sub(r"\bline \d+", r"\g<0> of the code", error.msg)
         return Violation((), f"{role} is not valid Python: {problem}", help, inside=place)
     except (ValueError, RecursionError, MemoryError):

@@ -37,14 +37,15 @@ def qualified_reference(reference: str) -> str:
     the word does not have the form ``package.module:Layer``.
     """
     module, _, name = reference.partition(":")
-    if reference.endswith((".yaml", ".yml")):
+    if in_spec := re.fullmatch(r".+\.ya?ml(::?.+)?", reference):
+        scenario = reference if in_spec[1] else f"{reference} ID"
         raise DraftError(
-            f"{reference} is a spec file: `gradcheck run {reference}` runs its scenarios, "
-            f"`gradcheck explore {reference} ID` explores one"
+            f"{reference} is of a spec file: `gradcheck run {reference}` runs it, "
+            f"`gradcheck explore {scenario}` explores one scenario"
         )
     if not re.fullmatch(REFERENCE, reference) or module.endswith(".py"):
         meant = meant_layer(reference)
-        if meant == ANY_LAYER:
+        if meant == ANY_LAYER and not re.search(r"[:\s]", reference):
             meant += f"; if this is a scenario, `gradcheck run {reference}` runs it"
         raise DraftError(f"{reference!r} names no layer: write {meant}")
     for root in roots():

@@ -19,6 +19,7 @@ from pydantic import ValidationError
 from gradcheck.spec.containers import inside, variable
 from gradcheck.spec.input_rules import find_limit_mistakes
 from gradcheck.spec.literals import DType, Placement
+from gradcheck.spec.messages import WORDS_OF_NUMPY
 from gradcheck.spec.model import Input
 from gradcheck.support.suggest import hint
 from gradcheck.support.user_error import UserError
@@ -54,7 +55,7 @@ def inputs_of_words(texts: Iterable[str], letters: bool = False) -> dict[str, In
     """
     inputs: dict[str, Input] = {}
     for text in texts:
-        if len(words := re.split(r"[\s,;]+(?=[A-Za-z_]\w*=)", text)) > 1:
+        if len(words := re.split(r"[\s,;]+(?:-i\s+|--input\s+)?(?=[A-Za-z_]\w*=)", text)) > 1:
             apart = " ".join(f"-i {word}" for word in words)
             raise InputWordError(f"--input {text}: write each input apart, as in {apart}")
         named = _NAMED.fullmatch(text)
@@ -153,12 +154,20 @@ def _sizes(shape: str, letters: bool) -> tuple[int | str, ...]:
             raise InputWordError(
                 f"{shape!r} is not a shape: write @ before a file, as in @data.npy"
             )
-        form = "sizes with x between them, such as 3x4, or scalar; "
-        drawn = "only `gradcheck explore` takes capital letters, for sizes that it draws"
+        form = "sizes with x between them, such as 3x4, or scalar"
         if letters:
-            drawn = "capital letters are sizes that are drawn"
-        raise InputWordError(f"{shape!r} is not a shape: write {meant}: {form}{drawn}")
+            form += "; capital letters are sizes that are drawn"
+        elif _SHAPE_TO_DRAW.fullmatch(shape):
+            form += "; only `gradcheck explore` takes capital letters, for sizes that it draws"
+        elif not sizes_apart:
+            form += "; a plain value is passed by --kwarg NAME=VALUE, or in --call"
+        raise InputWordError(f"{shape!r} is not a shape: write {meant}: {form}")
     return tuple(int(size) if size.isdecimal() else size for size in shape.split("x"))
+
+
+def is_shape(text: str) -> bool:
+    """Whether a text is the shape of an input with sizes that are numbers."""
+    return _SHAPE.fullmatch(text) is not None
 
 
 def _flag(flag: str) -> dict[str, Any]:
@@ -170,7 +179,8 @@ def _flag(flag: str) -> dict[str, Any]:
     if flag not in _FLAGS:
         known = [*_FLAGS, "below=N"]
         name = re.sub(r"dtype=|\w+\.", "", flag)  # torch.float32
-        help = hint(name, known, f"write one of {', '.join(known)}")
+        otherwise = f"write one of {', '.join(known)}; a range is written ~LOW..HIGH"
+        help = hint(WORDS_OF_NUMPY.get(name, name), known, otherwise)
         raise InputWordError(f"unknown option {flag!r}; {help}")
     return _FLAGS[flag]
 

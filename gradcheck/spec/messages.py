@@ -106,8 +106,9 @@ _ADVICE = {
 }
 _NOT_TEXT = "remove the '{}', which makes text of the lines below"
 """Advice on a ``|`` or ``>`` where a mapping or list is expected."""
-_WORDS_OF_NUMPY = {
+WORDS_OF_NUMPY = {
     "double": "float64", "half": "float16", "single": "float32", "short": "int16", "long": "int64",
+    "int": "int64",
     "randn": "normal", "gaussian": "normal", "rand": "uniform", "random": "uniform",
     "randint": "integers", "arange": "linspace", "non-contiguous": "strided",
 }  # fmt: skip
@@ -285,7 +286,7 @@ def _report_value(detail: ErrorDetails, location: Location, text: SpecText) -> N
         choices = [choice.strip("'") for choice in re.split(", | or ", context["expected"])]
         choices += [form for key, form in _OTHER_FORMS.items() if key == location.key]
         word = re.sub(r"^fp?(?=\d)", "float", mark.text.rpartition(".")[2])
-        help = text.suggest(_WORDS_OF_NUMPY.get(word, word), choices)
+        help = text.suggest(WORDS_OF_NUMPY.get(word, word), choices)
     else:
         help = _ADVICE.get(kind) or _advise_form(kind, value, mark, context, location.key)
     described = location.kind.keys() if location.kind else {}

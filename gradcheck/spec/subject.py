@@ -177,7 +177,7 @@ class _Subject:
         """Yield inputs that nothing uses."""
         words = find_words(self.scenario)
         if isinstance(self.scenario.layer, LayerRef):
-            words = self.call.words
+            words, _ = self.call.global_names
         for name in self.inputs:
             if variable(name) not in words:
                 message = f"nothing uses the input {quote(variable(name))}"

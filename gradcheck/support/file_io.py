@@ -89,6 +89,9 @@ def require_folder(folder: Path, subject: str) -> None:
     """
     if folder.absolute().is_dir():
         return
+    if folder.parts[:1] == ("~",):
+        home = Path("~").expanduser()
+        raise UserError(f"{subject}: the shell has not replaced ~: write {home} in its place")
     if folder.exists():
         raise UserError(f"{subject}: {folder} is not a folder: name another one")
-    raise UserError(f"{subject}: there is no folder {folder}: make it first")
+    raise UserError(f"{subject}: there is no folder {folder.absolute()}: make it first")

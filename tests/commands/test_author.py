@@ -261,6 +261,20 @@ def test_the_object_that_a_name_stands_for_is_checked_and_called_by_its_argument
     assert (done.code, done.err, done.out[:5]) == (0, "", "PASS ")
 
 
+@pytest.mark.parametrize(
+    ("words", "is_hinted"),
+    [
+        ("instance -i input=4x3", True),
+        ("instance -i input=4x3:bfloat16", False),
+        ("instance -i input=4x2:float32", False),
+    ],
+)
+def test_a_refused_dtype_that_nobody_wrote_is_explained(gradcheck, objects, words, is_hinted):
+    done = gradcheck("check", *f"objects:{words}".split())
+    assert done.code == 1
+    assert ("an input is float64 unless its dtype is written, such as -i x=2x3:float32" in done.out) == is_hinted
+
+
 @pytest.mark.parametrize("words", CALLED)
 def test_new_writes_of_it_what_validates_and_runs(gradcheck, objects, folder, words):
     layer, *options = words.split()
@@ -376,9 +390,10 @@ def test_new_says_what_the_call_still_needs_or_takes_it(gradcheck, package):
     assert "\n    call: Scale.apply(paddle.ones([2]), w)\n" in text
 
 
-def test_new_names_the_folder_that_is_not_there(gradcheck, package):
+def test_new_names_the_folder_that_is_not_there(gradcheck, package, folder):
     done = gradcheck("new", "own_package.layers:Scale", "-o", "no/own.grad.yaml")
-    assert (done.code, done.err) == (2, "gradcheck: -o no/own.grad.yaml: there is no folder no: make it first\n")
+    missing = f"there is no folder {folder.absolute() / 'no'}: make it first"
+    assert (done.code, done.err) == (2, f"gradcheck: -o no/own.grad.yaml: {missing}\n")
 
 
 def test_what_a_module_prints_is_not_in_the_scenario(gradcheck, folder):
@@ -406,6 +421,16 @@ def test_init_lays_out_a_project_that_validates_and_runs(gradcheck, folder):
     assert (folder / ".github" / "workflows" / "gradcheck.yml").exists()
     assert gradcheck("validate", "specs").code == 0
     assert gradcheck("run").out.startswith("PASS example-square@numpy specs/example.grad.yaml:4:5")
+
+
+def test_init_below_the_root_of_a_project_says_so(gradcheck, folder, monkeypatch):
+    assert gradcheck("init").err == ""
+    below = folder / "below"
+    below.mkdir()
+    monkeypatch.chdir(below)
+    done = gradcheck("init")
+    assert f"this folder is inside the project {folder.absolute()}" in done.err
+    assert (below / "pyproject.toml").exists()
 
 
 def test_beside_the_schema_of_init_a_new_scenario_names_it(gradcheck, package, folder):
