@@ -141,25 +141,32 @@ def near_option(name: str, command: click.Command) -> str:
 
 def advice_on_extra_word(word: str, context: click.Context) -> str:
     """Return how to write the first surplus word of a command; empty if that is unknown."""
-    from gradcheck.backends.environments import name_problem  # few mistakes need it
-
     command, reference = context.command, context.params.get("reference", "")
     if word.startswith("-"):
-        return ": write options before --"
+        return "write options before --"
     if reference == "lambda":
-        return ": write the whole lambda in quotes"
-    if find_option(command, f"--{word}"):
-        return f": did you mean --{word}?"
+        return "write the whole lambda in quotes"
+    if advice := advice_on_bare_word(word, command):
+        return advice
     if word in ("split", "replicated") and find_option(command, "--outputs"):
-        return ": join the words by commas, as in --outputs split,replicated"
-    if option := option_with_choice(command, word):
-        return f": write {option.opts[-1]} {word}"
+        return "join the words by commas, as in --outputs split,replicated"
     if word.endswith(".yaml") and find_option(command, "-o"):
-        return f": write -o {word}"
-    if find_option(command, "-b") and not name_problem(word):
-        return f": write -b {word}"
+        return f"write -o {word}"
     is_name = reference and word.isidentifier() and ":" not in reference
-    return f": write one word, as in {reference}:{word}" if is_name else ""
+    return f"write one word, as in {reference}:{word}" if is_name else ""
+
+
+def advice_on_bare_word(word: str, command: click.Command) -> str:
+    """Return how to write an option, or the value of one, that was written as a bare word; empty
+    if it is neither.
+    """
+    from gradcheck.backends.environments import name_problem  # few mistakes need it
+
+    if find_option(command, f"--{word}"):
+        return f"did you mean --{word}?"
+    if option := option_with_choice(command, word):
+        return f"write {option.opts[-1]} {word}"
+    return f"write -b {word}" if find_option(command, "-b") and not name_problem(word) else ""
 
 
 def command_with_option(context: click.Context, name: str) -> str:

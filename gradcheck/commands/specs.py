@@ -16,9 +16,10 @@ import click
 
 from gradcheck.backends.base import framework_of_backend, kind_of
 from gradcheck.case.naming import LAYER_REFERENCE
+from gradcheck.commands.advice import advice_on_bare_word
 from gradcheck.commands.errors import NOTHING_SELECTED, USAGE
 from gradcheck.spec.diagnostic import Diagnostic, SpecError
-from gradcheck.spec.folders import find
+from gradcheck.spec.folders import find, path_in_project
 from gradcheck.spec.text import read_text
 from gradcheck.support.display_paths import count
 from gradcheck.support.escape import WithoutCommands, safe
@@ -144,7 +145,9 @@ def advice_on_unknown(name: str, ids: Collection[str]) -> str:
         return f"`gradcheck check {layer}` checks that layer"
     if is_format(suffix := name.rpartition(".")[2]):
         return f"write --report {suffix}:{name}, in quotes if the path has spaces"
-    return ""
+    if near := path_in_project(name):
+        return f"did you mean {near}?"
+    return advice_on_bare_word(name, click.get_current_context().command)
 
 
 def ids_in(specs: Iterable[SpecFile]) -> set[str]:

@@ -83,6 +83,8 @@ MISTAKES = {
     "run spaced/a b.grad.yaml": ("'spaced/a b.grad.yaml'", "write it in quotes"),
     "run --baseline empty --baseline-update": ("--baseline empty", "this is a folder"),
     "run own.grad.yaml:0": ("own.grad.yaml:0", "gradcheck list own.grad.yaml"),
+    "run 'own.grad.yaml --lf'": ("'own.grad.yaml --lf'", "write them apart: own.grad.yaml --lf"),
+    "run 'spaced/**/*.grad.yaml'": ("patterns are not expanded", "write spaced/ for all spec files"),
     "run gone.yaml": ("gone.yaml", "a link to nowhere"),
     "run spaced/ab.grad.yaml": ("spaced/ab.grad.yaml", "did you mean 'spaced/a b.grad.yaml'"),
     "run own.grad.yam": ("own.grad.yam", "did you mean own.grad.yaml?"),
