@@ -23,7 +23,7 @@ from gradcheck.commands.errors import (
     refusal,
 )
 from gradcheck.support.escape import WithoutCommands, one_line, safe
-from gradcheck.support.suggest import hint
+from gradcheck.support.suggest import hint, nearest
 from gradcheck.support.user_error import UserError
 
 if TYPE_CHECKING:
@@ -60,9 +60,17 @@ OTHER_COMMANDS = {
     "fmt": "yamlfmt or prettier format spec files",
     "trust": "write `allow-code = true` under [tool.gradcheck] in pyproject.toml, or run with "
     "--allow-code",
+    **dict.fromkeys(
+        ("complete", "completion", "completions"),
+        'add eval "$(_GRADCHECK_COMPLETE=bash_source gradcheck)" to ~/.bashrc, or with zsh_source '
+        "to ~/.zshrc",
+    ),
     "surface": "`gradcheck run` lists at its end the names that the bundled engine lacks",
 }
 """Commands that were removed, or that only other tools have, with the replacement."""
+
+PREFIX, VARIABLES = "GRADCHECK_", ("ALLOW_CODE", "ENVIRONMENTS", "START")
+"""The names of the environment variables that gradcheck reads: their beginning, and each ending."""
 
 
 class LazyGroup(click.Group):
@@ -99,7 +107,7 @@ class LazyGroup(click.Group):
                 context.fail(self.unknown_command(context, args[0]))
         name, command, words = super().resolve_command(context, args)
         if not context.resilient_parsing:
-            require_no_values(command, words)
+            require_values(command, words)
         return name, command, words
 
     def unknown_command(self, context: click.Context, name: str) -> str:
@@ -188,16 +196,29 @@ def require_whole_words(words: Sequence[str]) -> None:
             raise UserError(f"{word}: write {short[1]} {short[2]}")
 
 
-def require_no_values(command: click.Command | None, words: Sequence[str]) -> None:
-    """Raise UserError if a value follows an option that takes none."""
+def require_values(command: click.Command | None, words: Sequence[str]) -> None:
+    """Raise UserError if a value follows an option that takes none, or an option one that takes a
+    value.
+    """
     for option, word in pairwise(words):
         found = find_option(command, option)
-        if (
-            found
-            and found.is_flag
-            and word in ("yes", "no", "true", "false", "on", "off", "0", "1")
-        ):
+        if found is None:
+            continue
+        if found.is_flag and word in ("yes", "no", "true", "false", "on", "off", "0", "1"):
             raise UserError(f"{option} takes no value: remove {word}")
+        if not found.is_flag and find_option(command, word):
+            raise UserError(f"{option} has no value: {word} follows it")
+
+
+def report_misspelt_variables() -> None:
+    """Print which variables of the environment may be misspelt ones of gradcheck."""
+    for name in os.environ:
+        ending = name.removeprefix(PREFIX)
+        if ending == name or ending in VARIABLES:
+            continue
+        if near := nearest(ending, VARIABLES):
+            text = f"{one_line(name)} is not read; did you mean {PREFIX}{near}?"
+            click.echo(f"gradcheck: {text}", err=True)
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
@@ -206,3 +227,4 @@ def main() -> None:
     """Check the gradients of custom autograd layers, and that the layers keep the documented
     rules.
     """
+    report_misspelt_variables()

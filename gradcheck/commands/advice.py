@@ -27,6 +27,8 @@ ADVICE = (
         r"\1 A report is written by --report \2:PATH.",
     ),
 )
+MOST_LISTED_OPTIONS = 6
+"""The most options of a command that a message lists; ``--help`` shows more."""
 OUTPUT_OPTIONS = ("--out", "--output", "--output-file", "-o")
 """Options of other tools for a file to write to."""
 NO_TOLERANCE = "every estimate has an error bound; `rtol: 1e-3` in a scenario widens it"
@@ -79,12 +81,14 @@ def add_advice(error: click.ClickException) -> click.ClickException:
     if not isinstance(error, click.UsageError):
         return error
     message = one_line(error.format_message())  # it may quote terminal control characters
-    if isinstance(error, click.MissingParameter) and isinstance(error.param, click.Option):
-        message += f" Write {error.param.opts[-1]} {error.param.metavar}."
+    if isinstance(error, click.BadParameter) and isinstance(error.param, click.Option):
+        if error.param.metavar:
+            message += f" Write {error.param.opts[-1]} {error.param.metavar}."
     elif isinstance(error, click.NoSuchOption) and error.ctx:
         message = unknown_option(one_line(error.option_name), error.ctx)
     elif error.ctx and (extra := re.match(r"Got unexpected extra arguments? \(([^ =)]+)", message)):
-        message += advice_on_extra_word(extra[1], error.ctx)
+        advice = advice_on_extra_word(extra[1], error.ctx)
+        message = f"{message}: {advice}".removesuffix(": ")
     for pattern, better in ADVICE:
         message = re.sub(pattern, better, message, flags=re.DOTALL)
     return click.UsageError(message, error.ctx)
@@ -108,6 +112,9 @@ def unknown_option(name: str, context: click.Context) -> str:
     if word.isidentifier() and find_option(command, "--kwarg"):
         argument = f"another argument of the layer --kwarg {word}=VALUE"
         return f"{message}. An input is written -i x=2x3, {argument}."
+    options = [option.opts[-1] for option in command.params if isinstance(option, click.Option)]
+    if 0 < len(options) <= MOST_LISTED_OPTIONS:
+        message += f"; the options are {', '.join(options)}"
     return f"{message}."
 
 
