@@ -236,7 +236,8 @@ def test_a_file_that_is_not_there_was_looked_for_somewhere(gradcheck, folder):
 @pytest.mark.parametrize(
     ("place", "word", "meant"),
     [("own", "specs", "../specs"), ("own", "specs/a.grad.yaml", "../specs/a.grad.yaml"),
-     (".", "a.grad.yaml", "specs/a.grad.yaml"), ("specs", "specs/a.grad.yaml", "a.grad.yaml"), ("own", "own/specs", "")],
+     (".", "a.grad.yaml", "specs/a.grad.yaml"), ("specs", "specs/a.grad.yaml", "a.grad.yaml"),
+     ("own", "own/specs", "")],
 )  # fmt: skip
 def test_a_path_that_starts_in_another_folder_of_the_project_brings_up_the_right_one(
     spec, gradcheck, folder, monkeypatch, place, word, meant
