@@ -95,7 +95,8 @@ def test_a_file_of_an_input_that_is_not_there_is_a_mistake(gradcheck, spec, fold
     spec("  - id: one\n    layer: {op: tanh}\n    inputs: {x: {from: sub/x.npy}}\n")
     done = gradcheck("validate", "a.grad.yaml")
     assert done.code == 2
-    assert "a.grad.yaml:5:24: error: there is no file 'sub/x.npy' in the spec's folder" in done.out
+    assert "a.grad.yaml:5:24: error: there is no file 'sub/x.npy'" in done.out
+    assert f"help: name an .npy or .npz file below {folder}\n" in done.out
     (folder / "sub").mkdir()
     (folder / "sub" / "x.npy").touch()
     assert gradcheck("validate", "a.grad.yaml").code == 0
