@@ -23,7 +23,7 @@ from gradcheck.commands.errors import (
     refusal,
 )
 from gradcheck.support.escape import WithoutCommands, one_line, safe
-from gradcheck.support.suggest import hint, nearest
+from gradcheck.support.suggest import hint, nearest, require_one_name
 from gradcheck.support.user_error import UserError
 
 if TYPE_CHECKING:
@@ -108,6 +108,7 @@ class LazyGroup(click.Group):
         name, command, words = super().resolve_command(context, args)
         if not context.resilient_parsing:
             require_values(command, words)
+            require_separate_words(command, words)
         return name, command, words
 
     def unknown_command(self, context: click.Context, name: str) -> str:
@@ -179,7 +180,7 @@ class LazyGroup(click.Group):
 
 
 def require_whole_words(words: Sequence[str]) -> None:
-    """Raise UserError if a word is empty, or sets a short option with ``=``."""
+    """Raise UserError if a word is empty or in quotes, or sets a short option with ``=``."""
     words = [one_line(word) for word in words]
     for before, word in zip(["gradcheck", *words], words, strict=False):
         if not word:
@@ -192,6 +193,8 @@ def require_whole_words(words: Sequence[str]) -> None:
             )
         if re.fullmatch("--[a-z-]+=", word):
             raise UserError(f"{word} has no value: is a variable of the shell not set?")
+        if re.fullmatch("(--[a-z-]+=)?['\"‘’“”].*['\"‘’“”]", word, re.DOTALL):
+            raise UserError(f"{word}: these quotes are part of the word; remove them")
         if short := re.fullmatch("(-[a-z])=(.*)", word, re.DOTALL):
             raise UserError(f"{word}: write {short[1]} {short[2]}")
 
@@ -208,6 +211,21 @@ def require_values(command: click.Command | None, words: Sequence[str]) -> None:
             raise UserError(f"{option} takes no value: remove {word}")
         if not found.is_flag and find_option(command, word):
             raise UserError(f"{option} has no value: {word} follows it")
+
+
+def require_separate_words(command: click.Command | None, words: Sequence[str]) -> None:
+    """Raise UserError if quotes join words of which one is an option, or several paths, or if an
+    expression has no quotes.
+    """
+    for before, word in pairwise(["", *words]):
+        if word in ("and", "or", "not") and find_option(command, "-k"):
+            raise UserError(f"{word!r} is a separate word: write the whole expression in quotes")
+        option = find_option(command, before)
+        is_value = option is not None and not option.is_flag
+        if is_value or word.startswith("-") or os.path.exists(word):
+            continue
+        has_option = any(find_option(command, name) for name in word.split())
+        require_one_name(word, os.path.exists if not has_option else bool)
 
 
 def report_misspelt_variables() -> None:

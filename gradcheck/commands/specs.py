@@ -26,7 +26,7 @@ from gradcheck.support.escape import WithoutCommands, safe
 from gradcheck.support.file_io import require_folder
 from gradcheck.support.pyproject import root_of, roots
 from gradcheck.support.resources import SUITES, bundled_files, bundled_specs, is_bundled
-from gradcheck.support.suggest import hint, nearest, require_one_name
+from gradcheck.support.suggest import hint, nearest
 from gradcheck.support.user_error import UserError, refusals_of
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def advice_on_unknown(name: str, ids: Collection[str]) -> str:
     file = f"{name.removesuffix('.grad')}.grad.yaml"
     if os.path.isfile(file):
         return f"did you mean {file}?"
-    in_file = re.fullmatch(r"(.+\.ya?ml)([:#@, /[(]*)([\w/=.-]*)[])]?", name)
+    in_file = re.fullmatch(r"(.+\.ya?ml)([:#@, /[(]*)([\w/=.@-]*)[])]?", name)
     if in_file and os.path.isfile(in_file[1]):
         separator = " -b " if in_file[2] == "@" else " "
         return f"write {in_file[1]}{separator}{in_file[3]}".rstrip()
@@ -165,9 +165,7 @@ def refuse_mistakes(mistakes: Sequence[Diagnostic]) -> NoReturn:
 
 
 def require_spec_name(name: str) -> None:
-    """Raise UserError if a word names a layer or a Python file, or consists of several file
-    names.
-    """
+    """Raise UserError if a word names a layer, a Python file or a report."""
     if name.startswith("--"):
         raise UserError(f"{name} comes after --: write options before --")
     if is_format(name.partition(":")[0]):
@@ -176,8 +174,6 @@ def require_spec_name(name: str) -> None:
         raise UserError(
             f"{name} is not a spec file or id; `gradcheck check {layer}` checks that layer"
         )
-    if not os.path.exists(name):
-        require_one_name(name, os.path.exists)
 
 
 def is_format(word: str) -> bool:

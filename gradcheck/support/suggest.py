@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable
-from itertools import takewhile
 
 from gradcheck.support.user_error import UserError
 
@@ -71,10 +70,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 def require_one_name(word: str, is_known: Callable[[str], bool]) -> None:
-    """Raise UserError if a word is several known names joined by spaces or commas, or known names
-    with options after them.
-    """
+    """Raise UserError if a word is several known names joined by spaces or commas."""
     names = [name for name in re.split(r"[\s,;]+", word) if name]
-    before_options = [*takewhile(lambda name: not name.startswith("-"), names)]
-    if len(names) > 1 and before_options and all(map(is_known, before_options)):
+    if len(names) > 1 and all(map(is_known, names)):
         raise UserError(f"{word!r} is not one name; write them apart: {' '.join(names)}")
