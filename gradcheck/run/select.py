@@ -11,6 +11,9 @@ from gradcheck.codes import CODES
 from gradcheck.support.suggest import hint, require_one_name
 from gradcheck.support.user_error import UserError
 
+EXPRESSION_FORM = "combine words with and, or, not, ( and ), all in one pair of quotes"
+LISTED = "`gradcheck list` shows them"
+
 
 def select(
     cases: Iterable[Case],
@@ -88,11 +91,11 @@ def nothing_selected(keywords: str | None, cases: Iterable[Case]) -> str:
         {fragment for name in names for fragment in (name, *re.split("[^a-z0-9.]+", name))}
     )
     words = Expression(keywords.lower(), "-k").words if keywords else []
-    unknown = [
-        f"no case has {word!r} in its name; {hint(word, known, '`gradcheck list` shows them')}"
-        for word in words
-        if not any(word in name for name in names)
-    ]
+    unknown = []
+    for word in words:
+        if not any(word in name for name in names):
+            advice = EXPRESSION_FORM if re.search("[!&|,~]", word) else hint(word, known, LISTED)
+            unknown.append(f"no case has {word!r} in its name; {advice}")
     return ": ".join(["nothing is selected", "; ".join(unknown)]).removesuffix(": ")
 
 
@@ -122,8 +125,7 @@ class Expression:
 
     def malformed(self) -> UserError:
         """The error for an expression that does not have this form."""
-        form = "combine words with and, or, not, ( and ), all in one pair of quotes"
-        return UserError(f"{self.option} {self.text!r}: {form}")
+        return UserError(f"{self.option} {self.text!r}: {EXPRESSION_FORM}")
 
     def holds(self, word_holds: Callable[[str], bool]) -> bool:
         """Whether the expression holds, given a predicate for its words."""
