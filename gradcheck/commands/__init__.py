@@ -222,7 +222,7 @@ def require_separate_words(command: click.Command | None, words: Sequence[str]) 
             raise UserError(f"{word!r} is a separate word: write the whole expression in quotes")
         option = find_option(command, before)
         is_value = option is not None and not option.is_flag
-        if is_value or word.startswith("-") or os.path.exists(word):
+        if is_value or re.match(r"-\w", word) or os.path.exists(word):
             continue
         has_option = any(find_option(command, name) for name in word.split())
         require_one_name(word, os.path.exists if not has_option else bool)

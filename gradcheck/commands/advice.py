@@ -108,13 +108,13 @@ def unknown_option(name: str, context: click.Context) -> str:
         if follows := command_with_option(context, name):
             return f"{message}. Options follow their command, as in gradcheck {follows} {name}."
     if context.parent and (other := command_with_option(context.parent, name)):
-        return f"{message}; it is an option of gradcheck {other}."
-    if word.isidentifier() and find_option(command, "--kwarg"):
+        message += f"; it is an option of gradcheck {other}"
+    elif word.isidentifier() and find_option(command, "--kwarg"):
         argument = f"another argument of the layer --kwarg {word}=VALUE"
         return f"{message}. An input is written -i x=2x3, {argument}."
     options = [option.opts[-1] for option in command.params if isinstance(option, click.Option)]
     if 0 < len(options) <= MOST_LISTED_OPTIONS:
-        message += f"; the options are {', '.join(options)}"
+        message += f"; the options of {command.name} are {', '.join(options)}"
     return f"{message}."
 
 

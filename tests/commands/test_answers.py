@@ -50,7 +50,7 @@ LAYER = """\
         ("run --ignore x", "No such option '--ignore'."),
         ("run --select x", "No such option '--select': write the id without an option."),
         ("run --deselect x", "No such option '--deselect': write -k 'not ID'."),
-        ("schema --json", "No such option '--json'; it is an option of gradcheck list."),
+        ("schema --json", "No such option '--json'; it is an option of gradcheck list;"),
         ("--lf", "Options follow their command, as in gradcheck run --lf"),
     ],
 )

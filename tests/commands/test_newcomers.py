@@ -140,6 +140,10 @@ MISTAKES = {
     "list 'rules --uncovered'": ("write them apart: rules --uncovered",),
     "compare 'empty.json own.grad.yaml'": ("write them apart: empty.json own.grad.yaml",),
     "run own.grad.yaml:own-tanh@numpy": ("write own.grad.yaml own-tanh@numpy",),
+    "run '--bundled -k tanh'": ("write them apart: --bundled -k tanh",),
+    "run -k '!own'": ("'!own'", "combine words with and"),
+    "export --pytest out --release 3.2.2": ("--release", "the options of export are --pytest, --as-version"),
+    "backends add torch@2.3": ("torch has no versions",),
     "run -b numpy torch": ("'torch'", "write -b torch"),
     "run own.grad.yaml lf": ("'lf'", "did you mean --lf?"),
     "run -k own -k tanh": ("-k is given 2 times", "-k 'own or tanh'"),
@@ -303,7 +307,7 @@ MISTAKES = {
     "list codes GC104": ("GC104", "gradcheck show GC104"),
     # replay, compare, matrix
     "replay": ("last run", "gradcheck run"),
-    "replay --last": ("'--last'", "the options are --seed, --allow-code"),
+    "replay --last": ("'--last'", "the options of replay are --seed, --allow-code"),
     "completion bash": ("'completion'", "_GRADCHECK_COMPLETE=bash_source gradcheck"),
     "replay own-tanh": ("last run", "gradcheck run"),
     "compare empty.json": ("B.json",),
@@ -327,7 +331,7 @@ MISTAKES = {
     "backends add paddle@latest": ("latest", "paddle@3"),
     "backends remove paddle@9.9.9": ("paddle@9.9.9", "gradcheck backends"),
 }  # fmt: skip
-NOTHING_LEFT = ("run -k tahn",)
+NOTHING_LEFT = ("run -k tahn", "run -k '!own'")
 
 
 @pytest.fixture(scope="module")
