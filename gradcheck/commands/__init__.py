@@ -108,7 +108,7 @@ class LazyGroup(click.Group):
         name, command, words = super().resolve_command(context, args)
         if not context.resilient_parsing:
             require_values(command, words)
-            require_separate_words(command, words)
+            require_fitting_quotes(command, words)
         return name, command, words
 
     def unknown_command(self, context: click.Context, name: str) -> str:
@@ -119,6 +119,8 @@ class LazyGroup(click.Group):
         advice = OTHER_COMMANDS.get(name, "")
         if layer := layer_of_word(name):
             advice = f"`gradcheck check {layer}` checks that layer"
+        elif name.partition(" ")[0] in COMMANDS:
+            advice = "write its words without quotes"
         elif parse_target(name).path:
             advice = f"`gradcheck run {name}` runs its scenarios"
         if command := command_with_option(context, f"--{name}"):
@@ -213,16 +215,21 @@ def require_values(command: click.Command | None, words: Sequence[str]) -> None:
             raise UserError(f"{option} has no value: {word} follows it")
 
 
-def require_separate_words(command: click.Command | None, words: Sequence[str]) -> None:
-    """Raise UserError if quotes join words of which one is an option, or several paths, or if an
-    expression has no quotes.
+def require_fitting_quotes(command: click.Command | None, words: Sequence[str]) -> None:
+    """Raise UserError if quotes join several paths, or words of which one is an option; or if they
+    are missing around a path with a space, or around an expression.
     """
     for before, word in pairwise(["", *words]):
-        if word in ("and", "or", "not") and find_option(command, "-k"):
-            raise UserError(f"{word!r} is a separate word: write the whole expression in quotes")
+        path = f"{before} {word}"
+        if os.path.exists(path) and not (os.path.exists(before) or os.path.exists(word)):
+            raise UserError(f"{path!r} is one path with a space: write it in quotes")
         option = find_option(command, before)
         is_value = option is not None and not option.is_flag
-        if is_value or re.match(r"-\w", word) or os.path.exists(word):
+        is_alone = is_value or word.startswith("-") or os.path.exists(word)
+        operators = {"and", "or", "not"}.intersection([word] if is_alone else word.split())
+        if operators and find_option(command, "-k"):
+            raise UserError(f"{word!r}: write the whole expression after -k or -t, in quotes")
+        if is_alone and not word.startswith("--"):
             continue
         has_option = any(find_option(command, name) for name in word.split())
         require_one_name(word, os.path.exists if not has_option else bool)

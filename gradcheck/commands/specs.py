@@ -8,7 +8,6 @@ import re
 import sys
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -83,7 +82,6 @@ def read_specs(
     """
     from gradcheck.spec.read import read_each, shared_ids  # completing ids needs no model
 
-    require_quoted(names)
     for name in names:
         require_spec_name(name)
     targets = [parse_target(name) for name in names]
@@ -130,7 +128,9 @@ def advice_on_unknown(name: str, ids: Collection[str]) -> str:
     in_file = re.fullmatch(r"(.+\.ya?ml)([:#@, /[(]*)([\w/=.@-]*)[])]?", name)
     if in_file and os.path.isfile(in_file[1]):
         separator = " -b " if in_file[2] == "@" else " "
-        return f"write {in_file[1]}{separator}{in_file[3]}".rstrip()
+        line = re.fullmatch(r"L?(\d+)", in_file[3])
+        ending = f":{line[1]}" if line else f"{separator}{in_file[3]}"
+        return f"write {in_file[1]}{ending}".rstrip()
     in_folder = re.fullmatch(r"(.+?)::?([\w=.-]+)", name)
     if in_folder and os.path.isdir(in_folder[1]):
         return f"write {in_folder[1]} {in_folder[2]}"
@@ -181,14 +181,6 @@ def is_format(word: str) -> bool:
     from gradcheck.report.files import FORMATS  # completing ids needs no report
 
     return word in FORMATS
-
-
-def require_quoted(names: Sequence[str]) -> None:
-    """Raise UserError if two consecutive words are one existing path that contains a space."""
-    for first, second in pairwise(names):
-        path = f"{first} {second}"
-        if os.path.exists(path) and not (os.path.exists(first) or os.path.exists(second)):
-            raise UserError(f"{path!r} is one path with a space: write it in quotes")
 
 
 def layer_of_word(name: str) -> str:

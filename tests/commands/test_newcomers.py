@@ -133,8 +133,11 @@ MISTAKES = {
     "run --device gpu": ("--device", "-b cupy"),
     "run --json": ("--json", "--report json:PATH"),
     "run -n 4": ("-n", "-j N"),
-    "run -k tanh or own": ("'or'", "write the whole expression in quotes"),
-    "run -t not mine": ("'not'", "write the whole expression in quotes"),
+    "run -k tanh or own": ("'or'", "write the whole expression after -k or -t, in quotes"),
+    "run -t not mine": ("'not'", "write the whole expression after -k or -t, in quotes"),
+    "run 'tanh or own'": ("'tanh or own'", "write the whole expression after -k or -t, in quotes"),
+    "'list --json'": ("'list --json'", "write its words without quotes"),
+    "run own.grad.yaml#L3": ("own.grad.yaml#L3", "write own.grad.yaml:3"),
     "run -k \"'own'\"": ("'own'", "quotes are part of the word"),
     "run --tag=“mine”": ("--tag=“mine”", "quotes are part of the word"),
     "list 'rules --uncovered'": ("write them apart: rules --uncovered",),
@@ -354,6 +357,14 @@ def test_it_is_told_in_one_message_with_what_to_write(line, project, monkeypatch
     assert len(re.findall(r"^(?:gradcheck|Error): |^[^ ]+: error: |^[^ ]+:\d+:\d+: ", answer, re.M)) == 1
     assert done.stdout in answer
     assert [word for word in MISTAKES[line] if word.lower() not in answer.lower()] == []
+
+
+@pytest.mark.parametrize("line", ["list -k 'own or tanh'", "list '-kown or tanh'", "list '--tag=mine or not mine'"])
+def test_quotes_around_an_expression_are_accepted(line, project, monkeypatch):
+    monkeypatch.chdir(project)
+    done = CliRunner().invoke(main, shlex.split(line), prog_name="gradcheck")
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert done.stdout.startswith("own-tanh ")
 
 
 def test_advice_names_options_that_there_are():
