@@ -202,10 +202,14 @@ def require_whole_words(words: Sequence[str]) -> None:
 
 
 def require_values(command: click.Command | None, words: Sequence[str]) -> None:
-    """Raise UserError if a value follows an option that takes none, or an option one that takes a
-    value.
+    """Raise UserError if a value follows an option that takes none, an option one that takes a
+    value, or if an option has too many or too few dashes.
     """
-    for option, word in pairwise(words):
+    for option, word in pairwise(["", *words]):
+        if dashed := re.fullmatch(r"[-–—]{1,2}(\w[\w-]*)", word.partition("=")[0]):
+            right = ("-" if len(dashed[1]) == 1 else "--") + dashed[1]
+            if dashed[0] != right and find_option(command, right):
+                raise UserError(f"{word}: write {right}")
         found = find_option(command, option)
         if found is None:
             continue
@@ -219,6 +223,7 @@ def require_fitting_quotes(command: click.Command | None, words: Sequence[str]) 
     """Raise UserError if quotes join several paths, or words of which one is an option; or if they
     are missing around a path with a space, or around an expression.
     """
+    has_names = find_option(command, "-k")  # words of other commands may be code, such as x -i
     for before, word in pairwise(["", *words]):
         path = f"{before} {word}"
         if os.path.exists(path) and not (os.path.exists(before) or os.path.exists(word)):
@@ -227,12 +232,13 @@ def require_fitting_quotes(command: click.Command | None, words: Sequence[str]) 
         is_value = option is not None and not option.is_flag
         is_alone = is_value or word.startswith("-") or os.path.exists(word)
         operators = {"and", "or", "not"}.intersection([word] if is_alone else word.split())
-        if operators and find_option(command, "-k"):
+        if operators and has_names:
             raise UserError(f"{word!r}: write the whole expression after -k or -t, in quotes")
-        if is_alone and not word.startswith("--"):
-            continue
-        has_option = any(find_option(command, name) for name in word.split())
-        require_one_name(word, os.path.exists if not has_option else bool)
+        options = [each for each in word.split()[1:] if has_names or each.startswith("--")]
+        if any(find_option(command, each) for each in options):
+            raise UserError(f"{word!r} is not one word; write its words apart")
+        if not is_alone:
+            require_one_name(word, os.path.exists)
 
 
 def report_misspelt_variables() -> None:
