@@ -229,7 +229,7 @@ def require_fitting_quotes(command: click.Command | None, words: Sequence[str]) 
         if os.path.exists(path) and not (os.path.exists(before) or os.path.exists(word)):
             raise UserError(f"{path!r} is one path with a space: write it in quotes")
         option = find_option(command, before)
-        is_value = option is not None and not option.is_flag
+        is_value = before.startswith("-") and not (option and option.is_flag)
         is_alone = is_value or word.startswith("-") or os.path.exists(word)
         operators = {"and", "or", "not"}.intersection([word] if is_alone else word.split())
         if operators and has_names:

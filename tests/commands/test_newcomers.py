@@ -137,6 +137,7 @@ MISTAKES = {
     "run -n 4": ("-n", "-j N"),
     "run -k tanh or own": ("'or'", "write the whole expression after -k or -t, in quotes"),
     "run -t not mine": ("'not'", "write the whole expression after -k or -t, in quotes"),
+    "run -K 'tanh or own'": ("'-K'", "did you mean -k?"),
     "run 'tanh or own'": ("'tanh or own'", "write the whole expression after -k or -t, in quotes"),
     "'list --json'": ("'list --json'", "write its words without quotes"),
     "run own.grad.yaml#L3": ("own.grad.yaml#L3", "write own.grad.yaml:3"),
