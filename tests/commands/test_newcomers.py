@@ -192,6 +192,7 @@ MISTAKES = {
     "run --shard 0/3": ("--shard", "0/3"),
     "run --baseline nowhere.json": ("nowhere.json", "--baseline-update"),
     "run --baseline --baseline-prune a.json": ("--baseline has no value", "--baseline-prune follows"),
+    "run --baseline emtpy.json": ("emtpy.json", "did you mean empty.json?"),
     "run --baseline-update": ("--baseline-update", "--baseline FILE"),
     "run --executor dask": ("--executor", "dask:ADDRESS"),
     "run --executor spark": ("--executor", "spark", "local"),
