@@ -169,7 +169,7 @@ def name_problem(backend: str) -> str:
     if not separator:
         return ""
     if kind not in DISTRIBUTIONS:
-        return f"{kind} has no versions to choose from: write {kind} for the one that is installed"
+        return f"{kind} has no versions to choose from: {kind} is the installed one"
     try:
         Version(wanted)
     except InvalidVersion:

@@ -126,7 +126,7 @@ def load_array(folder: Path, name: str, key: str | None) -> NumpyArray:
     """
     file = folder / name
     if not file.resolve().is_relative_to(folder.resolve()):
-        raise NoInputError(f"{name} leads out of the spec's folder: copy the file there")
+        raise NoInputError(f"{name} leads out of {folder.resolve()}: copy the file there")
     if file.exists() and not file.is_file():  # opening a pipe would wait for a writer
         raise NoInputError(
             f"{name} is not a regular file: 'from' reads files written by np.save or np.savez"

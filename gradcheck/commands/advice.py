@@ -27,6 +27,8 @@ ADVICE = (
         r"\1 A report is written by --report \2:PATH.",
     ),
 )
+MOST_LISTED_OPTIONS = 6
+"""The most options of a command that a message lists; ``--help`` shows more."""
 OUTPUT_OPTIONS = ("--out", "--output", "--output-file", "-o")
 """Options of other tools for a file to write to."""
 WHERE_INIT_WRITES = "it sets up the current folder; go to another one first"
@@ -85,12 +87,14 @@ def add_advice(error: click.ClickException) -> click.ClickException:
     if not isinstance(error, click.UsageError):
         return error
     message = one_line(error.format_message())  # it may quote terminal control characters
-    if isinstance(error, click.MissingParameter) and isinstance(error.param, click.Option):
-        message += f" Write {error.param.opts[-1]} {error.param.metavar}."
+    if isinstance(error, click.BadParameter) and isinstance(error.param, click.Option):
+        if error.param.metavar:
+            message += f" Write {error.param.opts[-1]} {error.param.metavar}."
     elif isinstance(error, click.NoSuchOption) and error.ctx:
         message = unknown_option(one_line(error.option_name), error.ctx)
     elif error.ctx and (extra := re.match(r"Got unexpected extra arguments? \(([^ =)]+)", message)):
-        message += advice_on_extra_word(extra[1], error.ctx)
+        advice = advice_on_extra_word(extra[1], error.ctx)
+        message = f"{message}: {advice}".removesuffix(": ")
     for pattern, better in ADVICE:
         message = re.sub(pattern, better, message, flags=re.DOTALL)
     return click.UsageError(message, error.ctx)
@@ -110,10 +114,13 @@ def unknown_option(name: str, context: click.Context) -> str:
         if follows := command_with_option(context, name):
             return f"{message}. Options follow their command, as in gradcheck {follows} {name}."
     if context.parent and (other := command_with_option(context.parent, name)):
-        return f"{message}; it is an option of gradcheck {other}."
-    if word.isidentifier() and find_option(command, "--kwarg"):
+        message += f"; it is an option of gradcheck {other}"
+    elif word.isidentifier() and find_option(command, "--kwarg"):
         argument = f"another argument of the layer --kwarg {word}=VALUE"
         return f"{message}. An input is written -i x=2x3, {argument}."
+    options = [option.opts[-1] for option in command.params if isinstance(option, click.Option)]
+    if 0 < len(options) <= MOST_LISTED_OPTIONS:
+        message += f"; the options of {command.name} are {', '.join(options)}"
     return f"{message}."
 
 
@@ -153,25 +160,33 @@ def near_option(name: str, context: click.Context) -> str:
 
 def advice_on_extra_word(word: str, context: click.Context) -> str:
     """Return how to write the first surplus word of a command; empty if that is unknown."""
-    from gradcheck.backends.environments import name_problem  # few mistakes need them
-    from gradcheck.commands.specs import is_format
+    from gradcheck.commands.specs import is_format  # few mistakes need it
 
     command, suffix = context.command, word.rpartition(".")[2]
     if word.startswith("-"):
-        return ": write options before --"
-    if find_option(command, f"--{word}"):
-        return f": did you mean --{word}?"
+        return "write options before --"
+    if advice := advice_on_bare_word(word, command):
+        return advice
     if word in ("split", "replicated") and find_option(command, "--outputs"):
-        return ": join the words by commas, as in --outputs split,replicated"
-    if option := option_with_choice(command, word):
-        return f": write {option.opts[-1]} {word}"
-    if find_option(command, "-b") and not name_problem(word):
-        return f": write -b {word}"
+        return "join the words by commas, as in --outputs split,replicated"
     if find_option(command, "--report") and is_format(suffix):
-        return f": write --report {suffix}:{word}"
+        return f"write --report {suffix}:{word}"
     if command.name == "init":
-        return f": {WHERE_INIT_WRITES}"
+        return WHERE_INIT_WRITES
     return advice_on_second_name(word, context.params.get("reference", ""), command)
+
+
+def advice_on_bare_word(word: str, command: click.Command) -> str:
+    """Return how to write an option, or the value of one, that was written as a bare word; empty
+    if it is neither.
+    """
+    from gradcheck.backends.environments import name_problem  # few mistakes need it
+
+    if find_option(command, f"--{word}"):
+        return f"did you mean --{word}?"
+    if option := option_with_choice(command, word):
+        return f"write {option.opts[-1]} {word}"
+    return f"write -b {word}" if find_option(command, "-b") and not name_problem(word) else ""
 
 
 def advice_on_second_name(word: str, reference: str, command: click.Command) -> str:
@@ -179,9 +194,9 @@ def advice_on_second_name(word: str, reference: str, command: click.Command) -> 
     unknown.
     """
     if reference == "lambda":
-        return ": write the whole lambda in quotes"
+        return "write the whole lambda in quotes"
     if word.endswith(".yaml") and find_option(command, "-o"):
-        return f": write -o {word}"
+        return f"write -o {word}"
     joined = ""
     if reference.endswith(".yaml"):
         joined = f"{reference}::{word}"
@@ -189,7 +204,7 @@ def advice_on_second_name(word: str, reference: str, command: click.Command) -> 
         joined = f"{word}::{reference}"
     elif reference and word.isidentifier() and ":" not in reference:
         joined = f"{reference}:{word}"
-    return joined and f": write one word, as in {joined}"
+    return joined and f"write one word, as in {joined}"
 
 
 def command_with_option(context: click.Context, name: str) -> str:

@@ -72,7 +72,7 @@ def report_file(text: str, formats: Sequence[str], in_folder: str) -> tuple[str,
     file = Path(path.strip())
     if path == "-":
         return name, STDOUT
-    if file.is_dir() and name != in_folder:
+    if (file.is_dir() or path.endswith("/")) and name != in_folder:
         raise UserError(f"--report {text}: {path} is a folder: name a file in it")
     folder = file if name == in_folder else file.parent
     require_folder(folder, f"--report {text}")

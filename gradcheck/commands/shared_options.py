@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import os
 import re
+import shlex
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any, NamedTuple, get_args
@@ -119,10 +120,24 @@ def backends_option(help: str) -> Decorator:
 bundled_option = click.option(
     "--bundled", is_flag=True, help="The specs that come with gradcheck, in place of the project's."
 )
+
+
+def read_expression(
+    context: click.Context, parameter: click.Parameter, texts: tuple[str, ...]
+) -> str | None:
+    """Return the expression of ``-k`` or ``-t``. Raises UserError: it is given twice."""
+    if len(texts) > 1:
+        option, one = parameter.opts[0], shlex.quote(" or ".join(texts))
+        raise UserError(f"{option} is given {len(texts)} times: write one, as in {option} {one}")
+    return texts[0] if texts else None
+
+
 selection_options = all_of(
     click.option(
         "-k",
         "keywords",
+        multiple=True,
+        callback=read_expression,
         metavar="EXPR",
         help="Only cases whose names match, such as 'tanh and not float32'.",
     ),
@@ -130,6 +145,8 @@ selection_options = all_of(
         "-t",
         "--tag",
         "tags",
+        multiple=True,
+        callback=read_expression,
         metavar="EXPR",
         help="Only scenarios whose tags match, such as 'apply and not slow'.",
     ),

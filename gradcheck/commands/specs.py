@@ -8,7 +8,6 @@ import re
 import sys
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -16,16 +15,17 @@ import click
 
 from gradcheck.backends.base import framework_of_backend, kind_of
 from gradcheck.case.naming import LAYER_REFERENCE
+from gradcheck.commands.advice import advice_on_bare_word
 from gradcheck.commands.errors import NOTHING_SELECTED, USAGE
 from gradcheck.spec.diagnostic import Diagnostic, SpecError
-from gradcheck.spec.folders import find
+from gradcheck.spec.folders import find, path_in_project
 from gradcheck.spec.text import read_text
 from gradcheck.support.display_paths import count
 from gradcheck.support.escape import WithoutCommands, safe
 from gradcheck.support.file_io import require_folder
 from gradcheck.support.pyproject import root_of, roots
 from gradcheck.support.resources import SUITES, bundled_files, bundled_specs, is_bundled
-from gradcheck.support.suggest import hint, nearest, require_one_name
+from gradcheck.support.suggest import hint, nearest
 from gradcheck.support.user_error import UserError, refusals_of
 
 if TYPE_CHECKING:
@@ -82,7 +82,6 @@ def read_specs(
     """
     from gradcheck.spec.read import read_each, shared_ids  # completing ids needs no model
 
-    require_quoted(names)
     for name in names:
         require_spec_name(name)
     targets = [parse_target(name) for name in names]
@@ -126,10 +125,12 @@ def advice_on_unknown(name: str, ids: Collection[str]) -> str:
     file = f"{name.removesuffix('.grad')}.grad.yaml"
     if os.path.isfile(file):
         return f"did you mean {file}?"
-    in_file = re.fullmatch(r"(.+\.ya?ml)([:#@, /[(]*)([\w/=.-]*)[])]?", name)
+    in_file = re.fullmatch(r"(.+\.ya?ml)([:#@, /[(]*)([\w/=.@-]*)[])]?", name)
     if in_file and os.path.isfile(in_file[1]):
         separator = " -b " if in_file[2] == "@" else " "
-        return f"write {in_file[1]}{separator}{in_file[3]}".rstrip()
+        line = re.fullmatch(r"L?(\d+)", in_file[3])
+        ending = f":{line[1]}" if line else f"{separator}{in_file[3]}"
+        return f"write {in_file[1]}{ending}".rstrip()
     in_folder = re.fullmatch(r"(.+?)::?([\w=.-]+)", name)
     if in_folder and os.path.isdir(in_folder[1]):
         return f"write {in_folder[1]} {in_folder[2]}"
@@ -144,7 +145,9 @@ def advice_on_unknown(name: str, ids: Collection[str]) -> str:
         return f"`gradcheck check {layer}` checks that layer"
     if is_format(suffix := name.rpartition(".")[2]):
         return f"write --report {suffix}:{name}, in quotes if the path has spaces"
-    return ""
+    if near := path_in_project(name):
+        return f"did you mean {near}?"
+    return advice_on_bare_word(name, click.get_current_context().command)
 
 
 def ids_in(specs: Iterable[SpecFile]) -> set[str]:
@@ -162,9 +165,7 @@ def refuse_mistakes(mistakes: Sequence[Diagnostic]) -> NoReturn:
 
 
 def require_spec_name(name: str) -> None:
-    """Raise UserError if a word names a layer or a Python file, or consists of several file
-    names.
-    """
+    """Raise UserError if a word names a layer, a Python file or a report."""
     if name.startswith("--"):
         raise UserError(f"{name} comes after --: write options before --")
     if is_format(name.partition(":")[0]):
@@ -173,8 +174,6 @@ def require_spec_name(name: str) -> None:
         raise UserError(
             f"{name} is not a spec file or id; `gradcheck check {layer}` checks that layer"
         )
-    if not os.path.exists(name):
-        require_one_name(name, os.path.exists)
 
 
 def is_format(word: str) -> bool:
@@ -182,14 +181,6 @@ def is_format(word: str) -> bool:
     from gradcheck.report.files import FORMATS  # completing ids needs no report
 
     return word in FORMATS
-
-
-def require_quoted(names: Sequence[str]) -> None:
-    """Raise UserError if two consecutive words are one existing path that contains a space."""
-    for first, second in pairwise(names):
-        path = f"{first} {second}"
-        if os.path.exists(path) and not (os.path.exists(first) or os.path.exists(second)):
-            raise UserError(f"{path!r} is one path with a space: write it in quotes")
 
 
 def layer_of_word(name: str) -> str:

@@ -14,7 +14,6 @@ from gradcheck.commands.specs import (
     annotate_on_github,
     find_specs,
     nothing_found,
-    require_quoted,
     require_spec_name,
 )
 from gradcheck.spec.diagnostic import Diagnostic
@@ -47,7 +46,6 @@ def validate(context: click.Context, paths: tuple[str, ...], bundled: bool, layo
     Without a PATH, the files of the project are checked: those that [tool.gradcheck] names, or all
     below its root. Exit code: 0 if all is well, 2 for mistakes, 5 without any file.
     """
-    require_quoted(paths)
     for path in paths:
         require_spec_name(path)
     files, mistakes = find_specs(paths, bundled=bundled)

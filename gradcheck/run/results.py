@@ -10,6 +10,7 @@ from pathlib import Path
 from gradcheck.result import AS_DOCUMENTED, Result, Status
 from gradcheck.run.known_failure import KnownFailure
 from gradcheck.support.file_io import read_limited, require_folder, write_whole
+from gradcheck.support.suggest import hint
 from gradcheck.support.user_error import UserError, refusals_of
 
 # ------------------------------------------- outputs and gradients of several backends side by side
@@ -90,7 +91,9 @@ class Baseline:
             if new:
                 require_folder(path.parent, f"--baseline {path}")
                 return cls(path, {})
-            raise UserError(f"--baseline {path}: no such file; --baseline-update writes one")
+            others = [file.name for file in path.parent.glob(f"*{path.suffix}")]
+            advice = hint(path.name, others, "--baseline-update writes one")
+            raise UserError(f"--baseline {path}: no such file; {advice}")
         try:
             with refusals_of(f"--baseline {path}"):
                 content = json.loads(read_limited(path, MOST_BASELINE_BYTES))

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from gradcheck.case.case import Case
 from gradcheck.codes import CODES
 from gradcheck.support.suggest import hint, require_one_name
 from gradcheck.support.user_error import UserError
+
+EXPRESSION_FORM = "combine words with and, or, not, ( and ), all in one pair of quotes"
 
 
 def select(
@@ -23,10 +25,14 @@ def select(
 
     Raises UserError: an id does not exist, or an expression is malformed.
     """
+    cases = list(cases)
     selected = select_ids(cases, ids)
     if keywords is not None:
         selected = select_names(selected, keywords)
-    return selected if tags is None else select_tags(selected, tags)
+    if tags is not None:
+        known = {tag for case in cases for tag in case.scenario.tags}
+        selected = select_tags(selected, tags, known)
+    return selected
 
 
 def select_ids(cases: Iterable[Case], ids: Iterable[str]) -> list[Case]:
@@ -63,13 +69,13 @@ def select_names(cases: Iterable[Case], expression: str) -> list[Case]:
     return [case for case in cases if wanted.holds(case.name.lower().__contains__)]
 
 
-def select_tags(cases: Iterable[Case], expression: str) -> list[Case]:
+def select_tags(cases: Iterable[Case], expression: str, known: Collection[str]) -> list[Case]:
     """The cases whose tags match ``-t``: words are whole tags.
 
-    Raises UserError: the expression is malformed, or no scenario has one of its tags.
+    Raises UserError: the expression is malformed, or has a word that is not among the `known` tags
+    of all scenarios.
     """
     wanted, cases = Expression(expression, "-t"), list(cases)
-    known = {tag for case in cases for tag in case.scenario.tags}
     for word in wanted.words:
         if not re.fullmatch(r"\w[\w-]*", word):  # as every tag is: -slow, a,b and a|b are not
             raise wanted.malformed()
@@ -88,11 +94,14 @@ def nothing_selected(keywords: str | None, cases: Iterable[Case]) -> str:
         {fragment for name in names for fragment in (name, *re.split("[^a-z0-9.]+", name))}
     )
     words = Expression(keywords.lower(), "-k").words if keywords else []
-    unknown = [
-        f"no case has {word!r} in its name; {hint(word, known, '`gradcheck list` shows them')}"
-        for word in words
-        if not any(word in name for name in names)
-    ]
+    unknown = []
+    for word in words:
+        if any(word in name for name in names):
+            continue
+        advice = hint(word, known, "`gradcheck list` shows them")
+        if re.search("[!&|,~]", word):
+            advice = EXPRESSION_FORM
+        unknown.append(f"no case has {word!r} in its name; {advice}")
     return ": ".join(["nothing is selected", "; ".join(unknown)]).removesuffix(": ")
 
 
@@ -122,8 +131,7 @@ class Expression:
 
     def malformed(self) -> UserError:
         """The error for an expression that does not have this form."""
-        form = "combine words with and, or, not, ( and ), all in one pair of quotes"
-        return UserError(f"{self.option} {self.text!r}: {form}")
+        return UserError(f"{self.option} {self.text!r}: {EXPRESSION_FORM}")
 
     def holds(self, word_holds: Callable[[str], bool]) -> bool:
         """Whether the expression holds, given a predicate for its words."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gradcheck.spec.diagnostic import Diagnostic
+from gradcheck.support.pyproject import root_of
 from gradcheck.support.resources import bundled_specs
 
 if TYPE_CHECKING:
@@ -57,6 +58,18 @@ def spec_files(folder: Path, *, whole_project: bool = False) -> list[Path]:
     (`whole_project`).
     """
     return sorted(walk(folder, ignore_files_above(folder.absolute()) if whole_project else []))
+
+
+def path_in_project(name: str) -> str:
+    """Return the path from here of the project's spec file or folder whose path ends with `name`;
+    empty unless there is exactly one.
+    """
+    root = root_of(Path(os.path.realpath(Path.cwd())))
+    parts = tuple(part for part in Path(name).parts if part not in ("/", ".."))
+    files = spec_files(root, whole_project=True)
+    places = {place for file in files for place in (file, *file.parents) if root in place.parents}
+    fitting = [place for place in places if parts and place.parts[-len(parts) :] == parts]
+    return os.path.relpath(fitting[0]) if len(fitting) == 1 else ""
 
 
 def walk(folder: Path, ignore_files: Sequence[IgnoreFile]) -> Iterator[Path]:

@@ -28,8 +28,8 @@ def find_input_mistakes(name: str, scenario: Scenario) -> Iterator[Violation]:
     """Yield the mistakes of an input of a scenario."""
     input = scenario.inputs[name]
     if input.from_ is not None and not (Path(scenario.path).parent / input.from_).exists():
-        message = f"there is no file {quote(input.from_)} in the spec's folder"
-        yield Violation(("inputs", name, "from"), message, "name an .npy or .npz file below it")
+        help = f"name an .npy or .npz file below {Path(scenario.path).parent.absolute()}"
+        yield Violation(("inputs", name, "from"), f"there is no file {quote(input.from_)}", help)
     if input.values is not None:
         mistakes = find_unfit_numbers(input.values, scenario.dtypes_of(input))
         yield from below(("inputs", name, "values"), mistakes)

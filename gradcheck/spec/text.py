@@ -13,6 +13,7 @@ from typing import Any, BinaryIO
 
 from gradcheck.spec.data import Place
 from gradcheck.spec.diagnostic import Diagnostic, SpecError, suggest
+from gradcheck.spec.folders import path_in_project
 from gradcheck.support.suggest import nearest
 
 MAX_BYTES = 10_000_000
@@ -145,9 +146,14 @@ def _unreadable(path: str, message: str, help: str = "") -> SpecError:
 
 def _file_suggestion(path: Path) -> str:
     otherwise = f"it was looked for in {path.parent.absolute()}"
+    before_pattern = re.match("([^*?]*/)?[^/*?]*[*?]", str(path))
+    if before_pattern and Path(folder := before_pattern[1] or ".").is_dir():
+        return f"patterns are not expanded; write {folder} for all spec files below it"
     try:
         if path.is_symlink():
             return f"it is a link to {path.readlink()}, which does not exist"
+        if near := path_in_project(str(path)):
+            return f"did you mean '{near}'?"
         others = sorted(path.parent.iterdir())[:1000]
         names = [each.name for each in others if each.is_dir() or each.suffix in (".yaml", ".yml")]
     except OSError:

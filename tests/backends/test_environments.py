@@ -30,7 +30,7 @@ from gradcheck.backends.environments import (
         ("paddle@3.0.0rc1", ""),
         ("chainer", "there is no backend 'chainer'; the backends are numpy, cupy, paddle, torch, jax"),
         ("chainer@2", "there is no backend 'chainer@2'; the backends are numpy, cupy, paddle, torch, jax"),
-        ("numpy@2.0", "numpy has no versions to choose from: write numpy for the one that is installed"),
+        ("numpy@2.0", "numpy has no versions to choose from: numpy is the installed one"),
         ("paddle@", "paddle@: write a release behind the @, such as paddle@3.0.0"),
         ("paddle@../../etc", "paddle@../../etc: write a release behind the @, such as paddle@3.0.0"),
         ("paddle@>=3", "paddle@>=3: write a release behind the @, such as paddle@3.0.0"),

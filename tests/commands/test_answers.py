@@ -50,7 +50,7 @@ LAYER = """\
         ("run --ignore x", "No such option '--ignore'."),
         ("run --select x", "No such option '--select': write the id without an option."),
         ("run --deselect x", "No such option '--deselect': write -k 'not ID'."),
-        ("schema --json", "No such option '--json'; it is an option of gradcheck list."),
+        ("schema --json", "No such option '--json'; it is an option of gradcheck list;"),
         ("--lf", "Options follow their command, as in gradcheck run --lf"),
     ],
 )
@@ -95,7 +95,8 @@ def test_a_file_of_an_input_that_is_not_there_is_a_mistake(gradcheck, spec, fold
     spec("  - id: one\n    layer: {op: tanh}\n    inputs: {x: {from: sub/x.npy}}\n")
     done = gradcheck("validate", "a.grad.yaml")
     assert done.code == 2
-    assert "a.grad.yaml:5:24: error: there is no file 'sub/x.npy' in the spec's folder" in done.out
+    assert "a.grad.yaml:5:24: error: there is no file 'sub/x.npy'" in done.out
+    assert f"help: name an .npy or .npz file below {folder}\n" in done.out
     (folder / "sub").mkdir()
     (folder / "sub" / "x.npy").touch()
     assert gradcheck("validate", "a.grad.yaml").code == 0

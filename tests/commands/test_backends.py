@@ -182,7 +182,7 @@ def test_a_release_that_the_configuration_alone_names_is_skipped(spec, gradcheck
     [
         ("padle@9.0.0", "there is no backend 'padle@9.0.0'; did you mean paddle?"),
         ("paddle@nine", "paddle@nine: write a release behind the @, such as paddle@3.0.0"),
-        ("numpy@2.0", "numpy has no versions to choose from: write numpy for the one that is installed"),
+        ("numpy@2.0", "numpy has no versions to choose from: numpy is the installed one"),
     ],
 )
 @pytest.mark.parametrize("command", [("run", "a.grad.yaml", "-b"), ("backends", "add"), ("backends", "remove")])

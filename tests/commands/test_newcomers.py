@@ -90,6 +90,10 @@ MISTAKES = {
     "run spaced/a b.grad.yaml": ("'spaced/a b.grad.yaml'", "write it in quotes"),
     "run --baseline empty --baseline-update": ("--baseline empty", "this is a folder"),
     "run own.grad.yaml:0": ("own.grad.yaml:0", "gradcheck list own.grad.yaml"),
+    "run 'own.grad.yaml --lf'": ("'own.grad.yaml --lf'", "write its words apart"),
+    "run --baseline 'a.json --lf'": ("'a.json --lf'", "write its words apart"),
+    "run '-v -q'": ("'-v -q'", "write its words apart"),
+    "run 'spaced/**/*.grad.yaml'": ("patterns are not expanded", "write spaced/ for all spec files"),
     "run gone.yaml": ("gone.yaml", "a link to nowhere"),
     "run spaced/ab.grad.yaml": ("spaced/ab.grad.yaml", "did you mean 'spaced/a b.grad.yaml'"),
     "run own.grad.yam": ("own.grad.yam", "did you mean own.grad.yaml?"),
@@ -138,6 +142,29 @@ MISTAKES = {
     "run --device gpu": ("--device", "-b cupy"),
     "run --json": ("--json", "--report json:PATH"),
     "run -n 4": ("-n", "-j N"),
+    "run -k tanh or own": ("'or'", "write the whole expression after -k or -t, in quotes"),
+    "run -t not mine": ("'not'", "write the whole expression after -k or -t, in quotes"),
+    "run -K 'tanh or own'": ("'-K'", "did you mean -k?"),
+    "run 'tanh or own'": ("'tanh or own'", "write the whole expression after -k or -t, in quotes"),
+    "'list --json'": ("'list --json'", "write its words without quotes"),
+    "run own.grad.yaml#L3": ("own.grad.yaml#L3", "write own.grad.yaml:3"),
+    "run -k \"'own'\"": ("'own'", "quotes are part of the word"),
+    "run --tag=“mine”": ("--tag=“mine”", "quotes are part of the word"),
+    "list 'rules --uncovered'": ("write its words apart",),
+    "compare 'empty.json own.grad.yaml'": ("write them apart: empty.json own.grad.yaml",),
+    "run own.grad.yaml:own-tanh@numpy": ("write own.grad.yaml own-tanh@numpy",),
+    "run '--bundled -k tanh'": ("write its words apart",),
+    "run -k '!own'": ("'!own'", "combine words with and"),
+    "export --pytest out --release 3.2.2": ("--release", "the options of export are --pytest, --as-version"),
+    "backends add torch@2.3": ("torch has no versions",),
+    "run -b numpy torch": ("'torch'", "write -b torch"),
+    "run own.grad.yaml lf": ("'lf'", "did you mean --lf?"),
+    "run -k own -k tanh": ("-k is given 2 times", "-k 'own or tanh'"),
+    "list -t mine --tag slow": ("-t is given 2 times", "-t 'mine or slow'"),
+    "run --k own": ("--k", "write -k"),
+    "run -tag mine": ("-tag", "write --tag"),
+    "run —lf": ("—lf", "write --lf"),
+    "run -report=json:a.json": ("-report=json:a.json", "write --report"),
     "run -b nunpy": ("nunpy", "numpy"),
     "run -b chainer": ("chainer", "numpy"),
     "run -b paddle3.0.0": ("paddle3.0.0", "paddle@3.0.0"),
@@ -148,6 +175,7 @@ MISTAKES = {
     "run --seed abc": ("--seed", "abc", "whole number"),
     "run --seed -1": ("--seed", "-1", "0<=x"),
     "run --timeout 10s": ("--timeout", "10s", "number"),
+    "run --timeout 2m": ("'2m' is not a number", "write --timeout SECONDS"),
     "run --timeout 0": ("--timeout", "0<x"),
     "run --memory lots": ("--memory", "lots", "512M"),
     "run --memory 0": ("--memory", "512M"),
@@ -162,6 +190,7 @@ MISTAKES = {
     "run --report html": ("--report", "html:"),
     "run --report pdf:out.pdf": ("pdf", "html"),
     "run --report jsno:out.json": ("jsno", "did you mean json"),
+    "run --report html:new/": ("new/ is a folder", "name a file in it"),
     "run --report json:nowhere/out.json": ("nowhere", "folder"),
     "run --report json:empty": ("empty", "folder"),
     "run --format json": ("--format", "json", "--report json:"),
@@ -169,6 +198,8 @@ MISTAKES = {
     "run --shard 4/3": ("--shard", "4/3"),
     "run --shard 0/3": ("--shard", "0/3"),
     "run --baseline nowhere.json": ("nowhere.json", "--baseline-update"),
+    "run --baseline --baseline-prune a.json": ("--baseline has no value", "--baseline-prune follows"),
+    "run --baseline emtpy.json": ("emtpy.json", "did you mean empty.json?"),
     "run --baseline-update": ("--baseline-update", "--baseline FILE"),
     "run --executor dask": ("--executor", "dask:ADDRESS"),
     "run --executor spark": ("--executor", "spark", "local"),
@@ -324,6 +355,8 @@ MISTAKES = {
     "list codes GC104": ("GC104", "gradcheck show GC104"),
     # replay, compare, matrix
     "replay": ("last run", "gradcheck run"),
+    "replay --last": ("'--last'", "the options of replay are --seed, --allow-code"),
+    "completion bash": ("'completion'", "_GRADCHECK_COMPLETE=bash_source gradcheck"),
     "replay own-tanh": ("last run", "gradcheck run"),
     "compare empty.json": ("B.json",),
     "compare nowhere.json empty.json": ("nowhere.json", "no such file"),
@@ -346,7 +379,7 @@ MISTAKES = {
     "backends add paddle@latest": ("latest", "paddle@3"),
     "backends remove paddle@9.9.9": ("paddle@9.9.9", "gradcheck backends"),
 }  # fmt: skip
-NOTHING_LEFT = ("run -k tahn",)
+NOTHING_LEFT = ("run -k tahn", "run -k '!own'")
 
 
 @pytest.fixture(scope="module")
@@ -369,6 +402,14 @@ def test_it_is_told_in_one_message_with_what_to_write(line, project, monkeypatch
     assert len(re.findall(r"^(?:gradcheck|Error): |^[^ ]+: error: |^[^ ]+:\d+:\d+: ", answer, re.M)) == 1
     assert done.stdout in answer
     assert [word for word in MISTAKES[line] if word.lower() not in answer.lower()] == []
+
+
+@pytest.mark.parametrize("line", ["list -k 'own or tanh'", "list '-kown or tanh'", "list '--tag=mine or not mine'"])
+def test_quotes_around_an_expression_are_accepted(line, project, monkeypatch):
+    monkeypatch.chdir(project)
+    done = CliRunner().invoke(main, shlex.split(line), prog_name="gradcheck")
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert done.stdout.startswith("own-tanh ")
 
 
 def test_advice_names_options_that_there_are():

@@ -239,6 +239,36 @@ def test_a_file_that_is_not_there_was_looked_for_somewhere(gradcheck, folder):
     assert f"it was looked for in {folder.absolute()}" in gradcheck("run", "nope.grad.yaml").err
 
 
+@pytest.mark.parametrize(
+    ("place", "word", "meant"),
+    [("own", "specs", "../specs"), ("own", "specs/a.grad.yaml", "../specs/a.grad.yaml"),
+     (".", "a.grad.yaml", "specs/a.grad.yaml"), ("specs", "specs/a.grad.yaml", "a.grad.yaml"),
+     ("own", "own/specs", "")],
+)  # fmt: skip
+def test_a_path_that_starts_in_another_folder_of_the_project_brings_up_the_right_one(
+    spec, gradcheck, folder, monkeypatch, place, word, meant
+):
+    spec(GOOD, name="specs/a.grad.yaml")
+    (folder / "pyproject.toml").touch()
+    (folder / "own").mkdir()
+    monkeypatch.chdir(folder / place)
+    done = gradcheck("run", word)
+    assert done.code == 2
+    assert re.findall("did you mean '?([^'?]+)", done.err) == [meant] * bool(meant)
+
+
+@pytest.mark.parametrize(
+    ("variable", "meant"),
+    [("GRADCHECK_ALLOWCODE", "GRADCHECK_ALLOW_CODE"), ("GRADCHECK_ENVIRONMENT", "GRADCHECK_ENVIRONMENTS"),
+     ("GRADCHECK_ALLOW_CODE", ""), ("GRADCHECK_TOKEN", "")],
+)  # fmt: skip
+def test_a_variable_that_is_misspelled_brings_up_the_one_that_is_read(spec, gradcheck, monkeypatch, variable, meant):
+    spec(GOOD)
+    monkeypatch.setenv(variable, "1")
+    err = gradcheck("list").err
+    assert err == (f"gradcheck: {variable} is not read; did you mean {meant}?\n" if meant else "")
+
+
 def test_a_shard_without_cases_says_so(spec, gradcheck):
     spec(GOOD)
     done = [gradcheck("run", "a.grad.yaml", "--allow-code", "--shard", f"{k}/2") for k in (1, 2)]

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gradcheck.run.plan import plan
-from gradcheck.run.select import select, select_ids, select_names, select_tags
+from gradcheck.run.select import select, select_ids, select_names
 from gradcheck.support.user_error import UserError
 
 
@@ -67,12 +67,12 @@ def test_k_selects_by_parts_of_the_name(specs, expression, count):
 
 @pytest.mark.parametrize(("expression", "count"), [("apply", 4), ("smooth or slow", 5), ("not slow", 4)])
 def test_t_selects_by_whole_tags(specs, expression, count):
-    assert len(select_tags(plan(specs, ["numpy"]), expression)) == count
+    assert len(select(plan(specs, ["numpy"]), tags=expression)) == count
 
 
 def test_an_unknown_tag_brings_up_the_nearest_one(specs):
     with pytest.raises(UserError, match=r"no scenario has the tag 'app'; did you mean apply\?"):
-        select_tags(plan(specs, ["numpy"]), "smooth and app")
+        select(plan(specs, ["numpy"]), tags="smooth and app")
 
 
 def test_all_selections_must_hold(specs):
@@ -82,6 +82,8 @@ def test_all_selections_must_hold(specs):
         "tanh/dtype=float32,flag=False@numpy",
     ]
     assert select(plan(specs, ["numpy"]), ["tanh"], "skipped") == []
+    # The tag slow is that of the other scenario.
+    assert select(plan(specs, ["numpy"]), ["tanh"], "float32", "slow") == []
 
 
 @pytest.mark.parametrize(
