@@ -171,7 +171,7 @@ class StandIn(ModuleType, Unsupported):
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
-        self.__path__: list[str] = []  # modules may be looked for in it
+        self.__path__: list[str] = []  # the import system may search it for modules
 
     __hash__ = object.__hash__
 

@@ -79,7 +79,12 @@ def kl_div(
     """label · (log label - input), where `input` holds logarithms; batchmean is the sum divided by
     the size of the first axis.
     """
-    require(input.ndim == label.ndim, "kl_div(): both should have as many axes", input, label)
+    require(
+        input.ndim == label.ndim,
+        "kl_div(): input and label should have equally many axes",
+        input,
+        label,
+    )
     check_label_shape("kl_div", input, label)
     if log_target:
         loss = exp(label) * (label - input)

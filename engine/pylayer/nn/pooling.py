@@ -88,7 +88,7 @@ def _max_pool(
         name, ndim, x, (kernel_size, stride, padding), ceil_mode, data_format
     )
     positions = window_argmax(x, kernel, strides, extended_pads)
-    is_inside = positions >= 0  # of a window of padding alone there is none
+    is_inside = positions >= 0  # a window of only padding has no position
     places = reshape(where_(is_inside, positions, 0), [*x.shape[:2], -1])
     values = take_along_axis(reshape(x, [*x.shape[:2], -1]), places, 2)
     largest = where_(is_inside, reshape(values, positions.shape), LOWEST)

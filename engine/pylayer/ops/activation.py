@@ -28,7 +28,8 @@ relu = unary(
 )
 
 
-# A number beside bfloat16, which is not NumPy's own, makes it float32: results are cast back.
+# A number next to bfloat16, which is not a dtype of NumPy itself, gives float32: results are cast
+# back.
 @op(x=lambda g, F, x, negative_slope: F.where(x > 0, g, F.cast(g * negative_slope, g.dtype)))
 def leaky_relu(xp: ModuleType, x: Array, negative_slope: float = 0.01) -> Array:
     """x where it is positive, otherwise `negative_slope` times x."""

@@ -24,8 +24,8 @@ DTypeLike = DType | str | type | None
 
 
 def _numpy_dtype(dtype: Any) -> Any:
-    """The requested NumPy dtype, the default floating one for None; if casts are left out, the
-    widest of its kind.
+    """The requested NumPy dtype, or the default floating dtype for None; the widest dtype of its
+    kind if the observer leaves casts to it out.
     """
     if dtype is None:
         return default_dtype().numpy

@@ -74,7 +74,7 @@ maximum = binary(
 minimum = binary(
     "minimum", lambda g, F, x, y: g * F.tie_share(y, x), lambda g, F, x, y: g * F.tie_share(x, y)
 )
-fmax, fmin = (  # a rule reads y as well: who looks for a kink asks what both operands were
+fmax, fmin = (  # the vjps read y as well, because the search for kinks needs both operands
     binary(
         name,
         lambda g, F, x, y, out: g * F.cast(x == out, g.dtype),
@@ -495,7 +495,7 @@ heaviside = binary(
     lambda g, F, x: F.where(x == 0, g, 0),
     lambda xp: (
         lambda x, y: xp.heaviside(x, y).astype(x.dtype, copy=False)
-    ),  # of integers NumPy makes floats
+    ),  # NumPy turns integers into floats
 )
 logaddexp = binary(
     "logaddexp",

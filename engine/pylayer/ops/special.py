@@ -214,7 +214,7 @@ def _bessel(xp: ModuleType, x: Array, order: int, scaled: bool = True) -> Array:
 
 
 i0 = unary("i0", lambda g, F, x: g * F.i1(x), _wide(_bessel, 0, False), floating=True)
-# The slope at 0 is that on the side which the sign of the 0 says, as in Paddle.
+# The slope at ±0 is that on the side of its sign, as in Paddle.
 i0e = unary(
     "i0e",
     lambda g, F, x, out: g * (F.i1e(x) - F.copysign(out, x)),

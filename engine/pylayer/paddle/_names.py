@@ -241,8 +241,8 @@ def fill() -> None:
             module: ModuleType = Facade(name, f"`{paddles(name)}`.")
             sys.modules[name] = module
             module.__file__, module.__spec__ = __file__, ModuleSpec(name, None, is_package=True)
-            module.__path__ = []  # what is imported from it is looked for, if it lacks that
-            # two have the names of their functions, which go before
+            module.__path__ = []  # so that imports of names that it lacks are looked up
+            # two modules share their names with functions, which take precedence
             vars(sys.modules[parent]).setdefault(last, module)
         else:
             module = sys.modules[name]

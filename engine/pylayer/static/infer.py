@@ -266,7 +266,7 @@ def trials(unknown: Sequence[int], known: set[int]) -> Iterator[Trial]:
         yield Trial({key: p * multiple for key, p in primes.items()}, distinct=distinct)
     for multiple in MULTIPLES:
         yield Trial(dict.fromkeys(unknown, free[0] * multiple), distinct=len(unknown) == 1)
-    # some equal to known sizes: first each of several alone, then all
+    # some equal to known sizes: first one at a time, then all
     candidates = sorted({*known, 1}, reverse=True)[:MOST_KNOWN]
     alone = [[key] for key in unknown if len(unknown) > 1]
     for fixed, n in product([*alone, unknown], candidates):

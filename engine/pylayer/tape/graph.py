@@ -212,7 +212,7 @@ def summed(total: Cotangent, cotangent: Cotangent) -> Cotangent:
 
 def add_to(cotangents: list[Cotangent | None], index: int, cotangent: Cotangent) -> None:
     """Add the cotangent of one of several outputs."""
-    before = cotangents[index]  # of another node that stands for the same, saved output
+    before = cotangents[index]  # that of another node for the same saved output
     cotangents[index] = cotangent if before is None else summed(before, cotangent)
 
 

@@ -31,14 +31,14 @@ class Tensor:
     __slots__ = ("__dict__", "__weakref__", "_stop_gradient", "array", "node")
 
     _grad: Tensor | None = (
-        None  # class attributes: few Tensors ever have either, and each is one write less to make
+        None  # class attributes: few Tensors set them, and each saves a write per Tensor
     )
     _hooks: dict[int, Callable[[Cotangent], Cotangent]] | None = None
 
     persistable = False
     """Whether the Tensor is kept across training steps, like a parameter."""
 
-    __array_priority__ = 1000  # so that ndarray + Tensor asks the Tensor
+    __array_priority__ = 1000  # so that ndarray + Tensor calls the Tensor's operator
     __array_ufunc__ = None
 
     def __init__(

@@ -343,7 +343,7 @@ def perform(
             done = not session.exact or all(
                 alike(array._memory, values) for array, values in other_writes
             )
-        except Exception:  # whatever the error is, no rule fits
+        except Exception:  # whatever the error, the rule does not apply
             pass
         for array in [] if done else read:
             session.leak(array._tensor(), name)
@@ -580,7 +580,7 @@ def array_ufunc(self: Any, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs:
     operands: Sequence[Any] = inputs
     if not USUAL.issuperset(map(type, inputs)):
         if any(getattr(type(v), "__array_ufunc__", "") is None for v in inputs):
-            return NotImplemented  # it sees to that itself, as Tensors do
+            return NotImplemented  # it handles that itself, as Tensors do
         operands = [stack_recorded(v) for v in inputs]
     name = f"np.{ufunc.__name__}" + f".{method}" * (method != "__call__")
     out = kwargs.get("out", ())

@@ -71,7 +71,7 @@ def number(value: Any, dtype: Any) -> Any:
         and not is_recorded(value)
         and np.dtype(dtype).kind in "fc"
     ):
-        scalar = value.item() if isinstance(value, np.generic) else value  # its type may be richer
+        scalar = value.item() if isinstance(value, np.generic) else value  # its dtype may be wider
         if isinstance(scalar, (int, float)) and not isinstance(scalar, bool):
             return scalar
     return as_tensor(value, dtype)
@@ -451,7 +451,7 @@ def svd(
     a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False
 ) -> Any:
     """U, S and Vᴴ, or only S; not followed where U or V has more columns than S has values."""
-    if hermitian:  # of which one triangle is read
+    if hermitian:  # LAPACK reads only one triangle
         raise Unruled
     return factors.svd_(a) if compute_uv else factors.svd_(a)[1]
 
