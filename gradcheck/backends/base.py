@@ -501,7 +501,7 @@ def installed_version(*distributions: str) -> str:
     return ""
 
 
-@functools.cache  # asked once for every case, and what is installed does not change during a run
+@functools.cache  # called for every case; installed packages do not change during a run
 def missing(name: str) -> str:
     """Why the backend cannot be used by this interpreter, in one line; empty if it can. Imports
     nothing.

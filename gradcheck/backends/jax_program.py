@@ -339,7 +339,7 @@ class JaxProgram:
         operands = [self.values[slot] for slot in inputs]
         is_constant = all(x is not None for x in operands)
         if is_constant and not all(isinstance(x, Tensor) for x in operands):
-            # such as what draws random numbers: bits, of which the engine has no dtype
+            # such as random bits, for which the engine has no dtype
             return [self.new_slot(engine_value(result)) for result in bind(eqn, operands)]
         outputs = [self.new_slot() for _ in eqn.outvars]
         parts = [JaxProgram(closed) for closed in PARTS.get(name, lambda _: [])(params)]

@@ -71,7 +71,8 @@ class PaddleBackend(PaddleApi):
             elif leaf.grad is not None and not any(
                 self.overlap(leaf.grad, other) for other in (*inputs, *existing_leaves)
             ):
-                # it frees the memory, which may be that of a Tensor that backward returned
+                # this frees the gradient's memory, which backward may have shared with a returned
+                # Tensor
                 leaf.clear_gradient(False)
         return gradients
 

@@ -140,7 +140,8 @@ class RanksOfProcesses(WorldRanks):
             ours, theirs = Pipe()
             pid = os.fork()
             if not pid:
-                # of what programs left here, the end would wait for threads that are not here
+                # Objects left by programs are not collected: at exit they would wait for threads
+                # that the fork does not have.
                 gc.freeze()
                 for line in (ours, *self.lines):
                     line.close()
@@ -155,7 +156,7 @@ class RanksOfProcesses(WorldRanks):
         if os.getpid() == self.owner:
             for pid, line in zip(self.pids, self.lines, strict=False):
                 line.close()
-                with suppress(ProcessLookupError, ChildProcessError):  # it has died before
+                with suppress(ProcessLookupError, ChildProcessError):  # the process is already dead
                     os.kill(pid, signal.SIGKILL)
                     os.waitpid(pid, 0)
             self.pids.clear()

@@ -317,7 +317,7 @@ class Recording(Observer):
         """Store the results of the call."""
         self.outputs = [to_numpy(tensor.array) for tensor in outputs]
         self.ends = [self.number_of(parent_of(tensor)) for tensor in outputs]
-        # A value that is taken out after the last operation cannot be part of the result.
+        # A value that leaves the recording after the last operation cannot be part of the result.
         last = max(self.ends) if min(self.ends, default=-1) >= 0 else len(self.arrays)
         self.leaks = [text for count, text in self.taken_out if last >= count]
 
@@ -369,7 +369,7 @@ class Recording(Observer):
         """
         try:
             values = self.recompute(self.arrays[: self.inputs])
-        except Exception:  # a kernel of another array module, say
+        except Exception:  # for example, a kernel of another array module
             return False
         known, replayed = [*self.arrays, *self.outputs], [*values, *self.outputs_among(values)]
         return all(map(is_replayed, known, replayed))
@@ -564,8 +564,7 @@ def perturb_outputs(
             continue
         host = to_numpy(value)
         if host is not value:
-            # A broadcast view, of which NumPy says that it is not to be written, has one element in
-            # many places.
+            # A broadcast view has one element in many places; NumPy marks it as read-only.
             axes = zip(value.shape, value.strides, strict=True)
             repeats = any(n > 1 and not step for n, step in axes)
             host.flags.writeable = not repeats and getattr(value.flags, "writeable", True)
@@ -628,7 +627,7 @@ def users_frame(frame: FrameType | None) -> FrameType | None:
         if not is_library_file(frame.f_code.co_filename):
             return frame
         frame = frame.f_back
-    return None  # beyond it is who asked for the check
+    return None  # the frames beyond belong to the code that called the checker
 
 
 def is_library_file(path: str) -> bool:

@@ -29,8 +29,8 @@ def private(module: str, name: str) -> Any:
         return getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError):
         raise TorchTooDifferentError(
-            f"torch {torch.__version__} has no {module}.{name}, by which gradcheck sees what torch "
-            f"computes: torch {KNOWN_RELEASE} has it"
+            f"torch {torch.__version__} has no {module}.{name}, which gradcheck needs to "
+            f"observe what torch computes: torch {KNOWN_RELEASE} has it"
         ) from None
 
 

@@ -45,7 +45,7 @@ def modules_of(value: Any) -> Iterator[str]:
     if isinstance(value, functools.partial):
         yield from modules_of(value.func)
     elif isinstance(value, FunctionType):
-        # a decorator of a framework gives a function whose code is its own
+        # a framework's decorator returns a function with the framework's code
         yield str(value.__globals__.get("__name__", ""))
     elif isinstance(value, (MethodType, BuiltinFunctionType)):
         yield str(value.__module__)

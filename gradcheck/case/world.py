@@ -100,8 +100,7 @@ class WorldDeclaration:
             return list(self.outputs) * count
         if len(self.outputs) != count:
             raise ValueError(
-                f"outputs says what {len(self.outputs)} Tensors stand for, "
-                f"but the layer returns {count}"
+                f"outputs describes {len(self.outputs)} Tensors, but the layer returns {count}"
             )
         return list(self.outputs)
 
@@ -191,7 +190,7 @@ def take_unwaited() -> list[str]:
             f"{call} is never waited for: until then {consequence}"
             for call, consequence in tasks.items()
         ),
-        *(f"what {call} takes is changed before it is waited for" for call in changed),
+        *(f"the input of {call} is changed before the call is waited for" for call in changed),
     ]
 
 

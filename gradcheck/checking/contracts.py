@@ -323,7 +323,7 @@ def same(a: Array | None, b: Array | None, nondet: float = 0.0) -> bool:
     if a.dtype.kind not in "fcV":
         return False
     equal = (a == b) | ((a != a) & (b != b))
-    infinite = equal & ~(abs(a) < np.inf)  # where both are, they leave the rest to compare
+    infinite = equal & ~(abs(a) < np.inf)  # equal infinities are left out of the comparison
     first, second = (np.where(infinite, v.dtype.type(0), v) for v in (a, b))
     return close(first, second, 1.0, None, nondet=nondet)
 
@@ -397,7 +397,7 @@ def wrong_in_own_precision(
             flat(point.moved_gradients(problem.vjp(inputs, parts))),
             point.vjp(cotangent),
         )
-        if point.searches:  # backward has no more digits than the search finds of the outputs
+        if point.searches:  # backward has no more digits than the outputs of the search
             lost = largest(outputs.vector - point.outputs.vector)
             epsilon = max(epsilon, lost / (largest(point.outputs.vector) + SMALLEST["float64"]))
         terms = outputs.vector * cotangent

@@ -89,7 +89,7 @@ class Check:
             names = ", ".join(contracts.in_place)
             text = (
                 f"forward changes {names} in place: "
-                "where backward reads them, it sees other values than those of the inputs"
+                "if backward reads them, it gets the changed values"
             )
             broken.append(Diagnosis.of("GC133", text, contracts.in_place))
         if not broken and outcome.verdict is not Status.FAIL:
@@ -210,7 +210,7 @@ class Check:
                 if without is not None and not (alone.derivative.bar[~without] < np.inf).all():
                     return self.no_derivative(alone)
                 unseen.append(name)
-        # Outside, but not by more than a kink that would not have shown.
+        # Outside, but an undetected kink may explain it.
         if not second.differences.holds(second.claim.value):
             return inconclusive_outcome(
                 VerdictReason.HIDDEN_KINK,

@@ -169,7 +169,7 @@ def require_layer(result: Result) -> None:
     type=click.FloatRange(0, 1, max_open=True),
     default=0.0,
     metavar="SHARE",
-    help="How far results of two equal runs may be apart, relative to the largest entry.",
+    help="How far results of two identical runs may differ, relative to the largest entry.",
 )
 @click.option("--seed", type=options.SEED, help="Seed of inputs and directions.")
 @click.option(

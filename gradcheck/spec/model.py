@@ -628,7 +628,7 @@ class Expect(Format):
     gradient: Verdict = Field(
         default="unchecked",
         description="The expected result of backward: the derivative (matches), something else "
-        "(differs), the cotangent unchanged for a function of steps (straight-through), zero, or "
+        "(differs), the cotangent unchanged for a step function (straight-through), zero, or "
         "anything (unchecked). By default matches for a layer with a differentiable input, "
         "otherwise unchecked.",
     )
@@ -890,7 +890,7 @@ _RTOL = (
     "check."
 )
 _NONDET = (
-    "How far results of two equal runs may be apart, such as 1e-6, relative to the largest entry "
+    "How far results of two identical runs may differ, such as 1e-6, relative to the largest entry "
     "of an output or gradient; it widens the error bound by as much. By default they must be the "
     "same."
 )

@@ -258,7 +258,7 @@ def sent(x: Any, by: int = 1, change: bool = False, waits: bool = True) -> Any:
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"change": True}, "what send in {} takes is changed before it is waited for"),
+        ({"change": True}, "the input of send in {} is changed before the call is waited for"),
         ({"waits": False}, "send in {} is never waited for: until then its input must not be changed"),
     ],
 )
