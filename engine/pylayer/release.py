@@ -179,7 +179,7 @@ class StandIn(ModuleType, Unsupported):
         # A star import: the names that it lacks would be missing without a reason.
         if name == "__all__":
             self.refuse()
-        if name.startswith("__"):  # what Python itself asks for
+        if name.startswith("__"):  # names that Python itself looks up
             raise AttributeError(f"{self!r} has no attribute {name!r}", name=name, obj=self)
         value = resolve_name(f"{self.__name__}.{name}")
         owner, _, last = self.__name__.rpartition(".")

@@ -346,7 +346,7 @@ class Backend(Protocol):
         return ""
 
     def array(self, tensor: Tensor, /) -> Array:
-        """The values of a Tensor as an array of the backend: no copy where it needs none."""
+        """The values of a Tensor as an array of the backend, without a copy where possible."""
 
     def leaf(self, array: Array, stop_gradient: bool) -> Tensor:
         """A leaf Tensor in the memory of an array, where the backend can share it; otherwise with a

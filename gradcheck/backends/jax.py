@@ -351,7 +351,7 @@ class JaxBackend(Backend):
         arguments = [*call.values, *map(np.ones_like, ours)]
         try:
             theirs = self.evaluate(pull, arguments)[len(positions) :]
-        except Exception:  # of the user's backward: it is raised again where gradients are taken
+        except Exception:  # raised by the user's backward, and again when gradients are taken
             return True
         # XLA may leave roundings to narrow dtypes on the way out, so their digits are what agrees.
         coarsest = self.program(call.function, call.values).coarsest_dtype()

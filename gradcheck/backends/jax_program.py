@@ -191,7 +191,7 @@ class Equation:
         try:
             with jax.enable_x64(True):
                 jax.eval_shape(gradients, *(v.aval for v in self.eqn.invars))
-        except Exception:  # what JAX raises depends on the primitive
+        except Exception:  # the type of JAX's error depends on the primitive
             return False
         return True
 

@@ -119,7 +119,7 @@ class PaddleBackend(PaddleApi):
                     allow_unused=True,
                 )
                 return gradients[: len(inputs)]
-            except OSError:  # what Paddle makes of an exception in a backward
+            except OSError:  # Paddle's form of an exception in a backward
                 if not nested:
                     raise
         raise NotImplementedError(

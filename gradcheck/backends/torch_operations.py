@@ -456,8 +456,8 @@ class OperationMode(TorchDispatchMode):  # type: ignore[misc]
                 result.copy_(tensor_of(host))
 
     def keep(self, run: PlayedOperation, results: Sequence[Any], shadows: Sequence[Shadow]) -> None:
-        """Keep the shadows of results, if any; arguments that are written into without being such a
-        result lose theirs.
+        """Keep the shadows of the results, if any. An argument that is written into loses its
+        shadow, unless it is one of these results.
         """
         assert self.shadows is not None
         followed = dict(zip(map(id, results), shadows, strict=False))

@@ -145,8 +145,8 @@ def layer_of_context(context: Any) -> Any:
 def users_layer(layer: Any) -> Any:
     """The user's layer behind a Function that torch generated from it.
 
-    That is the class, for one that torch runs under `torch.func`; the backward function, for an
-    operation of `torch.library`. Any other Function is itself.
+    This is the user's class for a Function that torch runs under `torch.func`, and the backward
+    function for an operation of `torch.library`. Any other Function is returned unchanged.
     """
     if not str(layer.__module__).startswith("torch."):
         return layer

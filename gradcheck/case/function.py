@@ -298,8 +298,8 @@ class TensorFunction:
     # ----------------------------------------------------------------- the first call
     @property
     def is_plain_apply(self) -> bool:
-        """Whether the call is the base class's ``apply`` of a layer. The backend reports it before
-        it looks up the forward, so no forward runs outside of it.
+        """Whether the call is the base class's ``apply`` of a layer. The backend then reports the
+        layer before it looks up the forward, so no forward runs outside of this call.
         """
         return (
             self.backend.records

@@ -231,7 +231,7 @@ class ScenarioLayer(TensorFunction):
         """An input as a leaf in the memory of its layout or alias; None for contiguous memory of
         its own.
         """
-        if name not in self.inputs:  # what the call reads beside its inputs
+        if name not in self.inputs:  # other values that the call reads
             return None
         memory = self.memory(self.inputs[name], array, dtype)
         if memory is None:

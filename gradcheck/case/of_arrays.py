@@ -124,7 +124,7 @@ def function_with_pull(backend: Backend, forward: Any, pull: ArrayPull) -> Calla
     OfArrays.__name__ = OfArrays.__qualname__ = called
     # so that objects reached from them count as the user's
     OfArrays.__module__ = of_arrays.__module__ = str(getattr(forward, "__module__", None))
-    with suppress(TypeError, ValueError):  # of a builtin nothing is known
+    with suppress(TypeError, ValueError):  # a builtin may have no signature
         signature = of_arrays.__signature__ = inspect.signature(forward)  # type: ignore[attr-defined]
         positional_only = inspect.Parameter.POSITIONAL_ONLY
         places = [
@@ -229,7 +229,7 @@ def check_signature(
     shown = name if name.isidentifier() else ""
     try:
         signature = inspect.signature(backward)
-    except (TypeError, ValueError):  # of a builtin nothing is known
+    except (TypeError, ValueError):  # a builtin may have no signature
         return
     try:
         signature.bind(*range(arguments + gradients), **keywords)

@@ -111,7 +111,7 @@ def closure_of(function: FunctionType) -> dict[str, Any]:
     """The variables of enclosing functions that a function reads and that already have a value."""
     variables = {}
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-        with suppress(ValueError):  # of a variable without a value
+        with suppress(ValueError):  # raised for a variable without a value
             variables[name] = cell.cell_contents
     return variables
 

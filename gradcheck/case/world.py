@@ -2,7 +2,7 @@
 
 Tensors are declared to be *split*, *replicated* or *partial*. A split input holds separate values
 for each rank, along an additional first axis; a replicated input is one value that all ranks hold;
-a partial input is too, but its derivative is the sum of the ranks' gradients. A replicated output
+so is a partial input, but its derivative is the sum of the ranks' gradients. A replicated output
 counts once in the loss, and every rank gets its cotangent.
 """
 
@@ -145,7 +145,7 @@ class OnRank:
     ) -> list[Any]:
         """The outputs, and for each whether it claims a gradient. `spared`: see `Rank.spared`."""
         leaves = {name: self.leaf(name, array, not needed[name]) for name, array in arrays.items()}
-        take_unwaited()  # those of calls whose backward never ran
+        take_unwaited()  # drops the tasks of calls whose backward never ran
         current().begun.clear()
         current().spared = spared
         is_apart = self.backend.ranks_are_processes

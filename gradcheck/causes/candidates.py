@@ -179,8 +179,8 @@ class Edge:
 
     @property
     def monomial(self) -> tuple[int, int, int]:
-        """The sign, and the powers of this input and the other, if the derivative is such a
-        product.
+        """The sign and the exponents of this input and the other, if the derivative is a product of
+        their powers.
         """
         return MONOMIALS.get((self.step.name, self.position), (1, 0, 0))
 

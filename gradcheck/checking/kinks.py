@@ -419,7 +419,7 @@ class Nearby:
         Next to a removable singularity (sin(x) / x at 0) terms that grow without bound cancel.
 
         Args:
-            of_outputs: the size of the sum whose slopes these are.
+            of_outputs: the size of the weighted sum of outputs that the slopes belong to.
         """
         tiny = (size for size in AT_ZERO if self.responds(size) and self.parts_ties(size))
         steps = chain(zip(tiny, repeat(NEAR_STEP)), [(NEAR, NEAR_STEP), (WIDER, WIDE_STEP)])
@@ -771,7 +771,7 @@ def check_where_infinite(prober: Prober) -> CheckOutcome:
     prober.claims.append(claim)
     if all(np.isfinite(g).all() for g in claim[1]):
         return CheckOutcome(Status.PASS)
-    cotangent = abs(claim[0])  # of one sign, so that statements on the slopes hold for the outputs
+    cotangent = abs(claim[0])  # one sign, so that slopes of the sum show those of the outputs
     gradients = point.vjp(SMALL * cotangent)
     elements = [~np.isfinite(g) for g in gradients]
     positions = np.flatnonzero(flat(elements))

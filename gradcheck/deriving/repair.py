@@ -235,7 +235,7 @@ class Repair:
                     useless.update(ast.walk(value))
         for value in filter(places.__contains__, self.assigned_values()):
             moved = self.steps.gradients_with(value, MOVED.format(self.texts[value]))
-            if moved is None:  # for example, only one number of elements is possible
+            if moved is None:  # raises, for example for another number of elements
                 continue
             changes = {k: wrong_entries(gradient, gradients[k]) for k, gradient in moved.items()}
             if not all(k in changes and reaches(changes[k], wrong[k]) for k in wrong):

@@ -71,7 +71,7 @@ def select_tags(cases: Iterable[Case], expression: str) -> list[Case]:
     wanted, cases = Expression(expression, "-t"), list(cases)
     known = {tag for case in cases for tag in case.scenario.tags}
     for word in wanted.words:
-        if not re.fullmatch(r"\w[\w-]*", word):  # as every tag is: -slow, a,b and a|b are not
+        if not re.fullmatch(r"\w[\w-]*", word):  # the form of tags, unlike -slow, a,b or a|b
             raise wanted.malformed()
         if cases and word not in known:
             meant = hint(word, sorted(known), f"there are {', '.join(sorted(known)) or 'none'}")

@@ -123,7 +123,7 @@ def _find_wrong_limits(
     """Yield violations for limits that are not in order, or beyond one of `integer_dtypes`."""
     low, high = input.limits
     is_whole_drawn = input.drawn == "integers"
-    is_above = low <= high - is_whole_drawn  # the higher is not drawn
+    is_above = low <= high - is_whole_drawn  # the upper limit is not drawn
     if is_whole_drawn and (low % 1 or high % 1):
         message = f"'init: integers' draws whole numbers, and {low:g} to {high:g} are its limits"
         yield Violation((key,), message, "write whole numbers, or 'range' for fractions")

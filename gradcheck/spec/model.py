@@ -57,9 +57,9 @@ from gradcheck.support.suggest import nearest
 
 KEBAB = r"^[a-z0-9]+(-[a-z0-9]+)*$"
 NAME = r"[A-Za-z_][A-Za-z0-9_]*"
-LAX = Strict(False)  # a list may stand for a tuple; what is in it stays strict
+LAX = Strict(False)  # a list is accepted for a tuple; its items stay strict
 
-# Which member of a union is meant: mistakes are then reported of that member alone.
+# These select the member of a union: only mistakes of that member are then reported.
 MAPPING_OR_OTHER = Discriminator(
     lambda value: "(mapping)" if isinstance(value, (dict, BaseModel)) else "(other)"
 )

@@ -19,9 +19,9 @@ from gradcheck.spec.literals import ELEMENT_TYPES, INTEGER_RANGE, MAX_DIMENSIONS
 from gradcheck.spec.violation import Violation, raise_mistakes
 from gradcheck.support.resources import bundled_specs
 
-# Bounds below which a number rounds to 0 and from which on to infinity: half the smallest number,
-# and the largest with half a digit more (IEEE 754; bfloat16 has float32's exponents and 7 bits).
-# The document reader checks float64 itself.
+# Bounds below which a number rounds to 0, and from which on it rounds to infinity: half the
+# smallest number, and the largest with half a digit more (IEEE 754; bfloat16 has float32's
+# exponents and 7 bits). The document reader checks float64 itself.
 _FLOATING_RANGE = {
     "float16": (2.0**-25, (2 - 2.0**-11) * 2.0**15),
     "bfloat16": (2.0**-134, (2 - 2.0**-8) * 2.0**127),

@@ -116,7 +116,7 @@ def new_stack() -> greenlet:
             parent: Any = getcurrent().parent
             job = parent.switch()
             job()
-            del job  # what it refers to would live as long as the stack
+            del job  # otherwise the objects in it would live as long as the stack
 
     stack = greenlet(run_jobs)
     stack.switch()  # not with a job: a greenlet keeps the arguments of its first switch

@@ -182,7 +182,7 @@ class Facade(ModuleType):
         most similar name.
         """
         shown = paddles(self.__name__)
-        if name.startswith("__"):  # what Python itself asks for
+        if name.startswith("__"):  # names that Python itself looks up
             raise AttributeError(f"module {shown!r} has no attribute {name!r}")
         if name in release_names().get(shown, ()):
             return stand_in(f"{shown}.{name}")

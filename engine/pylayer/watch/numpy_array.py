@@ -474,7 +474,7 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
         return len(self._memory)
 
     def __iter__(self) -> Iterator[Any]:
-        iter(self._memory)  # which raises, if it has no axes
+        iter(self._memory)  # raises if the array has no axes
         return (self[k] for k in range(len(self)))
 
     def __getitem__(self, index: Any) -> Any:

@@ -645,7 +645,7 @@ def by_ufunc(
     result = rule(as_tuple(expected)[0].dtype, *map(operand, inputs))
     if where is True:
         return result
-    (target,) = kwargs["out"]  # which keeps its values where the mask does not hold
+    (target,) = kwargs["out"]  # it keeps its values where the mask does not hold
     before = target._tensor() if type(target) is RecordedArray else Tensor(np.asarray(target))
     shape = list(before.array.shape)
     mask = Tensor(np.broadcast_to(plain(where), shape).copy())
