@@ -381,7 +381,7 @@ def derive(
     Raises:
         ValueError: `order` is neither 1 nor 2, or an option of the world has a wrong value.
         TypeError: an option is of the wrong type, or needs a world that is not given.
-        ImportError: there is nothing of that name to import.
+        ImportError: nothing of that name can be imported.
     """
     require_integer("order", order, "1 or 2", 1, 2)
     declared_world(world, outputs, "by-rank", order, [*inputs, *options.values()])

@@ -302,9 +302,9 @@ class JaxBackend(Backend):
         """A function of arguments and cotangents that returns the gradients, followed by the
         outputs of the user's fwd.
 
-        JAX's vjp of y = a x is a g; the checker compares conj(a) g. If some outputs are not
-        used, it is computed on the engine if possible, which saves compiling another program for a
-        single run that gave equal results before.
+        JAX's vjp of y = a x is a g; the checker compares conj(a) g. If some outputs are not used,
+        the function is computed on the engine if its results agreed with JAX's before: this saves
+        compiling another program for a single run.
         """
 
         def compute(values: Sequence[Any]) -> list[Any]:

@@ -151,7 +151,9 @@ class TensorFunction:
     """
 
     knows_leaves = False
-    """Whether the leaves that the call reads need not be added to the inputs."""
+    """Whether the search for leaves that the call reads is left out: they are known, or not
+    checked.
+    """
     layers_by_name = False
     """Whether layers of the same name count as one."""
     expects_backward = True
@@ -338,7 +340,8 @@ class TensorFunction:
         needed += [True] * len(leaves)
         return FirstCall([*inputs, *leaves], arrays, claimed, needed, unchecked)
 
-    # ----------------------------------------------------------------- leaves beside the inputs
+    # ----------------------------------------------------------------- leaves in addition to the
+    # inputs
     def know_leaves(self) -> None:
         """Add the leaves that the call reads to the inputs, if they are not there yet."""
         if not self.knows_leaves:

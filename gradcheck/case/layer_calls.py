@@ -74,7 +74,7 @@ class LayerCalls:
             self.backend.restore_settings(settings)
             if warnings.filters != filters:
                 warnings.filters[:] = filters  # type: ignore[index]
-                with warnings.catch_warnings():  # makes Python look at the filters anew
+                with warnings.catch_warnings():  # makes Python check the filters again
                     pass
 
     # ----------------------------------------------------------------- what the backend reports

@@ -187,7 +187,7 @@ def take_unwaited() -> list[str]:
     this_rank.overwritten.clear()
     return [
         *(
-            f"{call} is never waited for: until then {consequence}"
+            f"{call} is never waited for: before the wait, {consequence}"
             for call, consequence in tasks.items()
         ),
         *(f"the input of {call} is changed before the call is waited for" for call in changed),

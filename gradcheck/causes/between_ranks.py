@@ -190,7 +190,9 @@ def at_operations(steps: Sequence[Step]) -> Iterator[RankMistake]:
 
 
 def own_unless_alone(pull_own_part: Pull, flow: Flow) -> Array:
-    """The part that each rank keeps, unless one rank's output represents all equal ones."""
+    """The part of the gradient that belongs to each rank; the right cotangent if only one rank's
+    output is used, because it represents equal outputs of all ranks.
+    """
     alone = len(flow.cotangents) > 1 and sum(bool(g.any()) for g in flow.cotangents) == 1
     return flow.right if alone else pull_own_part(flow)
 

@@ -387,8 +387,8 @@ DERIVATIVES: dict[str, Callable[[Array], Any]] = {
 }
 
 AS_A_WHOLE = 0.7
-"""How much less a wrong derivative of a whole function costs than one of an operation inside it, as
-it is less far-fetched.
+"""How much less far-fetched a wrong derivative of a whole function is than that of an operation
+inside it.
 """
 
 FORGETS = "forgets to multiply by {other}"
@@ -775,8 +775,8 @@ def reorder_gradient(order: Callable[[Array], Array], edge: Edge) -> Array:
 
 
 def written_once(edge: Edge) -> Array:
-    """The cotangent of a selection, written back to the selected positions; only once to one that
-    was selected several times.
+    """The cotangent of a selection, written back to the selected positions: only once even to a
+    position that was selected several times.
     """
     once = np.zeros_like(edge.right)
     once[edge.step.operands.get("index")] = edge.g

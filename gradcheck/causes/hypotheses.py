@@ -45,7 +45,7 @@ SLACK = 1e-3
 tried in full.
 """
 AFFINE_TO = 2.0**-4
-"""The share of its largest entry by which a gradient may miss being affine in the cotangent: terms
+"""How far a gradient may be from affine in the cotangent, as a share of its largest entry: terms
 that are rounded to bfloat16 leave 2^-8 each.
 """
 COTANGENTS = 2
@@ -426,7 +426,7 @@ def ratios(s: Evidence) -> Iterator[Formula]:
 
 
 def ratio(text: str, c: float) -> str:
-    """A constant times a ratio in words, with its most frequent meaning."""
+    """Describe a formula times a constant, with the mistake that most often gives this formula."""
     says = f"numeric = {'' if c == 1 else f'{factor_text(c)} · '}{text}"
     match = re.fullmatch(r"analytic ([·/]) \(1 \+ ([^²]+)\)", text)
     if not match:

@@ -78,10 +78,11 @@ the digits that were not perturbed. As its response may not be in proportion, it
 by only `MANY` epsilons.
 """
 UNKNOWN = 1 / 8
-"""An entry that moves by more than this share of itself under these perturbations has no known
-digit; nor has one whose response to them is a larger share of the usual response (if in proportion:
-2^-14 in float64, 2^-6 in float32). The rounded difference of numbers that should be equal, as in 1
-/ (a − b), moves equally by either, and may be off by `MANY` times as much.
+"""An entry that moves by more than this share of itself under perturbations by `MANY` epsilons has
+no known digit. Neither has an entry that moves by more than this share of its usual response; in
+proportion, it would move by 2^-14 of that in float64, 2^-6 in float32. The rounded difference of
+numbers that should be equal, as in 1 / (a − b), moves equally under both, and may be off by `MANY`
+times as much.
 """
 
 MOVES = {

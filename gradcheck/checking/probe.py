@@ -221,7 +221,7 @@ def root_of_squares(terms: Array) -> float:
     return unit * math.sqrt(float(np.add.reduce(sizes, axis=None)))
 
 
-# ------------------------------------------ the claim beside the tape
+# ------------------------------------------ the claim compared with the tape
 @dataclass
 class Comparison:
     """The claimed gradients for one cotangent compared with the tape's; everything per moved
@@ -357,8 +357,8 @@ def unperturbed_rounding(point: Point, measured: Sequence[Measured], sizes: Arra
 
 
 def unconverged_bounds(point: Point, parts: Cotangents, taped: Array, sizes: Array) -> Array:
-    """Bounds, per entry, of the error of the tape's gradients of a stopped iteration: the change by
-    one more step.
+    """Error bounds, per entry, of the tape's gradients if an iteration was stopped: the change that
+    one more step makes.
 
     If the change affects more than half of an entry's digits, the iteration has not converged, and
     no error is allowed.

@@ -80,7 +80,7 @@ def select_tags(cases: Iterable[Case], expression: str) -> list[Case]:
 
 
 def nothing_selected(keywords: str | None, cases: Iterable[Case]) -> str:
-    """The message if nothing of `cases` is selected: the words of ``-k`` that are in no name, with
+    """The message if none of `cases` is selected: the words of ``-k`` that are in no name, with
     suggestions.
     """
     names = [case.name.lower() for case in cases]

@@ -302,7 +302,7 @@ def roll(xp: ModuleType, x: Array, shifts: Ints, axis: Ints | None = None) -> Ar
     """
     steps = as_ints(shifts)
     axes = None if axis is None else as_ints(axis)
-    text = f"{steps} are not as many shifts as axes {axes}"
+    text = f"the shifts {steps} and the axes {axes} must be equally many"
     require(len(steps) == len(axes or [0]), text)
     return xp.roll(x, steps if axes else steps[0], axes)
 

@@ -47,8 +47,8 @@ FLOATS = {FLOAT64, FLOAT32}
 
 
 class Op(OpDef):
-    """An operation's definition with its call. Users call the public function that `unary`,
-    `binary` or `op` makes of it.
+    """The definition of an operation, which can be called. Users call the public function that
+    `unary`, `binary` or `op` makes of it.
     """
 
     def apply(self, *arguments: Any) -> Any:
