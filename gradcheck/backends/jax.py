@@ -353,7 +353,8 @@ class JaxBackend(Backend):
             theirs = self.evaluate(pull, arguments)[len(positions) :]
         except Exception:  # raised by the user's backward, and again when gradients are taken
             return True
-        # XLA may leave roundings to narrow dtypes on the way out, so their digits are what agrees.
+        # XLA may omit roundings of intermediate values to narrow dtypes, so results agree only to
+        # the digits of these dtypes.
         coarsest = self.program(call.function, call.values).coarsest_dtype()
         agrees = partial(is_close, dtype=coarsest)
         if all(map(agrees, ours, theirs)):

@@ -46,7 +46,7 @@ class RankOfProcess(Rank):
     def __init__(self, number: int, size: int, backend: Backend, line: Connection) -> None:
         super().__init__(number, size, Rendezvous())
         self.backend, self.line = backend, line
-        self.world: Any = self  # there is one
+        self.world: Any = self  # a world exists
         self.tensor_type = backend.paddle.Tensor
         self.open: dict[int, Call] = {}
         self.count = 0

@@ -380,7 +380,7 @@ class Run:
         """
         wanted = self.expect.gradient
         declared: Expectation = wanted if wanted in ("straight-through", "zero") else "matches"
-        if declared != "matches":  # claims about the inputs alone
+        if declared != "matches":  # a claim about the inputs only
             layer.close_over({})
         if self.backend.translates or isinstance(layer, StaticLayer):
             layer.twin = matching_twin(layer, self.make_twin)

@@ -340,8 +340,7 @@ class TensorFunction:
         needed += [True] * len(leaves)
         return FirstCall([*inputs, *leaves], arrays, claimed, needed, unchecked)
 
-    # ----------------------------------------------------------------- leaves in addition to the
-    # inputs
+    # ------------------------------------------------------- leaves in addition to the inputs
     def know_leaves(self) -> None:
         """Add the leaves that the call reads to the inputs, if they are not there yet."""
         if not self.knows_leaves:

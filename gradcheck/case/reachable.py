@@ -224,7 +224,7 @@ def reads(value: Any, backend: Backend, home: str) -> Iterator[Any]:
     function, owner = code_of_call(value, backend)
     members = inspect.getattr_static(owner, backend.submodules, {})
     if not isinstance(function, FunctionType) or not is_open(package_of(function), home):
-        yield from members.values()  # of a container
+        yield from members.values()  # the members of a container
         return
     yield from (item for _, item in references_of_function(function))
     for module, _, item in read_of_modules(function):

@@ -150,7 +150,7 @@ def entries_by_rows(
 def far_off(claimed: Array, taped: Array) -> Array:
     """The elements that differ by more than `FAR_OFF` of the largest one."""
     size = np.where(np.isfinite(taped), abs(taped), 0.0)
-    return ~(abs(claimed - taped) <= FAR_OFF * float(size.max(initial=0.0)))  # so is NaN
+    return ~(abs(claimed - taped) <= FAR_OFF * float(size.max(initial=0.0)))  # NaN is far off, too
 
 
 def entry_of(

@@ -193,7 +193,7 @@ class Contracts:
         if not finite(of_mixed):  # the multiple overflows the dtype
             return []
 
-        nondet = 3 * self.point.problem.nondet  # of three runs
+        nondet = 3 * self.point.problem.nondet  # three runs may differ
 
         def is_broken(k: int, rounding: float = 0.0) -> bool:
             return not close(of_mixed[k], of_g[k], FACTOR, of_h[k], rounding, nondet)
@@ -344,7 +344,7 @@ def close(
         float(abs(total).max()), abs(factor) * float(abs(term).max()), float(abs(rest).max())
     )
     share = CLEAR * coarsest(arrays) + nondet
-    bar = share * size + rounding + SMALLEST["float64"]  # below which digits are lost
+    bar = share * size + rounding + SMALLEST["float64"]  # below that, digits are lost
     return bool(np.isfinite(size)) and float(abs(total - (factor * term + rest)).max()) <= bar
 
 

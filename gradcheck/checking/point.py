@@ -328,7 +328,7 @@ class Point:
                 a.dtype == b.dtype for a, b in zip(inputs, self.problem.inputs, strict=True)
             )
             if self.as_given and self.problem.outputs is not None:
-                self.recording = self.record(inputs)  # which reports casts
+                self.recording = self.record(inputs)  # the recording reports casts
                 if runs is unseen or (self.recording is not None and not runs.omitted_casts):
                     return list(self.problem.outputs)
             try:

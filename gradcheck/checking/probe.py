@@ -537,7 +537,7 @@ class Prober:
             noise = rows
         else:
             terms = abs(line.weights) * rows
-            total = random_sum(terms)  # the signs are the cotangent's
+            total = random_sum(terms)  # the cotangent's signs are random
             noise = np.full_like(terms[:1], total if total == total else np.inf)
         if line.weights is None:
             self.noises[all_steps] = noise
@@ -666,7 +666,7 @@ class Prober:
         allowed = self.rtol * max(abs(value), abs(claim.value))
         if self.point.opaque and self.point.may_round:
             allowed += LOW_PRECISION * claim.size
-        gap = root_of_squares(gaps)  # not all outputs have a kink at once
+        gap = root_of_squares(gaps)  # unlikely: a kink of all outputs at once
         scale = root_of_squares(slopes)
         return DifferenceEstimate(value, bar, scale, gap, allowed if allowed < np.inf else 0.0)
 

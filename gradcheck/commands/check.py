@@ -267,6 +267,6 @@ def with_derived_layer(text: str, reference: str, inputs: tuple[str, ...], call:
     lines = text.splitlines(keepends=True)
     number = next(k for k, line in enumerate(lines) if line.startswith("    layer:"))
     lines[number] = f"    layer: |\n{block}"
-    if lines[number + 1].startswith("    # call:"):  # of the function
+    if lines[number + 1].startswith("    # call:"):  # the function's call
         del lines[number + 1]
     return "".join(lines)

@@ -55,8 +55,8 @@ KNOWN = {
 """Sections of an expectation that name a class: the kind of class, and Python's built-in classes of
 that kind.
 """
-# `re` makes a table of 64 kB for a range that ends beyond ASCII, and with (?i) looks at each
-# character in it: a pattern of 1,000 characters takes 0.4 s, or a minute.
+# `re` makes a table of 64 kB for a range that ends beyond ASCII, and with (?i) inspects each
+# character in it: a pattern of 1,000 characters takes 0.4 s, and with (?i) a minute.
 _WIDE_RANGE = re.compile(r"\[.*-(?:[^\x00-\x7f]|\\[uUN])", re.DOTALL)
 PATTERN = "the pattern"
 EMPTY_CODE = PythonCode("", "exec")

@@ -150,7 +150,7 @@ def spec_text(
     `call_note` replaces a call that is not given.
     """
     lines = ["schema: gradcheck/v1", f"framework: {framework}", "scenarios:"]
-    if framework == "paddle":  # the default of a file
+    if framework == "paddle":  # a file's default
         del lines[1]
     for key, value in keys.items():
         start = "  - " if key == "id" else "    "

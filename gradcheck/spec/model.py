@@ -115,7 +115,7 @@ validation.
 class Format(BaseModel):
     """A part of the format: every key is known, values are strict, and objects are frozen."""
 
-    # Built on first use: a validator of SpecFile has no need of the separate ones of its parts.
+    # Built on first use: the validator of SpecFile does not need separate validators of its parts.
     model_config = ConfigDict(
         strict=True, extra="forbid", frozen=True, ser_json_inf_nan="constants", defer_build=True
     )
@@ -1072,7 +1072,7 @@ TagList = Annotated[tuple[Annotated[TagName, forbid(value_rules.find_selection_w
 
 
 class _Keys(Format):
-    # A case travels to its process by the names of fields, a file has their aliases.
+    # A case is sent to its process with the names of the fields; a file has their aliases.
     model_config = ConfigDict(validate_by_name=True, validate_by_alias=True)
     noun = "a scenario"
     example = "{id: …, layer: …}"
@@ -1421,7 +1421,7 @@ def json_schema() -> dict[str, Any]:
         rules = schema["$defs"][kind]["properties"]["rules"]["items"]
         for cited in rules.get("oneOf", rules.get("anyOf", ())):
             if cited.get("type") == "string":
-                cited["enum"] = value_rules.rule_ids()  # which an editor completes
+                cited["enum"] = value_rules.rule_ids()  # for completion in editors
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         **schema,

@@ -301,7 +301,7 @@ def _complete_inputs(inputs: Map, defaults: Map) -> Map:
     for entry in inputs.parts():
         for name, tensor in _tensors(str(entry.step), entry):
             value = tensor.value
-            if isinstance(value, Seq):  # its shape alone
+            if isinstance(value, Seq):  # only its shape
                 value = Map(tensor.mark)
                 value.put("shape", tensor.value, (tensor.mark, tensor.mark))
             if isinstance(value, Map):

@@ -31,7 +31,7 @@ _FLOATING_RANGE = {
 # Names that layers and calls rely on.
 _TAKEN = ("np", "numpy", "paddle", "PyLayer", "PyLayerContext")
 _CASE_NAME_PART = re.compile(r"[A-Za-z0-9._+-]+")
-_RULE_ID = re.compile(r"^ +- id: ([a-z0-9-]+)$", re.MULTILINE)  # of the catalogue
+_RULE_ID = re.compile(r"^ +- id: ([a-z0-9-]+)$", re.MULTILINE)  # an id in the catalogue
 # Parameters of a matrix that hold for every input -> their values.
 _PARAMETERS: dict[str, Sequence[str]] = {"dtype": ELEMENT_TYPES, "layout": get_args(Layout)}
 

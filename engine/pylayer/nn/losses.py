@@ -241,7 +241,7 @@ def gaussian_nll_loss(
         variance = reshape(variance, column)
     is_negative = not isinstance(variance, Symbol) and (variance.array < 0).any()
     require(not is_negative, "variance has negative entry/entries")
-    # The gradient passes where the bound is taken, too.
+    # The gradient also passes where the bound applies.
     bounded = maximum(variance, full_like(variance, epsilon))
     clamped = variance + (bounded - variance).detach()
     loss = 0.5 * (log(clamped) + square(input - label) / clamped)

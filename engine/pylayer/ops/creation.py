@@ -156,7 +156,7 @@ def _all_like(name: str, value: int) -> Callable[..., Tensor]:
 
 zeros, zeros_like = _all("zeros", 0), _all_like("zeros_like", 0)
 ones, ones_like = _all("ones", 1), _all_like("ones_like", 1)
-# Values that are not to be relied on are zeros, so that a program that does is repeatable.
+# Undefined values are zeros, so that a program that relies on them is repeatable.
 empty, empty_like = _all("empty", 0), _all_like("empty_like", 0)
 
 

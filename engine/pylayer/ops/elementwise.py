@@ -96,7 +96,7 @@ def tie_share(xp: ModuleType, x: Array, y: Array) -> Array:
 @op(x=lambda g, F, x, min, max: g * F.inside_bounds(x, min, max))
 def clip_(xp: ModuleType, x: Array, min: Any, max: Any) -> Array:
     """x clamped to min and max; the gradient at a bound is 1."""
-    # CuPy's clip takes no missing bound of bfloat16.
+    # CuPy's clip does not accept a missing bound for bfloat16.
     clipped = x if min is None else xp.maximum(x, min)
     clipped = clipped if max is None else xp.minimum(clipped, max)
     return clipped.astype(x.dtype, copy=clipped is x)

@@ -199,8 +199,8 @@ def qr_complete(xp: ModuleType, x: Array) -> tuple[Array, ...]:
 
 
 def qr(x: Tensor, mode: str = "reduced") -> Any:
-    """Q and R with Q R = x; only R with mode ``r``. With mode ``complete`` Q is square, without a
-    gradient.
+    """Q and R with Q R = x; only R with mode ``r``. With mode ``complete``, Q is square and there
+    is no gradient.
     """
     one_of("qr(): `mode`", mode, "reduced", "complete", "r")
     rows, columns = x.shape[-2:]
@@ -246,7 +246,7 @@ def _singular(name: str, full: bool, **vjps: Any) -> Operation:
     """
 
     def forward(xp: ModuleType, x: Array) -> tuple[Array, ...]:
-        # LAPACK (gesdd) need not end on an infinite one, and the release raises
+        # LAPACK (gesdd) may not terminate for an infinite entry, and the release raises
         text = "singular values need a matrix of finite entries, without an infinity or a NaN"
         require(xp.isfinite(x).all().item(), text)
         return tuple(xp.linalg.svd(x, full_matrices=full))

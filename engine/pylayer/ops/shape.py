@@ -157,7 +157,7 @@ def view(x: Tensor, shape_or_dtype: Any) -> Tensor:
         watchers.get().observer.left(x, f".view('{as_dtype(shape_or_dtype).name}')")
         return view_dtype(x, shape_or_dtype)
     viewed = reshape(x, shape_or_dtype)
-    computed = isinstance(x, Tensor) and isinstance(viewed, Tensor)  # no Variables
+    computed = isinstance(x, Tensor) and isinstance(viewed, Tensor)  # not for Variables
     shares = not computed or owner(viewed.array) is owner(x.array)
     require(shares, "view(): The Tensor can not be viewed, please call reshape")
     return viewed

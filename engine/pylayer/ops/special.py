@@ -166,7 +166,7 @@ def _gammaincc(xp: ModuleType, a: Array, y: Array) -> Array:
 
 def _gammaincc_vjp(g: Any, F: Any, x: Any, y: Any) -> Any:
     at_one = F.cast((x - 1) * (x - 1) + y == 0, y.dtype)  # where y^(x − 1) is 1
-    x = x + 0 * at_one  # a Tensor where y is one
+    x = x + 0 * at_one  # makes x a Tensor if y is one
     return -g * F.exp((x - 1) * F.log(y + at_one) - y - F.lgamma(x))
 
 

@@ -207,7 +207,7 @@ def summed(total: Cotangent, cotangent: Cotangent) -> Cotangent:
     in Paddle.
     """
     total = as_array(total + cotangent, type(cotangent))
-    return in_order(total) if type(total) in XP else total  # a Tensor's are
+    return in_order(total) if type(total) in XP else total  # Tensors are in order
 
 
 def add_to(cotangents: list[Cotangent | None], index: int, cotangent: Cotangent) -> None:

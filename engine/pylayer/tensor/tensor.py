@@ -44,7 +44,7 @@ class Tensor:
     def __init__(
         self, array: Any = _NOTHING, node: Any = None, stop_gradient: bool = True, *sizes: int
     ) -> None:
-        if type(array) is not np.ndarray and type(array) not in XP:  # as users call it
+        if type(array) is not np.ndarray and type(array) not in XP:  # called by a user
             rest = [
                 given
                 for given, default in ((node, None), (stop_gradient, True))

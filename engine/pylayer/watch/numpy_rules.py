@@ -160,7 +160,7 @@ for _row in OPS.values():
 REDUCTIONS |= {np.sum: OPS["sum"], np.mean: OPS["mean"], np.max: OPS["max"], np.min: OPS["min"]}
 for _dtype in FLOATS:
     OPERATIONS |= {(np.negative, _dtype): OPS["neg"], (np.matmul, _dtype): OPS["matmul"]}
-OPERATIONS[np.exp, FLOATS[0]] = OPS["exp"]  # which computes float32 in float64
+OPERATIONS[np.exp, FLOATS[0]] = OPS["exp"]  # it computes float32 in float64
 
 
 # --------------------------------------------------------------------------- methods of ufuncs
