@@ -734,8 +734,8 @@ Signal = Annotated[str, Field(pattern=r"^SIG[A-Z0-9]+$")]
 
 
 class Observed(Expect):
-    """A backend's deviation from the documents: complete in itself, like `expect`, or the way in
-    which the case ends.
+    """A backend's deviation from the documents: a complete expectation, with the keys of `expect`,
+    or the way in which the case ends.
 
     The gradient is not checked unless a key requests it.
     """

@@ -199,9 +199,7 @@ def view_of(value: Any, arrays: Sequence[RecordedArray]) -> Any:
     """A value in the memory of one of the arrays as a view of it; otherwise None."""
     if not isinstance(value, np.ndarray):
         return None
-    for array in sorted(
-        arrays, key=lambda array: array._memory is not value
-    ):  # its own array first
+    for array in sorted(arrays, key=lambda array: array._memory is not value):  # itself first
         if isinstance(array._memory, np.ndarray) and np.may_share_memory(value, array._memory):
             return array._view(value)
     return None
