@@ -194,7 +194,7 @@ def requirements(backend: str) -> list[str]:
     return [f"{package}=={wanted}", *WORKER_NEEDS, *beside, *older]
 
 
-# ------------------------------ environments that we make
+# ------------------------------------ making environments
 def folder() -> Path:
     """The folder of environments: in the user's cache folder."""
     if named := os.environ.get(FOLDER):

@@ -101,7 +101,7 @@ class Equation:
         rows = zip(self.outputs, self.eqn.outvars, strict=True)
         return [slot for slot, v in rows if jax.numpy.issubdtype(v.aval.dtype, np.inexact)]
 
-    # ----------------------------------------------------------------- computing it
+    # -------------------------------------------------------- computing an equation
     def compute(self, operands: list[EngineValue]) -> list[EngineValue]:
         """The results of the equation, computed by its row or by JAX."""
         loop = LOOPS.get(self.name)

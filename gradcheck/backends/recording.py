@@ -396,7 +396,7 @@ class Recording(Observer):
             arrays, spot = list(map(on_host, operand_arrays(inputs))), self.spots()[0]
             self.decisions.append(Decision(name, arguments, arrays, edges, len(self.arrays), spot))
 
-    # ----------------------------------------------------------------- what the engine tells
+    # ----------------------------------------------------------------- reports of the engine
     def made(self, node: Node, arguments: Sequence[Any], out: Any) -> None:
         assert isinstance(node, OpNode)
         assert isinstance(node.op, Op)

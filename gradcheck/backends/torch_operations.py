@@ -383,7 +383,7 @@ class PlayedOperation:
         return name_of_dtype(value) if isinstance(value, torch.dtype) else value
 
 
-# ------------------------------ a run that is watched
+# ------------------------------------ an observed run
 class OperationMode(TorchDispatchMode):  # type: ignore[misc]
     """One run, in which every operation is observed.
 

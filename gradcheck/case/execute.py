@@ -300,7 +300,7 @@ class Run:
                 return words
         return None
 
-    # ----------------------------------------------------------------- what it leaves
+    # ----------------------------------------------------------- values after the run
     def check_values(self) -> list[Finding]:
         """The expressions under `values`, evaluated in the namespace of the code that ran."""
         findings, scenario = [], self.scenario

@@ -331,7 +331,7 @@ def with_marks(summary: GradientSummary, *marks: str) -> GradientSummary:
     return summary.model_copy(update={"marks": (*summary.marks, *marks)})
 
 
-# ------------------------------ what a scenario expects
+# --------------------------- expectations of a scenario
 class Finding(NamedTuple):
     """A finding: something unexpected, or, for a KINK, worth marking."""
 
@@ -369,7 +369,7 @@ def judge_difference(gradient: GradientSummary, expect: Expect) -> list[Finding]
     return findings
 
 
-# ------------------------------ what backward is declared to be
+# ------------------------------------------- declared backwards
 FIND_DEVIATION = {"zero": not_zero, "straight-through": not_straight_through}
 """The functions that report where a backward breaks its declaration; none for a backward declared
 to match.

@@ -37,7 +37,7 @@ PARTS_OF_WRAPPERS: dict[type, tuple[str, ...]] = {
 """The attributes of objects that wrap functions."""
 
 
-# ------------------------------ whose an object is
+# -------------------------- the owner of an object
 def modules_of(value: Any) -> Iterator[str]:
     """The modules that define a value: the modules of its classes, of its code, and of the object
     that it is bound to.
@@ -199,7 +199,7 @@ def members_of(value: Any) -> Iterator[Reference]:
     yield from getattr(value, "__dict__", {}).items()
 
 
-# ------------------------------ what calling an object reads
+# --------------------------------- objects that a call reads
 def code_of_call(value: Any, backend: Backend) -> tuple[Any, Any]:
     """The function that calling an object runs, and the object whose method it is."""
     if isinstance(value, (FunctionType, MethodType)):

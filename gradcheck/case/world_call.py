@@ -153,7 +153,7 @@ class WorldCall:
             outputs.append(output.join(ranks, paddle.stack, paddle.concat))
         return outputs
 
-    # ----------------------------------------------------------------- as it is
+    # ------------------------------------------------ as a layer of the backend
     def as_layer(self) -> Any:
         """The world as a PyLayer of the backend, which runs the ranks' forwards and backwards."""
         world, paddle = self, self.backend.paddle

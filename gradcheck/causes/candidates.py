@@ -318,7 +318,7 @@ def pull_through(steps: Sequence[Step], incoming: Any) -> list[tuple[int, int, A
     return [(Edge.COMPOSED, number, right)] if elementwise else []
 
 
-# --------------------------------------------------------------------------- what may be wrong
+# ------------------------------------------------------------------------------------ mistakes
 class Candidate(NamedTuple):
     """A mistake: the value that a wrong backward would pass on."""
 

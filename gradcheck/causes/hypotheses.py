@@ -267,7 +267,7 @@ def nice(value: float, bound: float) -> float:
     return value
 
 
-# --------------------------------------------------------------------------- the gradient alone
+# --------------------------------------------------------------------- formulas of one gradient
 def trivial(s: Evidence) -> Iterator[Formula]:
     """Yield: the cotangent passed on unchanged; all zeros; the same gradient for every
     cotangent.

@@ -227,7 +227,7 @@ def wrong_beside(prober: Prober, masks: Masks) -> CheckOutcome | None:
     return None
 
 
-# -------------------------------------------- slopes at points nearby
+# -------------------------------------------- slopes at nearby points
 def per_number(point: Point, arrays: Sequence[Array]) -> Array:
     """Expand values per element of the moved inputs to one vector with a value for every real
     number: a complex element has two.
@@ -762,7 +762,7 @@ def named_jumps(nearby: Nearby, slopes: Slopes) -> str:
     return ", ".join(places) or element_of(nearby, int(np.flatnonzero(nearby.free)[0]))
 
 
-# -------------------------------- slopes without bound, as of √x at 0
+# -------------------------- unbounded slopes, such as that of √x at 0
 def check_where_infinite(prober: Prober) -> CheckOutcome:
     """The outcome for the elements at which the gradient is infinite, which the point then keeps
     fixed: KINK if the slope of the function grows without bound on one side, as backward claims.
@@ -832,7 +832,7 @@ def slopes_of_sides(
     return slopes
 
 
-# ---------------------------------------- where an operation has none
+# -------------------------------------------- the kinks of operations
 class Kink(NamedTuple):
     """An operation that is at a kink, a tie or a jump for some of its elements."""
 

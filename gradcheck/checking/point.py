@@ -384,7 +384,7 @@ class Point:
             point[k] = x
         return point
 
-    # -------------------------------------- what the differences need
+    # -------------------------------- evaluations for the differences
     def compute(self, inputs: Sequence[Array], change: Change | None = None) -> list[Array]:
         """The outputs at these inputs."""
         self.spent.count_run(evaluations=1)
@@ -438,7 +438,7 @@ class Point:
         """The line through the point along a direction."""
         return Line(self.vector, self.x, direction, self.outputs.vector, weights)
 
-    # ------------------------ what is claimed, and what the tape says
+    # --------------------------- the claimed gradient, and the tape's
     def claimed_gradients(self, cotangent: Array) -> InputGradients:
         """The gradients that the layer claims, for all inputs."""
         self.spent.count_run(vjps=1)

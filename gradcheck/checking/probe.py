@@ -671,7 +671,7 @@ class Prober:
         return DifferenceEstimate(value, bar, scale, gap, allowed if allowed < np.inf else 0.0)
 
 
-# ------------------------------------------------------ what is found
+# ----------------------------------------------------------- outcomes
 @dataclass
 class CheckOutcome:
     """A verdict, and the facts that it depends on."""

@@ -162,7 +162,7 @@ class Check:
         self.worst = probe.error
         return CheckOutcome(Status.FAIL, probe=probe)
 
-    # -------------------------------- what one projection cannot show
+    # ------------------------- errors that one projection cannot show
     def check_with_tape(self, probe: Probe, masks: Masks | None) -> CheckOutcome:
         """Check the entries that the tape leaves uncertain by differences, and another
         cotangent.
@@ -248,7 +248,7 @@ class Check:
         if probe.by_rows and lost.any():
             yield f"{int(lost.sum())} of {lost.size} outputs", masks, ~lost
 
-    # ---------------------------------- where the point does not tell
+    # ------------------------------------- points that decide nothing
     def without_evidence(self, probe: Probe) -> CheckOutcome:
         """The outcome if the differences show nothing and no tape can be used. A gradient of zero
         is right if nothing changes: at any step, or at the first ones (on a step of floor), at

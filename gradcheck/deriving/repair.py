@@ -135,7 +135,7 @@ class Repair:
         exec(compiled_backward(self.tree), scope)
         return scope[self.function.name]  # type: ignore[no-any-return]
 
-    # ----------------------------------------------------------------- where it has to be right
+    # ---------------------------------------------------- points at which an edit must be right
     @cached_property
     def other_points(self) -> list[KnownPoint]:
         """Points with other values, sizes and options.

@@ -54,7 +54,7 @@ class Tracer:
         self.named: set[Node] = set()
         """The values to which forward gives names."""
 
-    # ----------------------------------------------------------------- what the engine calls
+    # --------------------------------------------------------- methods that the engine calls
     def operation(self, op: Any, arguments: Sequence[Any]) -> Any:
         """The result of an operation: a known value, a simpler one, or a new node."""
         if not self.in_backward and not grad_mode.get():

@@ -52,7 +52,7 @@ def as_releases() -> Iterator[None]:
         reads_as_releases.reset(token)
 
 
-# --------------------------------------------------------------------------- what owns a gradient
+# ---------------------------------------------------------------------------- owners of gradients
 # Each evaluation of a check goes through what follows, so it is written in loops: up to Python 3.11
 # every comprehension is a call.
 class Slot:
@@ -382,7 +382,7 @@ class PyLayerNode(Node):
             raise
         return self.checked(returned, found.no_grad_targets, create_graph)
 
-    # ----------------------------------------------------------------- what backward gets
+    # --------------------------------------------------------------- backward's arguments
     def cotangent_arguments(
         self, cotangents: Sequence[Cotangent | None], ctx: PyLayerContext
     ) -> list[Any]:
@@ -394,7 +394,7 @@ class PyLayerNode(Node):
             arguments.append(tensors if slot.is_list else tensors[0])
         return arguments
 
-    # ----------------------------------------------------------------- what backward returns
+    # -------------------------------------------------------------------- backward's results
     def checked(
         self, returned: Any, no_grad_targets: Collection[Target], as_tensors: bool
     ) -> list[tuple[Target, Cotangent]]:

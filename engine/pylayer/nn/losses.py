@@ -36,7 +36,7 @@ def reduce_loss(loss: Tensor, reduction: str) -> Tensor:
     return mean(loss) if reduction == "mean" else total(loss)
 
 
-# --------------------------------------------------------------------------- of differences
+# -------------------------------------------------------------------- losses of differences
 def square_error_cost(input: Tensor, label: Tensor) -> Tensor:
     """(input − label)², element by element."""
     return square(input - label)
@@ -72,7 +72,7 @@ def pairwise_distance(
     return norm(x - y + epsilon, p, -1, keepdim)
 
 
-# --------------------------------------------------------------------------- of probabilities
+# -------------------------------------------------------------------- losses of probabilities
 def kl_div(
     input: Tensor, label: Tensor, reduction: str = "mean", log_target: bool = False
 ) -> Tensor:

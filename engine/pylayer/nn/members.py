@@ -182,7 +182,7 @@ class Members:
         self._buffers[name] = tensor
         (self._not_saved.discard if persistable else self._not_saved.add)(name)
 
-    # ----------------------------------------------------------------- what is in it
+    # --------------------------------------------------------------- members by name
     def named_sublayers(
         self,
         prefix: str = "",

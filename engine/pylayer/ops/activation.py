@@ -20,9 +20,8 @@ from pylayer.tensor.array import Array
 from pylayer.tensor.tensor import Tensor
 
 # --------------------------------------------------------------------------- rectifiers
-# A gradient that is NaN or infinite is passed on as NaN where the slope is 0, as in Paddle: it is a
-# product. It is also
-# ten times as fast as a choice.
+# A gradient that is NaN or infinite is passed on as NaN where the slope is 0, as in Paddle, because
+# it is multiplied by the slope. A product is also ten times as fast as a choice.
 relu = unary(
     "relu", lambda g, F, out: g * F.cast(out > 0, g.dtype), lambda xp: lambda x: xp.fmax(x, 0)
 )

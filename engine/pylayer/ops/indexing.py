@@ -213,7 +213,7 @@ def where_(xp: ModuleType, condition: Array, x: Array, y: Array) -> Array:
     return xp.where(condition, x, y)
 
 
-# --------------------------------------------------------------------------- what users call
+# -------------------------------------------------------------------------- public functions
 def setitem(x: Tensor, index: Any, value: Any) -> Tensor:
     """A copy of `x` with `value`, cast to its dtype, at `index`; ``x[index] = value`` is its
     in-place form.

@@ -156,7 +156,7 @@ def to(
     return x
 
 
-# --------------------------------------------------------------------- operators and forms in place
+# -------------------------------------------------------------------- operators and in-place forms
 FUNCTIONS = engine_objects("ops")
 """The functions of all families, by name; those that are methods of Tensor in the release become
 methods.

@@ -168,7 +168,7 @@ def bernoulli(x: Tensor, p: float | None = None) -> Tensor:
     return Tensor(XP[type(array)].asarray(ones, array.dtype))
 
 
-# -------------------------------------------------------------- what the methods in place fill with
+# ----------------------------------------------------------------------- values for in-place fills
 def _normal_fill(x: Tensor, mean: Any = 0.0, std: Any = 1.0) -> Any:
     """Normal numbers; each part of a complex number has the mean, and half of the variance.
 

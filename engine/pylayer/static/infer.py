@@ -45,8 +45,8 @@ REFUSALS = (ValueError, IndexError, TypeError)
 """Errors by which an operation rejects sizes or values."""
 
 MOST_KNOWN, LARGEST_KNOWN = 64, 10_000
-"""The number of known sizes that are tried in place of an unknown size, in case it must equal one of
-them; and the largest known size that is tried.
+"""The number of known sizes that are tried in place of an unknown size, in case it must equal one
+of them; and the largest known size that is tried.
 """
 
 

@@ -29,7 +29,7 @@ Shapes = Iterable[tuple[int, ...] | None]
 """The inputs' shapes; None for an input that cannot have been broadcast."""
 
 
-# --------------------------------------------------------------------------- what is saved
+# ---------------------------------------------------------------------------- saved values
 class saved_tensors_hooks:  # noqa: N801 - Paddle's name
     """A block in which each Tensor saved for backward goes through `pack_hook`, and the packed
     value through `unpack_hook` each time it is read (``paddle.autograd.saved_tensors_hooks``;

@@ -118,7 +118,7 @@ def reconciled(name: str, inputs: Sequence[Any]) -> list[Any]:
     ]
 
 
-# --------------------------------------------------------------------------- of backward and grad
+# ----------------------------------------------------------------- arguments of backward and grad
 def checked_tensors(name: str, value: Any) -> list[Tensor]:
     """A Tensor or a list of Tensors, as a list. Raises AssertionError if it is neither, or
     empty.

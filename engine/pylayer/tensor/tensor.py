@@ -75,7 +75,7 @@ class Tensor:
         def __setitem__(self, index: Any, value: Any) -> None: ...
         def __getattr__(self, name: str) -> Any: ...
 
-    # ----------------------------------------------------------------- what it is
+    # ----------------------------------------------------------------- properties
     @property
     def shape(self) -> Size:
         """The shape."""
@@ -163,7 +163,7 @@ class Tensor:
         stops = (value if self._grad is None else self._grad)._stop_gradient
         self._grad = Tensor(value.array, None, stops)
 
-    # ----------------------------------------------------------------- its values
+    # --------------------------------------------------------------------- values
     def numpy(self, force: bool = False) -> np.ndarray[Any, Any]:
         """Return a copy of the values on the host; `force` is ignored."""
         session = watchers.get().numpy
@@ -264,7 +264,7 @@ class Tensor:
         )
         return copy
 
-    # ----------------------------------------------------------------- its gradient
+    # ----------------------------------------------------------------- the gradient
     def detach(self) -> Tensor:
         """Return a leaf with stop_gradient True that shares the memory."""
         if recording_all():

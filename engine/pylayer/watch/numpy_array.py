@@ -420,8 +420,7 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
             self._memory.copy(order="K") if isinstance(self._memory, np.ndarray) else self._memory
         )
 
-    # ----------------------------------------------------------------- what NumPy code asks of an
-    # array
+    # ---------------------------------------------------------------- the interface for NumPy code
     @property  # type: ignore[misc]
     def __class__(self) -> type:
         return type(self._memory)

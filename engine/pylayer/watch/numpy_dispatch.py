@@ -666,8 +666,7 @@ RecordedArray.__array_function__ = array_function
 RecordedArray._call = call_method
 
 
-# --------------------------------------------------------------------------- making arrays, and
-# placing elements anew
+# ------------------------------------------------------------------- making and rearranging arrays
 def make_array(value: Any, expected: Any) -> Tensor:
     """Convert an array, or lists of arrays and numbers, to a Tensor with NumPy's dtype and
     shape.
