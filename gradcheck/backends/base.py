@@ -219,8 +219,8 @@ class Backend(Protocol):
         return function(tensors)
 
     def map_leaves(self, name: str, value: Any, leaf: Callable[[str, Any], Any]) -> Any:
-        """An argument with `leaf` of the name and the value of each leaf in its place: of lists,
-        tuples and dicts, and of whatever else the framework takes for a container of Tensors.
+        """An argument with each leaf replaced by `leaf(name, value)`: the leaves of lists, tuples
+        and dicts, and of other containers of Tensors that the framework has.
         """
         return containers.map_leaves(name, value, leaf)
 

@@ -277,7 +277,7 @@ class Memory:
         """
         kind = self.view(tensor)[0]
         if kind[1:] != (False, False) or any(view[0] != kind for view in self.views):
-            leak("memory that is seen in two dtypes")
+            leak("memory that is viewed in two dtypes")
             return None
         if self.flat is not None:
             return self.flat

@@ -269,8 +269,8 @@ def nice(value: float, bound: float) -> float:
 
 # --------------------------------------------------------------------- formulas of one gradient
 def trivial(s: Evidence) -> Iterator[Formula]:
-    """Yield: the cotangent passed on unchanged; all zeros; the same gradient for every
-    cotangent.
+    """Yield the trivial causes: the cotangent passed on unchanged; all zeros; the same gradient for
+    every cotangent.
     """
     for name, cotangents in s.cotangents.items():
         if np.array_equal(s.analytic, cotangents):
@@ -312,7 +312,9 @@ def constant_factor(s: Evidence) -> Iterator[Formula]:
 
 
 def parts(s: Evidence) -> Iterator[Formula]:
-    """Yield: the gradient without its conjugate; zero at some elements, right at all others."""
+    """Yield two causes: the conjugate is missing; the gradient is zero at some elements and right
+    at all others.
+    """
     if s.x.dtype.kind == "c":
         yield "GC115", "numeric = conj(analytic)", s.analytic.conj()
     mask = (abs(s.analytic - s.truth) > s.bounds).any(0)

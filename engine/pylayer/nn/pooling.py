@@ -127,7 +127,7 @@ def _avg_pool(
         ]
     counts = window_sum(ones([1, 1, *x.shape[2:]], x.dtype), kernel, strides, extended_pads)
     total = window_sum(x, kernel, strides, extended_pads)
-    if divisor_override is not None:  # Paddle's mean, times the size of the window, by the divisor
+    if divisor_override is not None:  # as in Paddle: the mean · the window's size / the divisor
         total = total * float(math.prod(kernel)) / float(divisor_override)
     return channels_back(total / counts, data_format)
 
