@@ -464,7 +464,7 @@ class OnEngine:
     def trace(
         self, half: str, tree: Any, avals: Sequence[jax.ShapeDtypeStruct]
     ) -> tuple[JaxProgram, Any]:
-        """The program of `program`, at the leaves of a tree of arguments."""
+        """Trace the program that `program` returns, for arguments with these leaves."""
         compute = getattr(self.function, half)
         with jax.enable_x64(True):
             closed, results = jax.make_jaxpr(compute, return_shape=True)(*tree.unflatten(avals))

@@ -394,7 +394,7 @@ class OperationMode(TorchDispatchMode):  # type: ignore[misc]
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        """Otherwise torch imports its compiler for the first operation: seconds."""
+        """Skip nothing: else torch loads its compiler at the first operation, for seconds."""
         return False
 
     def __init__(self, observer: Observer, shadows: Shadows | None = None) -> None:

@@ -340,7 +340,7 @@ def tape_diff(
 
 
 def unperturbed_rounding(point: Point, measured: Sequence[Measured], sizes: Array) -> Array:
-    """Bounds, per entry, of the rounding that is not perturbed.
+    """Bounds, per entry, of the rounding that perturbations do not measure.
 
     Unobserved operations of a backward may round by epsilons of the largest entry. If the layer was
     given inputs of fewer digits, or casts to such dtypes, constants on either side (a table, 0.1)
