@@ -254,8 +254,8 @@ CODES: dict[str, Code] = {
         "The framework reports every layer that is applied and every backward that runs; this one "
         "is not among them.",
         "Call the layer by the apply of its base class (PyLayer, Function), at inputs and in a "
-        "mode in which it is used. Check a branch that does not use it on purpose as a separate "
-        "function; a module in eval mode passes, marked.",
+        "mode in which it is used. If a branch deliberately does not use it, check that branch as "
+        "a separate function; a module in eval mode passes, marked.",
         "wrong: y = Own.forward(ctx, x)      right: y = Own.apply(x)",
     ),
     "GC126": Code(

@@ -31,7 +31,7 @@ from pylayer.watch import LayerObserver, layer_observers, observe
 class Observing:
     """A block in which an observer is notified of layers, and stand-ins are refused.
 
-    It is a class because every evaluation enters one, and a generator would take twice the calls.
+    A class, because every evaluation enters such a block, and a generator takes twice the calls.
     """
 
     def __init__(self, observer: LayerObserver) -> None:

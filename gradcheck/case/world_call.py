@@ -313,7 +313,7 @@ class WorldCall:
         """Record the calls whose result is read before it is waited for: it then contains NaNs.
 
         Args:
-            again: computes the arrays with some calls spared.
+            again: computes the arrays once more, with some calls `spared`: see `Rank.spared`.
         """
         if watchers.get() is not NOBODY or not count_missing(arrays):
             return

@@ -452,9 +452,9 @@ def rejected_in_row(prober: Prober, output: int) -> Iterator[Entry]:
 def rows_in_doubt(prober: Prober) -> Sequence[int]:
     """The rows of the Jacobian that must be compared one by one.
 
-    All if backward differs from the tape for a random cotangent. Otherwise those with an entry so
-    small, compared with its column, that an error in half of its digits would not have been
-    noticed.
+    All of them, if backward differs from the tape for a random cotangent. Otherwise those with an
+    entry so small, compared with its column, that an error in half of its digits would not have
+    been noticed.
     """
     point = prober.point
     u, gradients = prober.draw_claim()

@@ -233,8 +233,8 @@ class Evidence:
         return bool((error <= (1 + SLACK) * room + SLACK * abs(wanted)).all())
 
     def factor(self, values: Array, added: Array | float = 0.0) -> float:
-        """The simplest factor that makes the largest of `values`, with the added term, right; 0 if
-        there is none.
+        """The simplest factor for `values` such that the largest of them, plus the added term, is
+        right; 0 if there is none.
         """
         place = (0, *np.unravel_index(abs(values[0]).argmax(), values[0].shape))
         arrays = (values, self.truth, added, self.bounds)

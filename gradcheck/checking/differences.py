@@ -328,10 +328,10 @@ WEIGHTS = [weights_of(order) for order in ORDERS]
 def from_close_values(
     line: Line, thoroughly: bool, epsilon: float = EPS, stairs: bool = False
 ) -> Array:
-    """A bound on the rounding error of every row, at least an `epsilon` of its size. `thoroughly`:
-    from both sides, as one may meet a kink or the edge of the domain, and with structure finer than
-    2^-15 of the inputs' scale counted as rounding too (2^-8 if the function is known to be
-    `stairs`).
+    """A bound on the rounding error of every row, at least an `epsilon` of its size. With
+    `thoroughly`, both sides are sampled, because one may meet a kink or the edge of the domain, and
+    structure finer than 2^-15 of the inputs' scale counts as rounding too (2^-8 if the function is
+    known to be `stairs`).
     """
     near = []
     for sign in (1.0, -1.0) if thoroughly else (1.0,):

@@ -93,7 +93,7 @@ def _find_size_mistakes(
     if count > MAX_ELEMENTS or size_in_bytes > MAX_INPUT_BYTES:
         message = f"input {quote(name)} has {count:,} elements in {size_in_bytes / 2**30:.2f} GiB"
         help = f"at most {MAX_ELEMENTS:,} (2**27) in 1 GiB are allowed: an error in a gradient "
-        help += "shows in a few elements of a smaller shape"
+        help += "also shows in a smaller shape, of a few elements"
         yield Violation(("inputs", name, "shape"), message, help)
 
 
