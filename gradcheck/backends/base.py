@@ -286,8 +286,8 @@ class Backend(Protocol):
         """A view of the memory of a Tensor."""
 
     def tensor(self, array: Array, /, dtype: str | None, *, stop_gradient: bool) -> Tensor:
-        """A leaf Tensor of the named dtype, or the array's own, with a copy of the array, NumPy's
-        or the backend's.
+        """A leaf Tensor with a copy of an array, NumPy's or the backend's: in the named dtype, or
+        with None in the array's own.
         """
 
     def grad(

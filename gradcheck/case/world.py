@@ -1,9 +1,9 @@
 """The declaration of a world of ranks (placements of Tensors), and the work of one rank in it.
 
 Tensors are declared to be *split*, *replicated* or *partial*. A split input holds separate values
-for each rank, along an additional first axis; a replicated input is one value that all ranks hold;
-so is a partial input, but its derivative is the sum of the ranks' gradients. A replicated output
-counts once in the loss, and every rank gets its cotangent.
+for each rank, along an additional first axis; a replicated input is one value that all ranks hold.
+All ranks hold a partial input too, but its derivative is the sum of the ranks' gradients. A
+replicated output counts once in the loss, and every rank gets its cotangent.
 """
 
 from __future__ import annotations

@@ -338,7 +338,7 @@ class WorldCall:
         return self.declared.input_placement(name) == "split"
 
     def locate_on_rank(self, name: str, index: tuple[int, ...]) -> tuple[str, tuple[int, ...]]:
-        """The name of a rank's Tensor, and the index in it, of an element of the world's."""
+        """Where a rank holds an element of the world's Tensor: its own Tensor's name, the index."""
         if not index:
             return name, index
         rank, rest = index[0], index[1:]
