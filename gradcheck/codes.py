@@ -157,7 +157,7 @@ CODES: dict[str, Code] = {
     "GC115": Code(
         "missing conjugate",
         "For complex numbers the gradient of a holomorphic f is dy · conj(f'(x)).",
-        "numeric = conj(analytic), or holds with one factor conjugated.",
+        "numeric = conj(analytic), or they agree once one factor is conjugated.",
         "Conjugate the derivative, not the cotangent.",
         "y = x * w      wrong: dx = dy * w      right: dx = dy * w.conj()",
     ),

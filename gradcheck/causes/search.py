@@ -73,7 +73,7 @@ SIMPLER = 2.0
 (1.5) is simpler than "one of two is missing" (0).
 """
 SHARES = (0.0, -1.0, 2.0, 0.5)
-"""Factors for a share that is missing, has the wrong sign, or is counted twice or by half."""
+"""Factors for a share that is missing, has the wrong sign, or counts twice or half."""
 RULE_FACTORS = {
     1.0: 0.0,
     -1.0: 0.5,

@@ -131,7 +131,7 @@ class Line:
         if self.weights is None:
             return Sample(change, abs(change))
         change *= self.weights
-        # the ufunc's own method: that of an array would make one more call
+        # not the array's method sum, which makes one more call
         total = np.add.reduce
         return Sample(total(change, keepdims=True), total(abs(change), keepdims=True))
 
