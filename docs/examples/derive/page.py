@@ -57,7 +57,7 @@ Further options:
 | `--order 2` | save only inputs, so that the double backward is right as well |
 | `--call CODE` | how the layer is called, where not all arguments are Tensors |
 
-The exit code is 0 if a class was derived or, with `--diff` or `--write`, if backward is right already; otherwise it is 1.
+The exit code is 0 if a class was derived or, with `--diff` or `--write`, if backward is right already; otherwise 1.
 
 `FILE::ID` is a scenario; `--diff` and `--write` repair its layer. `gradcheck new --derive module:function` writes a
 scenario with the derived class. In Python, `gradcheck.derive(Layer, x, w)` gives `code`, `backward`, `diff`,
