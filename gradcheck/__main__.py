@@ -39,7 +39,7 @@ def wants_server(arguments: list[str]) -> bool:
     """Whether a command line is likely to need the usual server. If so, it is started at once."""
     streams = (sys.stdin, sys.stdout, sys.stderr)
     if None in streams or CASE_COMMANDS.isdisjoint(arguments[:1]):
-        return False  # the number of a closed stream would go to a file of the server
+        return False  # a file that the server opens would get the number of the closed stream
     return not any(word.startswith(OTHER_SERVER) for word in arguments)
 
 
@@ -49,25 +49,25 @@ def main(name: str = "gradcheck") -> None:
     Until a run begins, and after it, Ctrl-C ends the process immediately: there is nothing to clean
     up, and an exception could interrupt any import. During a run, `commands.run_cases` handles it.
     """
-    # Code of others; looking for it takes 8 ms.
+    # Entry points of other packages; the search takes 8 ms.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     # Not where it is ignored, as after nohup.
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, lambda number, frame: os._exit(130))
     if hasattr(signal, "SIGCHLD") and signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
-        # Otherwise the system reports no exit status of a process started here.
+        # If SIGCHLD is ignored, the system reports no exit status of child processes.
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     if wants_server(sys.argv[1:]):
         from gradcheck.run.server_process import start_ahead
 
         start_ahead()
-    gc.set_threshold(100_000)  # imported objects stay; looking for garbage takes 10 ms
+    gc.set_threshold(100_000)  # imported objects stay; a collection takes 10 ms
     from gradcheck.commands import main as command
 
     try:
         command(prog_name=name)
     finally:
-        gc.freeze()  # so that the end of the process does not look through all modules for garbage
+        gc.freeze()  # so that garbage collection at exit does not scan all modules
 
 
 if __name__ == "__main__":

@@ -67,7 +67,7 @@ WORDS = {
 
 def require_word(name: str, value: Any) -> None:
     """Require one of an option's allowed words. Raises TypeError, ValueError."""
-    if isinstance(value, str) and value in WORDS[name]:  # an array has no truth
+    if isinstance(value, str) and value in WORDS[name]:  # `in` fails for an array
         return
     *words, last = WORDS[name]
     text = f"{name} must be {', '.join(map(repr, words))} or {last!r}, not {value!r}"
@@ -124,7 +124,7 @@ OTHERS_OPTIONS = {
         "backward= takes the gradients that are written by hand for a function of NumPy arrays",
     ),
     "raise_exception": "assert_gradients raises, check returns the result",
-    "nondet_tol": "nondet=1e-6 lets equal runs differ by that share of the largest entry",
+    "nondet_tol": "nondet=1e-6 lets identical runs differ by that share of the largest entry",
     "fast_mode": 'mode="probe" compares only projections',
     "dtype": 'dtypes=["float32"] checks in other dtypes than the inputs\'',
 }
@@ -256,16 +256,16 @@ def check(
         dtypes: the dtypes to check in turn, for example ``["float64", "float32"]``, in place of
             the inputs' own.
         expect: what backward is meant to be. ``matches``: the derivative. ``differs``: anything
-            else, which must be found. ``straight-through``: the cotangent unchanged, of a function
-            in steps. ``zero``.
+            else, which must be found. ``straight-through``: the cotangent unchanged, for a step
+            function. ``zero``.
         effort: ``usual`` spends up to ten times the cost of the check on diagnosing a failure,
             lists 20 wrong entries of each input, and searches for an edit that repairs backward;
             ``least`` skips that search; ``full`` diagnoses and lists every entry.
         precision: ``loose`` accepts a backward that is right but loses digits, such as one that
             computes in float32 in a float64 layer; the result is marked.
-        nondet: how far the results of two equal runs may be apart, relative to the largest entry of
-            an output or gradient, where sums are taken in another order each time; it widens the
-            error bounds by as much. At least 0 and below 1; by default they must be the same.
+        nondet: how far the results of two identical runs may differ, relative to the largest entry
+            of an output or gradient, because sums are taken in another order each time; it widens
+            the error bounds by as much. At least 0 and below 1; by default they must be the same.
         world: for a layer that communicates with other ranks (`paddle.distributed`): how many ranks
             it runs on, or the ranks along the axes of fleet's topology, such as ``{"mp": 4}``.
             Arrays then hold the values of all ranks, along a first axis of that size, unless they
@@ -327,7 +327,7 @@ def check(
             np.errstate(all="ignore"),
             as_releases(),
         ):
-            if expect in ("straight-through", "zero"):  # claims about the inputs alone
+            if expect in ("straight-through", "zero"):  # a claim about the inputs only
                 function.close_over({})
             if backend.translates:
                 function.twin = twin_of(function, layer_or_function, inputs, declared, keywords)
@@ -366,7 +366,7 @@ def derive(
         inputs: its arguments in order, as `check` takes them.
         name: of the class for a function, or of the backward for one of arrays; made of the
             function's name unless given.
-        order: 2 for a backward that saves inputs alone, so that its own derivative is right too.
+        order: 2 for a backward that saves only inputs, so that its own derivative is right too.
         world: the number of ranks, for a layer that communicates with other ranks. The layer is
             traced and checked on these, and checked again on another number of ranks. As in
             `check`, arrays hold the values of all ranks unless they are marked, and `outputs` says
@@ -381,7 +381,7 @@ def derive(
     Raises:
         ValueError: `order` is neither 1 nor 2, or an option of the world has a wrong value.
         TypeError: an option is of the wrong type, or needs a world that is not given.
-        ImportError: there is nothing of that name to import.
+        ImportError: nothing of that name can be imported.
     """
     require_integer("order", order, "1 or 2", 1, 2)
     declared_world(world, outputs, "by-rank", order, [*inputs, *options.values()])

@@ -157,7 +157,7 @@ CODES: dict[str, Code] = {
     "GC115": Code(
         "missing conjugate",
         "For complex numbers the gradient of a holomorphic f is dy · conj(f'(x)).",
-        "numeric = conj(analytic), or holds with one factor conjugated.",
+        "numeric = conj(analytic), or they agree once one factor is conjugated.",
         "Conjugate the derivative, not the cotangent.",
         "y = x * w      wrong: dx = dy * w      right: dx = dy * w.conj()",
     ),
@@ -228,8 +228,8 @@ CODES: dict[str, Code] = {
     ),
     "GC123": Code(
         "wrong mask",
-        "The gradient passes where the forward selects something else: a mask is left out, or it "
-        "is that of the other branch.",
+        "The gradient passes where the forward selects something else: a mask is left out, or "
+        "belongs to the other branch.",
         "backward is the recorded forward's gradient with another mask at the reported line.",
         "Multiply by the mask of the forward: 1 where this input was selected, 0 elsewhere.",
         "y = clip(x, 0, 1)      wrong: return dy      right: return dy * ((x >= 0) & (x <= 1))",
@@ -254,15 +254,15 @@ CODES: dict[str, Code] = {
         "The framework reports every layer that is applied and every backward that runs; this one "
         "is not among them.",
         "Call the layer by the apply of its base class (PyLayer, Function), at inputs and in a "
-        "mode in which it is used. Check a branch that does not use it on purpose as a separate "
-        "function; a module in eval mode passes, marked.",
+        "mode in which it is used. If a branch deliberately does not use it, check that branch as "
+        "a separate function; a module in eval mode passes, marked.",
         "wrong: y = Own.forward(ctx, x)      right: y = Own.apply(x)",
     ),
     "GC126": Code(
         "right except for a small share",
         "The gradient is an approximation: an iteration that stops early, a constant of few "
         "digits.",
-        "Backward is off by less than 1 % of the largest entry, and more than rounding.",
+        "Backward is off by more than rounding, but by less than 1 % of the largest entry.",
         "Let the iteration run until nothing changes, or allow the remaining error by rtol.",
         "while abs(f(y)) > 1e-6: …      with the gradient of the exact root: rtol=1e-5",
     ),
@@ -278,7 +278,8 @@ CODES: dict[str, Code] = {
     "GC131": Code(
         "forward is not deterministic",
         "Two calls with the same inputs give different outputs, although the generators of the "
-        "framework, of NumPy and of Python were reset: it uses a private generator, or a counter.",
+        "framework, of NumPy and of Python were reset: forward uses a private generator, or a "
+        "counter.",
         "The outputs differ by more than summation in another order explains, and by more than "
         "nondet of the largest entry.",
         "Seed the generator in forward, draw the random part once and pass it as an input, or "
@@ -452,9 +453,9 @@ CODES: dict[str, Code] = {
         "Where a weight is frozen, backward takes another path: it reads "
         "needs_input_grad of another input than the one whose gradient it computes, or forward "
         "does not save what that gradient needs.",
-        "With equal values, the gradient of an input is another one, or backward raises, where no "
-        "other input needs a gradient.",
-        "Let the gradient of each input depend on the need of that input alone.",
+        "With the same values, the gradient of an input changes, or backward raises, if no other "
+        "input needs a gradient.",
+        "Compute the gradient of each input whenever that input needs one, whatever others need.",
         "wrong: if ctx.needs_input_grad[0]: gw = g.t() @ x      right: needs_input_grad[1] for w",
     ),
 }  # fmt: skip

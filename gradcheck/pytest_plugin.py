@@ -1,8 +1,8 @@
 """The pytest plugin: spec files are collected as tests, and a fixture checks layers in a
 project's own tests.
 
-Collecting reads spec files and runs nothing of them. A scenario then runs in a separate process, as
-with the command; its code may run, like the project's test code.
+Collecting reads spec files and runs none of their code. A scenario then runs in a separate process,
+as with the command; its code may run, like the project's test code.
 """
 
 from __future__ import annotations

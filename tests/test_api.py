@@ -283,7 +283,7 @@ def test_bfloat16() -> None:
         ({"rtol": "0.1"}, "rtol must be .* not '0.1'"),
         ({"nondet": 1}, "nondet must be a number of at least 0 and below 1, not 1"),
         ({"nondet": None}, "nondet must be a number of at least 0 and below 1, not None"),
-        ({"nondet_tol": 1e-6}, "there is no option 'nondet_tol': nondet=1e-6 lets equal runs differ"),
+        ({"nondet_tol": 1e-6}, "there is no option 'nondet_tol': nondet=1e-6 lets identical runs differ"),
         ({"seed": -1}, "seed must be a whole number from 0"),
         ({"seed": 0.5}, "seed must be a whole number from 0"),
         ({"points": 0}, "points must be a whole number of at least 1, not 0"),

@@ -171,7 +171,7 @@ class StandIn(ModuleType, Unsupported):
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
-        self.__path__: list[str] = []  # modules may be looked for in it
+        self.__path__: list[str] = []  # the import system may search it for modules
 
     __hash__ = object.__hash__
 
@@ -179,7 +179,7 @@ class StandIn(ModuleType, Unsupported):
         # A star import: the names that it lacks would be missing without a reason.
         if name == "__all__":
             self.refuse()
-        if name.startswith("__"):  # what Python itself asks for
+        if name.startswith("__"):  # names that Python itself looks up
             raise AttributeError(f"{self!r} has no attribute {name!r}", name=name, obj=self)
         value = resolve_name(f"{self.__name__}.{name}")
         owner, _, last = self.__name__.rpartition(".")

@@ -26,7 +26,7 @@ F = P.nn.functional
 Play = Callable[..., Any]
 
 
-# ------------------------------ memory that several tensors see
+# ------------------------------------------------ shared memory
 def write_places(flat: Shadow, places: Array, value: Shadow) -> Shadow:
     """All elements of a storage, with those at some positions replaced."""
     return indexing.setitem(flat, Shadow(np.ascontiguousarray(places)), value)
@@ -60,7 +60,7 @@ def reduce_loss(loss: Any, reduction: int) -> Any:
     return P.mean(loss) if reduction == 1 else P.sum(loss)
 
 
-# ------------------------------ operations that are more than a name
+# ---------------------------------------- operations with a function
 def divide(x: Any, y: Any, mode: Any = None) -> Any:
     """A quotient, perhaps rounded."""
     quotient = x / y

@@ -219,8 +219,8 @@ class Backend(Protocol):
         return function(tensors)
 
     def map_leaves(self, name: str, value: Any, leaf: Callable[[str, Any], Any]) -> Any:
-        """An argument with `leaf` of the name and the value of each leaf in its place: of lists,
-        tuples and dicts, and of whatever else the framework takes for a container of Tensors.
+        """An argument with each leaf replaced by `leaf(name, value)`: the leaves of lists, tuples
+        and dicts, and of other containers of Tensors that the framework has.
         """
         return containers.map_leaves(name, value, leaf)
 
@@ -286,8 +286,8 @@ class Backend(Protocol):
         """A view of the memory of a Tensor."""
 
     def tensor(self, array: Array, /, dtype: str | None, *, stop_gradient: bool) -> Tensor:
-        """A leaf Tensor of the named dtype, or the array's own, with a copy of the array, NumPy's
-        or the backend's.
+        """A leaf Tensor with a copy of an array, NumPy's or the backend's: in the named dtype, or
+        with None in the array's own.
         """
 
     def grad(
@@ -346,7 +346,7 @@ class Backend(Protocol):
         return ""
 
     def array(self, tensor: Tensor, /) -> Array:
-        """The values of a Tensor as an array of the backend: no copy where it needs none."""
+        """The values of a Tensor as an array of the backend, without a copy where possible."""
 
     def leaf(self, array: Array, stop_gradient: bool) -> Tensor:
         """A leaf Tensor in the memory of an array, where the backend can share it; otherwise with a
@@ -501,7 +501,7 @@ def installed_version(*distributions: str) -> str:
     return ""
 
 
-@functools.cache  # asked once for every case, and what is installed does not change during a run
+@functools.cache  # called for every case; installed packages do not change during a run
 def missing(name: str) -> str:
     """Why the backend cannot be used by this interpreter, in one line; empty if it can. Imports
     nothing.

@@ -31,7 +31,7 @@ from pylayer.watch import LayerObserver, layer_observers, observe
 class Observing:
     """A block in which an observer is notified of layers, and stand-ins are refused.
 
-    It is a class because every evaluation enters one, and a generator would take twice the calls.
+    A class, because every evaluation enters such a block, and a generator takes twice the calls.
     """
 
     def __init__(self, observer: LayerObserver) -> None:
@@ -87,7 +87,7 @@ class BundledBackend(PaddleApi):
     def tensor(self, array: Array, dtype: str | None, *, stop_gradient: bool) -> Tensor:
         known = BY_NUMPY.get(array.dtype) if type(array) is np.ndarray else None
         if known is not None and dtype in (None, known.name):
-            # what `to_tensor` makes of it, which most evaluations begin with
+            # the same result as `to_tensor`, but faster: most evaluations begin here
             return Tensor(self.module.array(array, order="C"), None, stop_gradient)
         return self.to_tensor(array, dtype, stop_gradient=stop_gradient)
 

@@ -141,7 +141,7 @@ def inspect_interpreter(backend: str, interpreter: str) -> BackendPlace:
         return BackendPlace(backend, interpreter, why)
     problem = ""
     if absent:
-        problem = f"{interpreter} has not installed: {', '.join(absent)}"
+        problem = f"{interpreter} lacks packages: {', '.join(absent)}"
     elif wanted and not same_version(version, wanted):
         problem = f"{interpreter} has {kind} {version or 'of no known version'}, not {wanted}"
     return BackendPlace(backend, interpreter, problem, python)
@@ -194,7 +194,7 @@ def requirements(backend: str) -> list[str]:
     return [f"{package}=={wanted}", *WORKER_NEEDS, *beside, *older]
 
 
-# ------------------------------ environments that we make
+# ------------------------------------ making environments
 def folder() -> Path:
     """The folder of environments: in the user's cache folder."""
     if named := os.environ.get(FOLDER):
@@ -224,11 +224,11 @@ def python_in(environment: Path) -> Path:
 def make(
     backend: str, say: Callable[[str], object], try_out: Callable[[BackendPlace], str]
 ) -> BackendPlace:
-    """Make the environment of a backend, in place of one that was not finished.
+    """Make the environment of a backend, replacing an incomplete one.
 
-    uv is used if it is there: it keeps what it downloads, and shares files between environments.
-    `say` is called with each command; their output, progress included, goes to stderr.
-    `try_out` returns the error of a trial run, or nothing.
+    uv is used if it is installed: it caches downloads and shares files between environments. `say`
+    is called with each command; their output, progress included, goes to stderr. `try_out` returns
+    the error of a trial run, or nothing.
 
     Raises:
         NotMadeError: a command failed, or the environment cannot be used.
@@ -280,6 +280,6 @@ def remove_environment(backend: str) -> bool:
     """Remove an environment; return whether there was one."""
     existed = folder_of(backend).exists()
     if existed:
-        (folder_of(backend) / COMPLETE).unlink(missing_ok=True)  # from here on it is not believed
+        (folder_of(backend) / COMPLETE).unlink(missing_ok=True)  # marks it as incomplete
         shutil.rmtree(folder_of(backend))
     return existed

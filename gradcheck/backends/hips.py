@@ -15,7 +15,7 @@ from gradcheck.spec.containers import map_leaves
 
 
 class NoVjpError(TypeError):
-    """A primitive has no vjp of an argument whose gradient is needed."""
+    """A primitive has no vjp for an argument whose gradient is needed."""
 
 
 def is_primitive(value: Any) -> bool:

@@ -302,9 +302,9 @@ class JaxBackend(Backend):
         """A function of arguments and cotangents that returns the gradients, followed by the
         outputs of the user's fwd.
 
-        JAX's vjp of y = a x is a g; the checker compares conj(a) g. If some outputs are not
-        used, it is computed on the engine if possible, which saves compiling another program for a
-        single run that gave equal results before.
+        JAX's vjp of y = a x is a g; the checker compares conj(a) g. If some outputs are not used,
+        the function is computed on the engine if its results agreed with JAX's before: this saves
+        compiling another program for a single run.
         """
 
         def compute(values: Sequence[Any]) -> list[Any]:
@@ -351,9 +351,10 @@ class JaxBackend(Backend):
         arguments = [*call.values, *map(np.ones_like, ours)]
         try:
             theirs = self.evaluate(pull, arguments)[len(positions) :]
-        except Exception:  # of the user's backward: it is raised again where gradients are taken
+        except Exception:  # raised by the user's backward, and again when gradients are taken
             return True
-        # XLA may leave roundings to narrow dtypes on the way out, so their digits are what agrees.
+        # XLA may omit roundings of intermediate values to narrow dtypes, so results agree only to
+        # the digits of these dtypes.
         coarsest = self.program(call.function, call.values).coarsest_dtype()
         agrees = partial(is_close, dtype=coarsest)
         if all(map(agrees, ours, theirs)):
@@ -463,7 +464,7 @@ class OnEngine:
     def trace(
         self, half: str, tree: Any, avals: Sequence[jax.ShapeDtypeStruct]
     ) -> tuple[JaxProgram, Any]:
-        """The program of `program`, at the leaves of a tree of arguments."""
+        """Trace the program that `program` returns, for arguments with these leaves."""
         compute = getattr(self.function, half)
         with jax.enable_x64(True):
             closed, results = jax.make_jaxpr(compute, return_shape=True)(*tree.unflatten(avals))

@@ -183,8 +183,8 @@ def clamp_row(low: Tensor, x: Tensor, high: Tensor, **_: Any) -> Any:
 def gather(
     x: Tensor, places: Tensor, *, dimension_numbers: Any, slice_sizes: Sequence[int], **_: Any
 ) -> Any:
-    """Indexing by arrays of whole numbers along some axes, whole slices along the others; or, as
-    ``take_along_axis`` does, of single elements.
+    """Indexing by arrays of whole numbers along some axes, with whole slices along the others; or
+    indexing of single elements, like ``take_along_axis``.
     """
     axes, shape = tuple(dimension_numbers.start_index_map), x.array.shape
     index = places.array
@@ -201,7 +201,7 @@ def gather(
     require(tuple(dimension_numbers.collapsed_slice_dims) == axes)
     taken = [size if k not in axes else 1 for k, size in enumerate(shape)]
     require(list(slice_sizes) == taken)
-    # the axes of the indices stand where the indexed axes were
+    # the axes of the indices take the place of the indexed axes
     before = list(range(axes[0]))
     after = [k + index.ndim - 1 - len(axes) for k in range(axes[-1] + 1, len(shape))]
     require(list(dimension_numbers.offset_dims) == [*before, *after])

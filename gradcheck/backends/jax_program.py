@@ -101,7 +101,7 @@ class Equation:
         rows = zip(self.outputs, self.eqn.outvars, strict=True)
         return [slot for slot, v in rows if jax.numpy.issubdtype(v.aval.dtype, np.inexact)]
 
-    # ----------------------------------------------------------------- computing it
+    # -------------------------------------------------------- computing an equation
     def compute(self, operands: list[EngineValue]) -> list[EngineValue]:
         """The results of the equation, computed by its row or by JAX."""
         loop = LOOPS.get(self.name)
@@ -191,7 +191,7 @@ class Equation:
         try:
             with jax.enable_x64(True):
                 jax.eval_shape(gradients, *(v.aval for v in self.eqn.invars))
-        except Exception:  # what JAX raises depends on the primitive
+        except Exception:  # the type of JAX's error depends on the primitive
             return False
         return True
 
@@ -339,7 +339,7 @@ class JaxProgram:
         operands = [self.values[slot] for slot in inputs]
         is_constant = all(x is not None for x in operands)
         if is_constant and not all(isinstance(x, Tensor) for x in operands):
-            # such as what draws random numbers: bits, of which the engine has no dtype
+            # such as random bits, for which the engine has no dtype
             return [self.new_slot(engine_value(result)) for result in bind(eqn, operands)]
         outputs = [self.new_slot() for _ in eqn.outvars]
         parts = [JaxProgram(closed) for closed in PARTS.get(name, lambda _: [])(params)]

@@ -71,7 +71,8 @@ class PaddleBackend(PaddleApi):
             elif leaf.grad is not None and not any(
                 self.overlap(leaf.grad, other) for other in (*inputs, *existing_leaves)
             ):
-                # it frees the memory, which may be that of a Tensor that backward returned
+                # this frees the gradient's memory, which backward may have shared with a returned
+                # Tensor
                 leaf.clear_gradient(False)
         return gradients
 
@@ -118,7 +119,7 @@ class PaddleBackend(PaddleApi):
                     allow_unused=True,
                 )
                 return gradients[: len(inputs)]
-            except OSError:  # what Paddle makes of an exception in a backward
+            except OSError:  # Paddle's form of an exception in a backward
                 if not nested:
                     raise
         raise NotImplementedError(

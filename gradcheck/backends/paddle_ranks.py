@@ -46,7 +46,7 @@ class RankOfProcess(Rank):
     def __init__(self, number: int, size: int, backend: Backend, line: Connection) -> None:
         super().__init__(number, size, Rendezvous())
         self.backend, self.line = backend, line
-        self.world: Any = self  # there is one
+        self.world: Any = self  # a world exists
         self.tensor_type = backend.paddle.Tensor
         self.open: dict[int, Call] = {}
         self.count = 0
@@ -140,7 +140,8 @@ class RanksOfProcesses(WorldRanks):
             ours, theirs = Pipe()
             pid = os.fork()
             if not pid:
-                # of what programs left here, the end would wait for threads that are not here
+                # Objects left by programs are not collected: at exit they would wait for threads
+                # that the fork does not have.
                 gc.freeze()
                 for line in (ours, *self.lines):
                     line.close()
@@ -155,7 +156,7 @@ class RanksOfProcesses(WorldRanks):
         if os.getpid() == self.owner:
             for pid, line in zip(self.pids, self.lines, strict=False):
                 line.close()
-                with suppress(ProcessLookupError, ChildProcessError):  # it has died before
+                with suppress(ProcessLookupError, ChildProcessError):  # the process is already dead
                     os.kill(pid, signal.SIGKILL)
                     os.waitpid(pid, 0)
             self.pids.clear()

@@ -97,7 +97,7 @@ def adopt_values(shadow: Shadow, value: Array, arguments: Sequence[Any]) -> Shad
         return shadow
     if not is_differentiable(value) or not is_close(shadow.array, value):
         raise Unplayed("another value")
-    if isinstance(shadow, Symbol):  # a trace needs no more digits
+    if isinstance(shadow, Symbol):  # exact digits do not matter in a trace
         return shadow
     return overwrite(shadow, value, arguments)
 

@@ -102,7 +102,7 @@ class Recomputation:
         self.uses_numpy |= recording.uses_numpy or bool(recording.leaks)
         if recording.leaks and not knew:
             return self.recording(inputs, perturbation, keep_casts, lines)
-        # The forward has now been seen; but one that raises where NumPy code is recorded has not.
+        # The forward has now been watched, unless it raised because its NumPy code was recorded.
         self.forward.was_watched |= recording.error is None and not keep_casts
         return recording
 
@@ -124,7 +124,7 @@ class Recomputation:
         result = self.watch(half, perturbation, keep_casts, False, *arguments)
         if not self.leaks:
             return result
-        # The first run that hands values to NumPy code: what is done there is seen in one more.
+        # This is the first run that passes values to NumPy code; one more run records that code.
         self.uses_numpy = True
         in_numpy = self.watch(half, perturbation, keep_casts, True, *arguments)
         is_changed = perturbation is not None or (self.omitted_casts and not keep_casts)

@@ -173,7 +173,7 @@ def apply_vjp(cotangent: Any, vjp: Vjp, values: Sequence[Any], shape: Sequence[i
     """A vjp's result for the cotangent of the output, summed to the shape of the input."""
     ops = raw_ops[np.ndarray]
     gradient = np.asarray(apply_rule(vjp, cotangent, ops, values))
-    # The ufunc's own method: every edge of every walk comes here.
+    # Faster than the array's method all, and every edge of every walk comes here.
     if not np.logical_and.reduce(np.isfinite(gradient), axis=None):
         gradient = without_flow(gradient, cotangent)
     if gradient.shape != tuple(shape):
@@ -317,7 +317,7 @@ class Recording(Observer):
         """Store the results of the call."""
         self.outputs = [to_numpy(tensor.array) for tensor in outputs]
         self.ends = [self.number_of(parent_of(tensor)) for tensor in outputs]
-        # A value that is taken out after the last operation cannot be part of the result.
+        # A value that leaves the recording after the last operation cannot be part of the result.
         last = max(self.ends) if min(self.ends, default=-1) >= 0 else len(self.arrays)
         self.leaks = [text for count, text in self.taken_out if last >= count]
 
@@ -369,7 +369,7 @@ class Recording(Observer):
         """
         try:
             values = self.recompute(self.arrays[: self.inputs])
-        except Exception:  # a kernel of another array module, say
+        except Exception:  # for example, a kernel of another array module
             return False
         known, replayed = [*self.arrays, *self.outputs], [*values, *self.outputs_among(values)]
         return all(map(is_replayed, known, replayed))
@@ -396,7 +396,7 @@ class Recording(Observer):
             arrays, spot = list(map(on_host, operand_arrays(inputs))), self.spots()[0]
             self.decisions.append(Decision(name, arguments, arrays, edges, len(self.arrays), spot))
 
-    # ----------------------------------------------------------------- what the engine tells
+    # ----------------------------------------------------------------- reports of the engine
     def made(self, node: Node, arguments: Sequence[Any], out: Any) -> None:
         assert isinstance(node, OpNode)
         assert isinstance(node.op, Op)
@@ -564,8 +564,7 @@ def perturb_outputs(
             continue
         host = to_numpy(value)
         if host is not value:
-            # A broadcast view, of which NumPy says that it is not to be written, has one element in
-            # many places.
+            # A broadcast view has one element in many places; NumPy marks it as read-only.
             axes = zip(value.shape, value.strides, strict=True)
             repeats = any(n > 1 and not step for n, step in axes)
             host.flags.writeable = not repeats and getattr(value.flags, "writeable", True)
@@ -628,7 +627,7 @@ def users_frame(frame: FrameType | None) -> FrameType | None:
         if not is_library_file(frame.f_code.co_filename):
             return frame
         frame = frame.f_back
-    return None  # beyond it is who asked for the check
+    return None  # the frames beyond belong to the code that called the checker
 
 
 def is_library_file(path: str) -> bool:

@@ -235,7 +235,7 @@ def is_of_once_differentiable(outputs: Tensors) -> bool:
     return False
 
 
-# ------------------------------ what contexts tell
+# ----------------------------- reports of contexts
 layer_observers: list[LayerObserver] = []
 """The current observers."""
 non_differentiable = WeakTensors()

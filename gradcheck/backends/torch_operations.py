@@ -265,7 +265,7 @@ class Memory:
         """Propagate a write into a tensor to all tensors of its storage."""
         view = self.view(tensor)
         if self.views.keys() <= {view} and self.count == tensor.numel():
-            self.flat = None  # it sees everything, and nothing else does
+            self.flat = None  # this view covers the whole storage, and there is no other view
         else:
             flat = self.flat_shadow(tensor)
             self.flat = write_places(or_constant(flat, tensor), self.places(tensor), shadow)
@@ -277,13 +277,13 @@ class Memory:
         """
         kind = self.view(tensor)[0]
         if kind[1:] != (False, False) or any(view[0] != kind for view in self.views):
-            leak("memory that is seen in two dtypes")
+            leak("memory that is viewed in two dtypes")
             return None
         if self.flat is not None:
             return self.flat
         plain = tensor.detach()
         flat = shadow_of(array_of(torch.as_strided(plain, (self.count,), (1,), 0)))
-        # what sees most comes first: views of it, which are parts of it, change nothing then
+        # larger views come first: then the views inside them change nothing
         rows = sorted(self.views.items(), key=lambda row: -row[1].array.size)
         for (_, offset, shape, strides), shadow in rows:
             view_tensor = torch.as_strided(plain, shape, strides, offset)
@@ -346,7 +346,7 @@ class PlayedOperation:
     ) -> None:
         self.operation, self.shadows = operation, shadows
         self.written = tensors_among([values[k] for k in operation.writes])
-        # what is written into is read before
+        # an operation reads the old values of the tensors that it writes into
         before = {id(tensor): tensor.detach().clone() for tensor in self.written}
         self.values = map_items(values, lambda v: before.get(id(v), v)) if before else values
         for key, copy in before.items():
@@ -383,7 +383,7 @@ class PlayedOperation:
         return name_of_dtype(value) if isinstance(value, torch.dtype) else value
 
 
-# ------------------------------ a run that is watched
+# ------------------------------------ an observed run
 class OperationMode(TorchDispatchMode):  # type: ignore[misc]
     """One run, in which every operation is observed.
 
@@ -394,7 +394,7 @@ class OperationMode(TorchDispatchMode):  # type: ignore[misc]
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        """Otherwise torch imports its compiler for the first operation: seconds."""
+        """Skip nothing: else torch loads its compiler at the first operation, for seconds."""
         return False
 
     def __init__(self, observer: Observer, shadows: Shadows | None = None) -> None:
@@ -402,12 +402,12 @@ class OperationMode(TorchDispatchMode):  # type: ignore[misc]
         self.perturbation = getattr(observer, "perturbation", None)
         self.shadows = shadows
         if isinstance(observer, Recording):
-            observer.perturbation = None  # what is played is changed as torch's results are
+            observer.perturbation = None  # shadows are perturbed together with torch's results
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs, operation = kwargs or {}, operation_of(func)
         if not operation.is_aten and (code := python_code_of(func)) is not None:
-            with self:  # what it computes is seen
+            with self:  # its operations are observed
                 return code(*args, **kwargs)
         if operation.name == "_to_copy":
             kwargs = without_cast(args[0], kwargs)
@@ -456,8 +456,8 @@ class OperationMode(TorchDispatchMode):  # type: ignore[misc]
                 result.copy_(tensor_of(host))
 
     def keep(self, run: PlayedOperation, results: Sequence[Any], shadows: Sequence[Shadow]) -> None:
-        """Keep the shadows of results, if any; arguments that are written into without being such a
-        result lose theirs.
+        """Keep the shadows of the results, if any. An argument that is written into loses its
+        shadow, unless it is one of these results.
         """
         assert self.shadows is not None
         followed = dict(zip(map(id, results), shadows, strict=False))
@@ -535,7 +535,7 @@ METHODS = Patch(
 
 
 class LeafMode(TorchDispatchMode):  # type: ignore[misc]
-    """A run that notes the leaves with a gradient that it computes with."""
+    """A run that notes which leaves with a gradient it uses."""
 
     _should_skip_dynamo = OperationMode._should_skip_dynamo
 

@@ -29,8 +29,8 @@ def private(module: str, name: str) -> Any:
         return getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError):
         raise TorchTooDifferentError(
-            f"torch {torch.__version__} has no {module}.{name}, by which gradcheck sees what torch "
-            f"computes: torch {KNOWN_RELEASE} has it"
+            f"torch {torch.__version__} has no {module}.{name}, which gradcheck needs to "
+            f"observe what torch computes: torch {KNOWN_RELEASE} has it"
         ) from None
 
 
@@ -145,8 +145,8 @@ def layer_of_context(context: Any) -> Any:
 def users_layer(layer: Any) -> Any:
     """The user's layer behind a Function that torch generated from it.
 
-    That is the class, for one that torch runs under `torch.func`; the backward function, for an
-    operation of `torch.library`. Any other Function is itself.
+    This is the user's class for a Function that torch runs under `torch.func`, and the backward
+    function for an operation of `torch.library`. Any other Function is returned unchanged.
     """
     if not str(layer.__module__).startswith("torch."):
         return layer

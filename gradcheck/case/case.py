@@ -60,7 +60,7 @@ class Case(BaseModel):
     def entry(self) -> BackendExpectation:
         """The scenario's deviation for this version of the backend; `NO_DEVIATION` for none."""
         kind = kind_of(self.backend)
-        if not self.scenario.entries_of(kind):  # the version need not be known
+        if not self.scenario.entries_of(kind):  # no need to look up the version
             return NO_DEVIATION
         return self.scenario.on(kind, version_of(self.backend))
 

@@ -121,7 +121,8 @@ class Translation:
         self.unfilled: list[tuple[FunctionType, FunctionType]] = []
 
     def translate(self, value: Any) -> Any:
-        """The counterpart of a value; all functions made for it are filled.
+        """The counterpart of a value, complete: all functions created for it have their globals and
+        closures.
 
         Raises:
             NoTwin: there is none.
@@ -217,7 +218,7 @@ class Translation:
         else:
             translated = object.__new__(self.of(cls))
         ours.__init__(translated)
-        self.known[id(value)] = translated  # what it holds may refer back to it
+        self.known[id(value)] = translated  # its members may refer back to it
         for name in vars(value).keys() - vars(theirs()).keys():
             setattr(translated, name, self.of(vars(value)[name]))
         for register in ("_parameters", "_buffers", "_sub_layers"):

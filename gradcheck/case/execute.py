@@ -189,8 +189,8 @@ class Run:
             else:
                 layer = self.make_layer(self.backend, self.namespace)
                 self.defined_line = layer.defined_line
-                # Gradients that backward returns are read as releases do where they are looked at,
-                # otherwise as the documents do.
+                # If gradients are checked, backward's results are interpreted as Paddle's releases
+                # do, otherwise as the documents say.
                 of_gradients = self.expect.gradient != "unchecked" or self.expect.grads
                 with as_releases() if of_gradients else nullcontext():
                     findings, gradient = self.run_and_check(layer)
@@ -227,7 +227,7 @@ class Run:
         if self.case.compared and not findings and self.expect.raises is None:
             values = [*values_of_program(self.namespace, self.initial_names, self.backend)]
             paddle.disable_static()
-            if not has_drawn(paddle, self.case.seed):  # random numbers are others on other backends
+            if not has_drawn(paddle, self.case.seed):  # random numbers differ between backends
                 self.keep_values(values)
         return findings
 
@@ -312,7 +312,7 @@ class Run:
                 return words
         return None
 
-    # ----------------------------------------------------------------- what it leaves
+    # ----------------------------------------------------------- values after the run
     def check_values(self) -> list[Finding]:
         """The expressions under `values`, evaluated in the namespace of the code that ran."""
         findings, scenario = [], self.scenario
@@ -323,7 +323,7 @@ class Run:
             got = eval(compile_expression(expression, scenario.path, line), self.namespace)
             try:
                 text = mismatch(self.on_host(got), value, rtol)
-            except Exception as error:  # of the value's own code: its shape and elements are read
+            except Exception as error:  # raised by the value's own code, which reading it runs
                 text = f"{expression} cannot be compared: {describe_error(error)}"
                 findings.append(Finding(Status.ERROR, text))
                 continue
@@ -392,7 +392,7 @@ class Run:
         """
         wanted = self.expect.gradient
         declared: Expectation = wanted if wanted in ("straight-through", "zero") else "matches"
-        if declared != "matches":  # claims about the inputs alone
+        if declared != "matches":  # a claim about the inputs only
             layer.close_over({})
         with self.checking(layer):
             return as_expected(layer, self.check_settings(), declared)

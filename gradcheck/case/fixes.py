@@ -34,7 +34,7 @@ def fix_of(function: TensorFunction, passes: FunctionPasses, deadline: float) ->
 
     Exceptions of the layers are swallowed: the verdict stands.
     """
-    if function.layers_by_name:  # ranks run in a world alone
+    if function.layers_by_name:  # ranks run only in a world
         return None
     if isinstance(function, StaticLayer):
         with suppress(Exception):

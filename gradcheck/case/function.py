@@ -151,7 +151,9 @@ class TensorFunction:
     """
 
     knows_leaves = False
-    """Whether the leaves that the call reads need not be added to the inputs."""
+    """Whether the search for leaves that the call reads is left out: they are known, or not
+    checked.
+    """
     layers_by_name = False
     """Whether layers of the same name count as one."""
     expects_backward = True
@@ -298,8 +300,8 @@ class TensorFunction:
     # ----------------------------------------------------------------- the first call
     @property
     def is_plain_apply(self) -> bool:
-        """Whether the call is the base class's ``apply`` of a layer. The backend reports it before
-        it looks up the forward, so no forward runs outside of it.
+        """Whether the call is the base class's ``apply`` of a layer. The backend then reports the
+        layer before it looks up the forward, so no forward runs outside of this call.
         """
         return (
             self.backend.records
@@ -313,7 +315,7 @@ class TensorFunction:
         leaves it closes over.
         """
         if not self.knows_leaves and not self.backend.records:
-            self.close_over(self.named_leaves())  # what it reads is not known: what it refers to
+            self.close_over(self.named_leaves())  # which of them it reads is unknown
         array, tensors = self.backend.array, self.tensors()
         inputs = [array(t).copy() for t in tensors.values()]  # the call may write into them
         with self.calls.watching_forwards(self.is_plain_apply):
@@ -332,13 +334,13 @@ class TensorFunction:
         ]
         unchecked = nothing_claimed(self.backend, returned, arrays, claimed)
         if not self.knows_leaves:
-            del returned, outputs  # a leaf that each call makes goes with what it was made for
+            del returned, outputs  # so that leaves made by this call are freed with its results
             self.close_over(self.name_leaves(leaf_references))
         leaves = [self.arrays[name].copy() for name in self.arrays if name not in tensors]
         needed += [True] * len(leaves)
         return FirstCall([*inputs, *leaves], arrays, claimed, needed, unchecked)
 
-    # ----------------------------------------------------------------- leaves beside the inputs
+    # ------------------------------------------------------- leaves in addition to the inputs
     def know_leaves(self) -> None:
         """Add the leaves that the call reads to the inputs, if they are not there yet."""
         if not self.knows_leaves:
@@ -358,7 +360,7 @@ class TensorFunction:
             return {}
         known = {id(leaf): name for name, leaf in self.named_leaves().items()}
         if any(id(reference()) not in known for reference in references):
-            gc.collect()  # a graph may be part of a cycle, and leaves of it that nobody else has
+            gc.collect()  # frees leaves that only a graph in a reference cycle keeps alive
         leaves: dict[str, Tensor] = {}
         for leaf in (reference() for reference in references):
             if leaf is not None:
@@ -449,7 +451,7 @@ class TensorFunction:
         self, number: int, arrays: Sequence[Array], cotangents: Cotangents
     ) -> Array | None:
         """The gradient of one input, where no other input needs one; None if it has none. Leaves
-        that the call reads besides its inputs keep their need.
+        that the call reads besides its inputs still need a gradient.
         """
         rows = enumerate(zip(self.arrays, arrays, strict=True))
         tensors = {name: self.tensor(name, array, None, k != number) for k, (name, array) in rows}
@@ -498,8 +500,8 @@ class TensorFunction:
             arrays = [array(output).copy() for output in outputs]
             starts = starts_for(self.backend, arrays, cotangents)
             by_forward = find_changed()
-            # An in-place operation shows that the change is intended, which makes no difference if
-            # a gradient is taken.
+            # An in-place operation shows that the change is intended. That is no excuse if a
+            # gradient is taken.
             in_place = [
                 name
                 for name in by_forward

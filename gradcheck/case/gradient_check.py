@@ -103,7 +103,7 @@ def check_gradient(
         Exception: whatever the layer raises.
     """
     deadline = time.monotonic() + seconds
-    # steps lead out of the domain, weights of what is not seen overflow
+    # steps may leave the domain, and weights of unobserved values may overflow
     with np.errstate(all="ignore"):
         bound = (rtol or 0.0) + problem.nondet
         check, outcome = run_check(problem, seed, bound, mode != "probe", precision)
@@ -160,7 +160,7 @@ def name_wrong(
         )
         details["patterns"] = tuple(patterns(point, named))
         diagnoses: Sequence[Diagnosis] = point.problem.causes() if point.problem.causes else ()
-        # no mistake of a formula is so small
+        # a mistake in a formula is never this small
         diagnoses = diagnoses or approximation(probe, EPS**0.5)
         if not diagnoses:
             remaining = budget - (point.spent.runs - spent)
@@ -193,7 +193,7 @@ def approximation(probe: Probe, most: float) -> list[Diagnosis]:
             if not difference < most * largest(taped):
                 return []
             share = max(share, difference / largest(taped))
-    rtol = 10.0 ** np.ceil(np.log10(4 * share))  # another cotangent may weigh the errors otherwise
+    rtol = 10.0 ** np.ceil(np.log10(4 * share))  # other cotangents weight the errors differently
     text = (
         f"backward is right to {share:.1g} of the largest entry: an iteration that stops early, or "
         f"a constant of few digits? rtol={rtol:.0e} lets it pass"
@@ -253,8 +253,8 @@ SEVERITY = (Status.ERROR, Status.FAIL, Status.INCONCLUSIVE, Status.KINK, Status.
 first here.
 """
 Expectation = Literal["matches", "differs", "straight-through", "zero"]
-"""Kinds of a backward: the derivative; not the derivative; the cotangent unchanged, for a function
-in steps; zero.
+"""Kinds of a backward: the derivative; not the derivative; the cotangent unchanged, for a step
+function; zero.
 """
 
 
@@ -331,7 +331,7 @@ def with_marks(summary: GradientSummary, *marks: str) -> GradientSummary:
     return summary.model_copy(update={"marks": (*summary.marks, *marks)})
 
 
-# ------------------------------ what a scenario expects
+# --------------------------- expectations of a scenario
 class Finding(NamedTuple):
     """A finding: something unexpected, or, for a KINK, worth marking."""
 
@@ -369,7 +369,7 @@ def judge_difference(gradient: GradientSummary, expect: Expect) -> list[Finding]
     return findings
 
 
-# ------------------------------ what backward is declared to be
+# ------------------------------------------- declared backwards
 FIND_DEVIATION = {"zero": not_zero, "straight-through": not_straight_through}
 """The functions that report where a backward breaks its declaration; none for a backward declared
 to match.
@@ -405,7 +405,7 @@ def as_expected(
             why = FIND_DEVIATION[expect](function.problem(), np.random.default_rng(settings.seed))
         except Exception as error:
             return refusal_of(function, error)
-    # How backward was held against the derivative is not reported; that it was cut short is.
+    # The comparison with the derivative is not reported, but a comparison that was cut short is.
     reported_marks = (GAVE_LESS, GAVE_OTHER_SHAPES, UNFINISHED)
     changed: dict[str, Any] = {
         "verdict": Status.FAIL if why else Status.PASS,

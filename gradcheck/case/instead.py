@@ -42,7 +42,7 @@ class OutcomeReader:
         """The values of expressions, without those that cannot be evaluated or written."""
         values = {}
         for expression in expressions:
-            with suppress(Exception):  # of the scenario's code: anything
+            with suppress(Exception):  # raised by the scenario's code: anything
                 code = compile_expression(expression, "", 1)
                 values[expression] = self.plain(eval(code, dict(self.namespace)))
         return values

@@ -135,7 +135,7 @@ class ScenarioLayer(TensorFunction):
             run_source(layer, scenario.path, scenario.line_of("layer"), namespace)
             for name, value in namespace.items():
                 if name not in before and inspect.isclass(value) and issubclass(value, base):
-                    default = f"{name}.apply({arguments})"  # of the last class
+                    default = f"{name}.apply({arguments})"  # the last class wins
         elif isinstance(layer, LayerRef):
             default = self.load_reference(layer, namespace)
         else:
@@ -152,7 +152,7 @@ class ScenarioLayer(TensorFunction):
         """Return the call of an operation of Paddle, or of one that an installed package adds."""
         if layer.op in OPERATIONS:
             return f"paddle.{layer.op}({arguments})"
-        place = installed_operations()[layer.op]  # the model knows no others
+        place = installed_operations()[layer.op]  # the model accepts no other kind
         namespace[layer.name] = find_in_module(self.import_module(place), place)
         return f"{layer.name}({arguments})"
 
@@ -231,7 +231,7 @@ class ScenarioLayer(TensorFunction):
         """An input as a leaf in the memory of its layout or alias; None for contiguous memory of
         its own.
         """
-        if name not in self.inputs:  # what the call reads beside its inputs
+        if name not in self.inputs:  # other values that the call reads
             return None
         memory = self.memory(self.inputs[name], array, dtype)
         if memory is None:

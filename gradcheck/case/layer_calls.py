@@ -74,10 +74,10 @@ class LayerCalls:
             self.backend.restore_settings(settings)
             if warnings.filters != filters:
                 warnings.filters[:] = filters  # type: ignore[index]
-                with warnings.catch_warnings():  # makes Python look at the filters anew
+                with warnings.catch_warnings():  # makes Python check the filters again
                     pass
 
-    # ----------------------------------------------------------------- what the backend reports
+    # ------------------------------------------------------------------- reports of the backend
     def applied(self, layer: Any, context: Any) -> None:
         """Record that the forward of a layer is about to run, with this context."""
         self.forwards[layer] += 1
@@ -91,7 +91,7 @@ class LayerCalls:
         """Record that the backward of a layer is about to run."""
         self.backwards[layer] += 1
 
-    # ----------------------------------------------------------------- which layer is which
+    # -------------------------------------------------------------- the identity of a layer
     def key(self, layer: Any) -> Any:
         """A layer's key; None for a layer whose backward belongs to a library."""
         owner = layer

@@ -138,7 +138,8 @@ class LayerSignature(NamedTuple):
         return ", ".join(map(str, bare)) or "nothing"
 
     def call_of(self, inputs: Collection[str], keywords: Mapping[str, Any]) -> str:
-        """Return the call of the inputs, by the names of the arguments where they have such names.
+        """Return the call that passes the inputs, by name where an input has the name of an
+        argument.
 
         If no input has the name of an argument, they are passed in order.
         """
@@ -198,7 +199,7 @@ def signature_of(target: Any, name: str, backend: Backend) -> LayerSignature:
             f"{kind}: name a {words.layer}, an {words.module} or a function of Tensors"
         )
     parameters = ANY_ARGUMENTS
-    with suppress(TypeError, ValueError):  # of a builtin nothing is known
+    with suppress(TypeError, ValueError):  # a builtin may have no signature
         skipped = int(is_applied and backend.takes_context(target))
         parameters = [*inspect.signature(function).parameters.values()][skipped:]
     return LayerSignature(name, is_applied, parameters, target)

@@ -163,7 +163,7 @@ class LayerContracts:
             may_change = self.backend.may_change(context, self.tensors_in(returned))
             allowed = set(map(id, [*may_change, *self.inputs.values()]))
             changed = {id(t) for t, copy in before if not identical(self.array(t), copy)} - allowed
-            if changed:  # only then, as a signature takes longer to read than a small forward
+            if changed:  # only if needed: reading a signature takes longer than a small forward
                 self.changed_by_forward += [
                     f"argument {name} of {owner.__name__}"
                     for name, value in argument_names(forward, args[position + 1 :], kwargs)
@@ -200,7 +200,7 @@ class LayerContracts:
         ]
         dtypes = (a.dtype for a in map(self.array, gradients) if not is_differentiable(a))
         self.dtype_without_derivatives = self.dtype_without_derivatives or next(dtypes, None)
-        if call is None:  # of a context that backward was called with directly
+        if call is None:  # backward was called directly, with a context of its own
             return
         shapes = [tuple(gradient.shape) for gradient in gradients]
         self.gave_less |= gives_less(returned, call.arguments)

@@ -57,7 +57,7 @@ def function_of_arrays(backend: Backend, forward: Any, backward: Any) -> Callabl
         return written(*arguments, *gradients, **keywords)
 
     of_tensors = function_with_pull(backend, forward, pull)
-    # the search for a fix reads the pair, and puts another backward in
+    # the search for a fix reads the pair and replaces its backward
     of_tensors.layer_of_arrays.pair = forward, backward  # type: ignore[attr-defined]
     return of_tensors
 
@@ -122,9 +122,9 @@ def function_with_pull(backend: Backend, forward: Any, pull: ArrayPull) -> Calla
 
     of_arrays.layer_of_arrays = OfArrays  # type: ignore[attr-defined]
     OfArrays.__name__ = OfArrays.__qualname__ = called
-    # what they hold is looked through as the user's is
+    # so that objects reached from them count as the user's
     OfArrays.__module__ = of_arrays.__module__ = str(getattr(forward, "__module__", None))
-    with suppress(TypeError, ValueError):  # of a builtin nothing is known
+    with suppress(TypeError, ValueError):  # a builtin may have no signature
         signature = of_arrays.__signature__ = inspect.signature(forward)  # type: ignore[attr-defined]
         positional_only = inspect.Parameter.POSITIONAL_ONLY
         places = [
@@ -230,7 +230,7 @@ def check_signature(
     shown = name if name.isidentifier() else ""
     try:
         signature = inspect.signature(backward)
-    except (TypeError, ValueError):  # of a builtin nothing is known
+    except (TypeError, ValueError):  # a builtin may have no signature
         return
     try:
         signature.bind(*range(arguments + gradients), **keywords)

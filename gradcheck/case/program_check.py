@@ -40,7 +40,7 @@ class ProgramCheck:
             raise NotDerived("no static_pylayer is called with backward_fn")
         self.call = static_call(*calls[0])
         if not {*self.call.names} <= {*layer.arrays}:
-            raise NotDerived("an input of the static_pylayer is not one of the scenario")
+            raise NotDerived("static_pylayer has an input that the scenario does not have")
 
     def __call__(self, backward: FunctionType, *args: Any) -> GradientSummary:
         """Check a function in place of `backward_fn`, with `args` as arguments of the call."""

@@ -37,7 +37,7 @@ PARTS_OF_WRAPPERS: dict[type, tuple[str, ...]] = {
 """The attributes of objects that wrap functions."""
 
 
-# ------------------------------ whose an object is
+# -------------------------- the owner of an object
 def modules_of(value: Any) -> Iterator[str]:
     """The modules that define a value: the modules of its classes, of its code, and of the object
     that it is bound to.
@@ -45,7 +45,7 @@ def modules_of(value: Any) -> Iterator[str]:
     if isinstance(value, functools.partial):
         yield from modules_of(value.func)
     elif isinstance(value, FunctionType):
-        # a decorator of a framework gives a function whose code is its own
+        # a framework's decorator returns a function with the framework's code
         yield str(value.__globals__.get("__name__", ""))
     elif isinstance(value, (MethodType, BuiltinFunctionType)):
         yield str(value.__module__)
@@ -111,7 +111,7 @@ def closure_of(function: FunctionType) -> dict[str, Any]:
     """The variables of enclosing functions that a function reads and that already have a value."""
     variables = {}
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-        with suppress(ValueError):  # of a variable without a value
+        with suppress(ValueError):  # raised for a variable without a value
             variables[name] = cell.cell_contents
     return variables
 
@@ -199,7 +199,7 @@ def members_of(value: Any) -> Iterator[Reference]:
     yield from getattr(value, "__dict__", {}).items()
 
 
-# ------------------------------ what calling an object reads
+# --------------------------------- objects that a call reads
 def code_of_call(value: Any, backend: Backend) -> tuple[Any, Any]:
     """The function that calling an object runs, and the object whose method it is."""
     if isinstance(value, (FunctionType, MethodType)):
@@ -224,7 +224,7 @@ def reads(value: Any, backend: Backend, home: str) -> Iterator[Any]:
     function, owner = code_of_call(value, backend)
     members = inspect.getattr_static(owner, backend.submodules, {})
     if not isinstance(function, FunctionType) or not is_open(package_of(function), home):
-        yield from members.values()  # of a container
+        yield from members.values()  # the members of a container
         return
     yield from (item for _, item in references_of_function(function))
     for module, _, item in read_of_modules(function):

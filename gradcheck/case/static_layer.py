@@ -184,7 +184,7 @@ class StaticLayer(ScenarioLayer):
             starts[0] = fitting_cotangent(cotangent, starts[0].shape).astype(starts[0].dtype)
         return dict(zip(self.inputs, self.vjp(first.inputs, starts), strict=True))
 
-    # ------------------------------ as the gradient check sees it
+    # ------------------------------------- for the gradient check
     def problem(self) -> Problem:
         return replace(super().problem(), observe=lambda cotangents: Observation())
 

@@ -254,7 +254,7 @@ def new_namespace(backend: Backend) -> Namespace:
     return {"__name__": "__main__", **backend.names(), "np": np}
 
 
-# ------------------------------ what was raised, and where
+# ------------------------------ errors and their positions
 def hint_of_framework(error: BaseException) -> str:
     """A hint if code reads a name of another framework than the file's; empty for any other
     error.

@@ -67,7 +67,7 @@ def difference(ours: Value, theirs: Value, backends: tuple[str, str]) -> str:
     if ours.data == theirs.data:
         return ""
     rtol = BACKENDS_RTOL.get(ours.dtype, 0.0)
-    x, y = (wide(elements(value)) * 1.0 for value in (ours, theirs))  # of integers and booleans too
+    x, y = (wide(elements(value)) * 1.0 for value in (ours, theirs))  # also for integers, booleans
     with np.errstate(all="ignore"):
         error = np.where(np.isnan(x) & np.isnan(y), 0.0, distance(x, y))
     scale = max(largest(x), largest(y))

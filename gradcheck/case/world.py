@@ -1,9 +1,9 @@
 """The declaration of a world of ranks (placements of Tensors), and the work of one rank in it.
 
 Tensors are declared to be *split*, *replicated* or *partial*. A split input holds separate values
-for each rank, along an additional first axis; a replicated input is one value that all ranks hold;
-a partial input is too, but its derivative is the sum of the ranks' gradients. A replicated output
-counts once in the loss, and every rank gets its cotangent.
+for each rank, along an additional first axis; a replicated input is one value that all ranks hold.
+All ranks hold a partial input too, but its derivative is the sum of the ranks' gradients. A
+replicated output counts once in the loss, and every rank gets its cotangent.
 """
 
 from __future__ import annotations
@@ -100,8 +100,7 @@ class WorldDeclaration:
             return list(self.outputs) * count
         if len(self.outputs) != count:
             raise ValueError(
-                f"outputs says what {len(self.outputs)} Tensors stand for, "
-                f"but the layer returns {count}"
+                f"outputs describes {len(self.outputs)} Tensors, but the layer returns {count}"
             )
         return list(self.outputs)
 
@@ -146,7 +145,7 @@ class OnRank:
     ) -> list[Any]:
         """The outputs, and for each whether it claims a gradient. `spared`: see `Rank.spared`."""
         leaves = {name: self.leaf(name, array, not needed[name]) for name, array in arrays.items()}
-        take_unwaited()  # those of calls whose backward never ran
+        take_unwaited()  # drops the tasks of calls whose backward never ran
         current().begun.clear()
         current().spared = spared
         is_apart = self.backend.ranks_are_processes
@@ -188,10 +187,10 @@ def take_unwaited() -> list[str]:
     this_rank.overwritten.clear()
     return [
         *(
-            f"{call} is never waited for: until then {consequence}"
+            f"{call} is never waited for: before the wait, {consequence}"
             for call, consequence in tasks.items()
         ),
-        *(f"what {call} takes is changed before it is waited for" for call in changed),
+        *(f"the input of {call} is changed before the call is waited for" for call in changed),
     ]
 
 

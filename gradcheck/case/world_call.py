@@ -153,7 +153,7 @@ class WorldCall:
             outputs.append(output.join(ranks, paddle.stack, paddle.concat))
         return outputs
 
-    # ----------------------------------------------------------------- as it is
+    # ------------------------------------------------ as a layer of the backend
     def as_layer(self) -> Any:
         """The world as a PyLayer of the backend, which runs the ranks' forwards and backwards."""
         world, paddle = self, self.backend.paddle
@@ -217,7 +217,8 @@ class WorldCall:
     def distribute(self, name: str, values: Array) -> list[Array]:
         """An input's values on each rank.
 
-        The first rank with a replicated input has it in the input's own memory.
+        A replicated input is copied for every rank but the first, which uses the input's own
+        memory.
 
         Raises:
             ValueError: the input is split, but its first axis is not that of the ranks.
@@ -239,7 +240,7 @@ class WorldCall:
             text = f"ranks disagree on {name}, which is replicated: {where}"
             raise BrokenContract(
                 Diagnosis.of("GC161", text)
-            )  # it is not one thing: without derivative
+            )  # the ranks' values are not one output, so there is no derivative
         return output.join(ranks, np.stack, np.concatenate)
 
     def backward(
@@ -312,7 +313,7 @@ class WorldCall:
         """Record the calls whose result is read before it is waited for: it then contains NaNs.
 
         Args:
-            again: computes the arrays with some calls spared.
+            again: computes the arrays once more, with some calls `spared`: see `Rank.spared`.
         """
         if watchers.get() is not NOBODY or not count_missing(arrays):
             return
@@ -324,7 +325,7 @@ class WorldCall:
         for call in sorted(begun):
             is_known = any(name.startswith(call) for name in known)
             if not is_known and count_missing(again(begun - {call})) > fewest:
-                text = f"what {call} gives is read before it is waited for"
+                text = f"the result of {call} is read before the call is waited for"
                 until = "until then it may be anything"
                 self.broken["GC165", call] = Diagnosis.of("GC165", f"{text}: {until}")
         again(())
@@ -337,7 +338,7 @@ class WorldCall:
         return self.declared.input_placement(name) == "split"
 
     def locate_on_rank(self, name: str, index: tuple[int, ...]) -> tuple[str, tuple[int, ...]]:
-        """The name of a rank's Tensor, and the index in it, of an element of the world's."""
+        """Where a rank holds an element of the world's Tensor: its own Tensor's name, the index."""
         if not index:
             return name, index
         rank, rest = index[0], index[1:]

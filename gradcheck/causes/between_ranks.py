@@ -127,7 +127,7 @@ def between_ranks(
             continue
         steps = [line[0] for line in tape.lines if line[0] in mistake.steps] or mistake.steps
         if len(steps) > 1 and len(wholes) == len(wrong):
-            return wholes  # one thing at the end is less than the same at several lines
+            return wholes  # one mistake at the end is simpler than one at several lines
         diagnoses = []
         for step in steps:
             names = [claimed[k].name for k in wrong if k in step.edges]
@@ -190,7 +190,9 @@ def at_operations(steps: Sequence[Step]) -> Iterator[RankMistake]:
 
 
 def own_unless_alone(pull_own_part: Pull, flow: Flow) -> Array:
-    """The part that each rank keeps, unless one rank's output represents all equal ones."""
+    """The part of the gradient that belongs to each rank; the right cotangent if only one rank's
+    output is used, because it represents equal outputs of all ranks.
+    """
     alone = len(flow.cotangents) > 1 and sum(bool(g.any()) for g in flow.cotangents) == 1
     return flow.right if alone else pull_own_part(flow)
 
@@ -262,7 +264,7 @@ def summed_at_lines(tape: Tape, cotangents: Cotangents, size: int) -> Iterator[R
             continue
         for position in flows.get(steps[0], ()):
             of_ranks = [flows[s][position] for s in steps if position in flows.get(s, ())]
-            # That of an input of the call is found as its whole gradient.
+            # The share of an input of the call is found as the input's whole gradient.
             of_inputs = all(step.edges[position] < tape.recording.inputs for step in steps)
             if (
                 len(of_ranks) == size

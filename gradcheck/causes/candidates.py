@@ -48,8 +48,8 @@ class Values:
         return cls(tape.recording.arrays, flows, turns)
 
     def run_after(self, number: int, other: str) -> str:
-        """By how many runs of a line `other` comes later or earlier than a value, in words; empty
-        unless the line made both.
+        """Say by how many runs of their line `other` comes after or before a value; empty unless
+        the same line computed both.
         """
         numbers, place = self.turns.get(number, ((), 0))
         positions = [k for k, n in enumerate(numbers) if other == f"#{n}"]
@@ -179,8 +179,8 @@ class Edge:
 
     @property
     def monomial(self) -> tuple[int, int, int]:
-        """The sign, and the powers of this input and the other, if the derivative is such a
-        product.
+        """The sign and the exponents of this input and the other, if the derivative is a product of
+        their powers.
         """
         return MONOMIALS.get((self.step.name, self.position), (1, 0, 0))
 
@@ -273,7 +273,9 @@ def edges_at(
     pulled: list[tuple[int, int, Array]],
     values: Values,
 ) -> Iterator[Edge]:
-    """The inputs of an operation, the two of a square as one; its output if it has several."""
+    """Yield the inputs of an operation, and its output if it has several inputs. The two equal
+    factors of a square are one input.
+    """
     if step.name in OF_WORLDS and step.spot is None:
         return
 
@@ -316,7 +318,7 @@ def pull_through(steps: Sequence[Step], incoming: Any) -> list[tuple[int, int, A
     return [(Edge.COMPOSED, number, right)] if elementwise else []
 
 
-# --------------------------------------------------------------------------- what may be wrong
+# ------------------------------------------------------------------------------------ mistakes
 class Candidate(NamedTuple):
     """A mistake: the value that a wrong backward would pass on."""
 
@@ -385,8 +387,8 @@ DERIVATIVES: dict[str, Callable[[Array], Any]] = {
 }
 
 AS_A_WHOLE = 0.7
-"""How much less a wrong derivative of a whole function costs than one of an operation inside it, as
-it is less far-fetched.
+"""How much less far-fetched a wrong derivative of a whole function is than that of an operation
+inside it.
 """
 
 FORGETS = "forgets to multiply by {other}"
@@ -430,7 +432,7 @@ def if_alone(edge: Edge) -> Iterator[Candidate]:
 
 def elementwise(edge: Edge) -> Iterator[Candidate]:
     """A wrong derivative, or none at all."""
-    if edge.right.dtype.kind == "c":  # of complex numbers the conjugate is forgotten instead
+    if edge.right.dtype.kind == "c":  # there the usual mistake is a missing conjugate
         return
     composed = edge.position == Edge.COMPOSED
     less, of_what = AS_A_WHOLE * composed, " by {own}" * composed
@@ -481,7 +483,7 @@ def monomials(edge: Edge) -> Iterator[Candidate]:
     for a, b in itertools.product(range(-2, 3), repeat=2):
         says = f"multiplies by {product(a, b)} in place of {product(*right)}"
         cost = 2 - ([b, a] == right) + abs(a - right[0]) + abs(b - right[1])
-        # A factor forgotten, times for divided by, one operand for the other are slips.
+        # Likely slips: a missing factor, a product in place of a quotient, swapped operands.
         if [a, -b] == right:
             cost = 2
         if a == b == 0:
@@ -493,7 +495,7 @@ def monomials(edge: Edge) -> Iterator[Candidate]:
 def powers(a: int, b: int, edge: Edge) -> Array:
     """The output's cotangent times powers of this input and of the other one."""
     _, right_a, right_b = edge.monomial
-    if b == right_b:  # the other value is not needed, and may not be known
+    if b == right_b:  # the other value is not needed, and may be unknown
         return edge.right * edge.x ** (a - right_a)
     return edge.fit(edge.times(a, b))
 
@@ -629,8 +631,8 @@ def read_in(edge: Edge, name: str) -> str:
 
 MERGES: Sequence[tuple[str, Callable[[int, Array], Array]]] = (
     ("summed over {}", lambda k, v: v * 0 + v.sum(axis=k, keepdims=True)),
-    ("with its first entry along {} for all", lambda k, v: v * 0 + v.take([0], axis=k)),
-    ("with its last entry along {} for all", lambda k, v: v * 0 + v.take([-1], axis=k)),
+    ("with its first entry along {} repeated", lambda k, v: v * 0 + v.take([0], axis=k)),
+    ("with its last entry along {} repeated", lambda k, v: v * 0 + v.take([-1], axis=k)),
     ("with its halves swapped along {}", lambda k, v: np.roll(v, v.shape[k] // 2, axis=k)),
     ("with one half along {} 0", lambda k, v: v * (places_along(v, k) < v.shape[k] // 2)),
     ("with one half along {} 0", lambda k, v: v * (places_along(v, k) >= v.shape[k] // 2)),
@@ -644,8 +646,8 @@ MERGES: Sequence[tuple[str, Callable[[int, Array], Array]]] = (
         "with 0 at its last position along {}",
         lambda k, v: v * (places_along(v, k) < v.shape[k] - 1),
     ),
-    ("with pairs for halves along {}", lambda k, v: in_pairs(v, k, (-1, 2))),
-    ("with halves for pairs along {}", lambda k, v: in_pairs(v, k, (2, -1))),
+    ("grouped in pairs instead of halves along {}", lambda k, v: in_pairs(v, k, (-1, 2))),
+    ("grouped in halves instead of pairs along {}", lambda k, v: in_pairs(v, k, (2, -1))),
 )
 """Mistakes in the order of elements along one axis that lose elements, or that concern halves."""
 
@@ -740,7 +742,7 @@ def other_readings(edge: Edge, name: str, present: Array, description: str) -> I
         cost = 2 if words == TRANSPOSED else 3
         says = f"reads {description} {words} {end}"
         yield Candidate("GC116", cost, says, partial(with_changed, name, order))
-    if edge.step.name not in MASKS:  # what is compared is not a factor
+    if edge.step.name not in MASKS:  # the vjp compares this value and does not multiply by it
         says = f"leaves {description} out {end}"
         yield Candidate("GC116", 3, says, partial(with_changed, name, np.ones_like))
     for number, value in enumerate(edge.arrays):
@@ -773,8 +775,8 @@ def reorder_gradient(order: Callable[[Array], Array], edge: Edge) -> Array:
 
 
 def written_once(edge: Edge) -> Array:
-    """The cotangent of a selection, written back to the selected positions; only once to one that
-    was selected several times.
+    """The cotangent of a selection, written back to the selected positions: only once even to a
+    position that was selected several times.
     """
     once = np.zeros_like(edge.right)
     once[edge.step.operands.get("index")] = edge.g

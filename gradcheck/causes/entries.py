@@ -150,7 +150,7 @@ def entries_by_rows(
 def far_off(claimed: Array, taped: Array) -> Array:
     """The elements that differ by more than `FAR_OFF` of the largest one."""
     size = np.where(np.isfinite(taped), abs(taped), 0.0)
-    return ~(abs(claimed - taped) <= FAR_OFF * float(size.max(initial=0.0)))  # so is NaN
+    return ~(abs(claimed - taped) <= FAR_OFF * float(size.max(initial=0.0)))  # NaN is far off, too
 
 
 def entry_of(
@@ -227,7 +227,7 @@ def claimed_diagonal(
 def diagonal_by(first: Probe, second: Probe, number: int) -> tuple[Array, Array] | None:
     """The diagonal of the Jacobian of one input, and its bounds, by differences.
 
-    None if the differences along two directions disagree, or were not taken of every output.
+    None if the differences along two directions disagree, or do not cover every output.
     """
     diagonals = []
     for probe in (first, second):
@@ -239,7 +239,7 @@ def diagonal_by(first: Probe, second: Probe, number: int) -> tuple[Array, Array]
     (value, bar), (again, bar_again) = diagonals
     if not (abs(value - again) <= bar + bar_again).all():
         return None
-    return value, np.maximum(bar, abs(value - again) + bar_again)  # what it excludes, both do
+    return value, np.maximum(bar, abs(value - again) + bar_again)  # covers both intervals
 
 
 # --------------------------------------------------------------------------- without the tape
@@ -452,8 +452,9 @@ def rejected_in_row(prober: Prober, output: int) -> Iterator[Entry]:
 def rows_in_doubt(prober: Prober) -> Sequence[int]:
     """The rows of the Jacobian that must be compared one by one.
 
-    All if backward differs from the tape for a random cotangent. Otherwise those with an entry so
-    small, compared with its column, that an error of half of its digits would not have shown.
+    All of them, if backward differs from the tape for a random cotangent. Otherwise those with an
+    entry so small, compared with its column, that an error in half of its digits would not have
+    been noticed.
     """
     point = prober.point
     u, gradients = prober.draw_claim()
@@ -477,17 +478,17 @@ def rows_in_doubt(prober: Prober) -> Sequence[int]:
 
 
 def hidden_terms(terms: Array, bounds: Array, share: float) -> Array:
-    """The terms that are so small that an error of the given share of one is within the bound of
-    the sum.
+    """A mask of the terms in which a relative error of `share` would stay within the error bound of
+    their sum.
     """
     return (share * abs(terms) < bounds) & (terms != 0)
 
 
 def columns_in_doubt(prober: Prober, probe: Probe, jacobians: Sequence[Array]) -> list[Array]:
-    """The columns that must be compared one by one, as a mask per input.
+    """Masks, one per input, of the columns that must be compared one by one.
 
-    All if the differences along a direction are not those of backward. Otherwise the rows with an
-    entry in which an error of `POWER` would not have shown.
+    All columns if the differences along a direction disagree with backward. Otherwise those with an
+    entry in which a relative error of `POWER` would not have been noticed.
     """
     derivative = probe.derivative
     terms = [

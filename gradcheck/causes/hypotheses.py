@@ -45,7 +45,7 @@ SLACK = 1e-3
 tried in full.
 """
 AFFINE_TO = 2.0**-4
-"""The share of its largest entry by which a gradient may miss being affine in the cotangent: terms
+"""How far a gradient may be from affine in the cotangent, as a share of its largest entry: terms
 that are rounded to bfloat16 leave 2^-8 each.
 """
 COTANGENTS = 2
@@ -81,8 +81,8 @@ def likely_causes(
     point, comparison = prober.point, probe.comparison
     claims = [(probe.cotangent, probe.gradients)] if probe.wrong is not None else []
     claims += [prober.draw_claim() for _ in range(COTANGENTS - len(claims))]
-    # There is nothing to search for if a gradient of zeros was written. At second order, zeros
-    # are what was cut off.
+    # A backward that returns zeros needs no search. At second order, zeros mean that the graph was
+    # cut.
     written = any((gradients[k] != 0).any() for _, gradients in claims for k in wrong)
     diagnoses: list[Diagnosis] = []
     backward: Backward = point.vjp
@@ -98,7 +98,7 @@ def likely_causes(
     if not is_explained or FAR_FETCHED.intersection(d.code for d in diagnoses):
         right = right_gradients(point, comparison, jacobians, [u for u, _ in claims])
         evidence = [Evidence(point, k, wrong, claims, *right[k]) for k in wrong if k in right]
-        # Of two swapped inputs, which are one slip, what the tape has for each is far-fetched.
+        # Two swapped gradients are one slip; separate causes on the tape for each are far-fetched.
         swaps = [d for of_input in evidence for d in of_input.diagnoses((swapped_inputs,))]
         of_swaps = explained_inputs(swaps)
         diagnoses = [*swaps, *(d for d in diagnoses if not of_swaps.issuperset(d.inputs))]
@@ -151,13 +151,13 @@ def right_gradients(
     if comparison is not None:
         taped = zip(*map(point.by_tape, cotangents), strict=True)
         for k, (gradients, bounds) in enumerate(zip(taped, comparison.rounding, strict=True)):
-            # Rounding of another cotangent is as large, if not at the same elements.
+            # With another cotangent the rounding is as large, but perhaps at other elements.
             largest = np.full_like(bounds, bounds.max(initial=0.0))
             right[k] = np.stack(gradients), np.stack([bounds, largest])
         return right
     u = np.stack(cotangents)
     for k, (jacobian, bounds) in jacobians.items():
-        times = np.multiply if jacobian.ndim == 1 else np.matmul  # a diagonal, or all of it
+        times = np.multiply if jacobian.ndim == 1 else np.matmul  # a diagonal, or the whole matrix
         shape = len(u), *point.x[k].shape
         right[k] = times(u, jacobian).reshape(shape), times(abs(u), bounds).reshape(shape)
     return right
@@ -203,10 +203,10 @@ class Evidence:
 
     def diagnoses(self, families: Sequence[FormulaFamily]) -> list[Diagnosis]:
         """The first formula that holds, in words; empty if none does."""
-        # The bounds may be too wide to tell the claim from what is right.
+        # The bounds may be too wide to distinguish the claim from the right gradient.
         if self.holds(self.analytic):
             return []
-        with np.errstate(all="ignore"):  # formulas try the logarithm of whatever there is
+        with np.errstate(all="ignore"):  # formulas take logarithms of any values
             for code, text, gradients in chain.from_iterable(f(self) for f in families):
                 if self.holds(gradients):
                     return [Diagnosis.of(code, f"{self.name}: {text}", (self.name,))]
@@ -233,8 +233,8 @@ class Evidence:
         return bool((error <= (1 + SLACK) * room + SLACK * abs(wanted)).all())
 
     def factor(self, values: Array, added: Array | float = 0.0) -> float:
-        """The simplest factor that makes the largest of `values`, with the added term, right; 0 if
-        there is none.
+        """The simplest factor for `values` such that the largest of them, plus the added term, is
+        right; 0 if there is none.
         """
         place = (0, *np.unravel_index(abs(values[0]).argmax(), values[0].shape))
         arrays = (values, self.truth, added, self.bounds)
@@ -267,10 +267,10 @@ def nice(value: float, bound: float) -> float:
     return value
 
 
-# --------------------------------------------------------------------------- the gradient alone
+# --------------------------------------------------------------------- formulas of one gradient
 def trivial(s: Evidence) -> Iterator[Formula]:
-    """Yield: the cotangent passed on unchanged; all zeros; the same gradient for every
-    cotangent.
+    """Yield the trivial causes: the cotangent passed on unchanged; all zeros; the same gradient for
+    every cotangent.
     """
     for name, cotangents in s.cotangents.items():
         if np.array_equal(s.analytic, cotangents):
@@ -290,7 +290,7 @@ def constant_factor(s: Evidence) -> Iterator[Formula]:
     right = c * s.analytic
     if c == -1:
         yield "GC102", "numeric = −analytic: the sign is wrong", right
-    # Of one number any factor can be found.
+    # Some factor always fits a single number.
     by_chance = s.x.size < 2 and factor_text(c) == f"{c:.6g}" and c != int(c)
     if by_chance or not c or abs(c - 1) <= 1e-6:
         return
@@ -299,7 +299,7 @@ def constant_factor(s: Evidence) -> Iterator[Formula]:
     arrays += [(problem.output_names[k], "the output", outputs.arrays[k]) for k in outputs.active]
     numbers: dict[int, str] = {}
     for name, words, array in arrays:
-        shape = array.shape[name in problem.ranked :]  # that of one rank of a world
+        shape = array.shape[name in problem.ranked :]  # the size on one rank of a world
         numbers.setdefault(prod(shape), f"the number of elements of {words}")
         for axis, length in enumerate(shape):
             numbers.setdefault(length, f"the length of axis {axis} of {words}")
@@ -312,7 +312,9 @@ def constant_factor(s: Evidence) -> Iterator[Formula]:
 
 
 def parts(s: Evidence) -> Iterator[Formula]:
-    """Yield: the gradient without its conjugate; zero at some elements, right at all others."""
+    """Yield two causes: the conjugate is missing; the gradient is zero at some elements and right
+    at all others.
+    """
     if s.x.dtype.kind == "c":
         yield "GC115", "numeric = conj(analytic)", s.analytic.conj()
     mask = (abs(s.analytic - s.truth) > s.bounds).any(0)
@@ -426,7 +428,7 @@ def ratios(s: Evidence) -> Iterator[Formula]:
 
 
 def ratio(text: str, c: float) -> str:
-    """A constant times a ratio in words, with its most frequent meaning."""
+    """Describe a formula times a constant, with the mistake that most often gives this formula."""
     says = f"numeric = {'' if c == 1 else f'{factor_text(c)} · '}{text}"
     match = re.fullmatch(r"analytic ([·/]) \(1 \+ ([^²]+)\)", text)
     if not match:

@@ -65,7 +65,7 @@ MOST_WIDE = 100
 LEAST_PULLED = 20_000
 """Operations that a search may always pull back through: a few tenths of a second."""
 ANY_FACTOR = 9.0
-"""How far-fetched a share is that is off by a factor that explains nothing."""
+"""How far-fetched a share is if its factor has no plausible meaning."""
 NO_FACTOR = 3.0
 """How much more far-fetched a factor is where an operation only moves values."""
 SIMPLER = 2.0
@@ -73,7 +73,7 @@ SIMPLER = 2.0
 (1.5) is simpler than "one of two is missing" (0).
 """
 SHARES = (0.0, -1.0, 2.0, 0.5)
-"""Factors for a share that is missing, has the wrong sign, or is counted twice or by half."""
+"""Factors for a share that is missing, has the wrong sign, or counts twice or half."""
 RULE_FACTORS = {
     1.0: 0.0,
     -1.0: 0.5,
@@ -84,13 +84,14 @@ RULE_FACTORS = {
 EACH_TIME = ", each time"
 """The text for a mistake that is made in every run of a line."""
 PLAIN = 2.0
-"""How far-fetched a plain mistake may be. Others are tried only where no edit repairs backward, and
-neither in all runs of a line, in a pair nor with a factor.
+"""How far-fetched a plain mistake may be. Others are tried only if no edit repairs backward, and
+then not in all runs of a line, in a pair or with a factor.
 """
 BANDS = 1.5, PLAIN, math.inf
-"""How far-fetched mistakes are that are tried together. Of the mistakes that explain all wrong
-inputs of 200 mutants, 65 % cost 1.5 or less, as a ninth of the candidates does, and 76 % are plain,
-as two fifths of the candidates are (tests/bench/derive.py).
+"""Upper limits of the bands: mistakes within one band, by how far-fetched they are, are tried
+together. Of the mistakes that explain all wrong inputs of 200 mutants, 65 % are in the first band,
+which has a ninth of the candidates, and 76 % are plain, as are two fifths of the candidates
+(tests/bench/derive.py).
 """
 
 TriedCandidate = tuple[Edge, Candidate]
@@ -147,7 +148,7 @@ def share_factors(edge: Edge) -> dict[float, float]:
     name, shapes = edge.step.name, [edge.right.shape, *map(np.shape, edge.incoming)]
     sizes = {math.prod(shape) for shape in shapes}
     square = name in ("square", "pow", "sqrt", "rsqrt") or (name == "multiply" and edge.alone)
-    # The sign is written there.
+    # The formulas of these operations contain a minus sign.
     signed = name in ("neg", "subtract") or (name == "divide" and edge.position == 1)
     factors = {0.0: 0.0, -1.0: 0.5 if signed else 1.0}
     factors |= dict.fromkeys((2.0, 0.5), 1.0 if square else 1.5)
@@ -159,7 +160,7 @@ def share_factors(edge: Edge) -> dict[float, float]:
             factors[factor] = min(cost, factors.get(factor, cost))
     if name in MOVES:
         for factor in factors:
-            # Only what reads elements several times may count them.
+            # A factor that counts elements is likely only if elements are read several times.
             if factor < 0 or (factor > 0 and len(sizes) == 1):
                 factors[factor] += NO_FACTOR
     return factors
@@ -229,12 +230,12 @@ class Claimed:
         """The largest distance from backward's gradient at which a cause still reproduces it."""
         drawn = np.maximum(abs(error[:independent]) / self.bound, 1.0)
         self.wrong = drawn.size >= LEAST_NUMBERS and LEAST_DIGITS <= np.log10(drawn).sum() < np.inf
-        if not self.wrong:  # rounding is not measured where both agree to many digits
+        if not self.wrong:  # the difference does not measure rounding if both agree to many digits
             self.bound = bound_of(right, rounding)
         distances = abs(error - np.vdot(right, error) / np.vdot(right, right) * right)
         self.scaled = self.wrong and bool((distances <= SCREEN * abs(error).max(initial=0)).all())
         """Whether the gradient is wrong by the same factor everywhere."""
-        # One number per draw, such as one that is broadcast on the way, fits any factor.
+        # A gradient that is one number per draw, broadcast on the way, fits any factor.
         one_number = are_parallel(error) and not are_parallel(right)
         self.several = not one_number and int((abs(error[0]) > self.bound).sum()) > 1
         """Whether more than one number is wrong."""
@@ -323,7 +324,7 @@ class CauseSearch:
         if size > MOST_TAPE_NUMBERS or not finite:
             return []
         ruled = set(tape.recording.steps) if size <= MOST_RULED else set[Step]()
-        # Rules that read other values are as many as the operations, each for one walk.
+        # There is a rule with replaced values for every operation, and each takes one walk.
         if len(tape.recording.steps) > self.most_walks - tape.walks:
             ruled.difference_update(*(run[:-1] for run in tape.runs))
         everything = self.group(wrong)
@@ -342,10 +343,10 @@ class CauseSearch:
     def proposals(
         self, everything: Group, ruled: set[Step]
     ) -> Iterator[tuple[Group, Sequence[Cause]]]:
-        """Causes by kind, the least far-fetched first, and the inputs that they are to explain.
+        """Causes by kind, the least far-fetched first, and the inputs that they should explain.
 
-        Plain mistakes are tried in bands of how far-fetched they are. Then an edit is sought that
-        repairs backward, which says as much as a far-fetched cause.
+        Plain mistakes are tried in bands of how far-fetched they are. Then an edit that repairs
+        backward is sought: it is as informative as a far-fetched cause.
         """
         trials, mistakes = self.trials(everything, ruled), list[Mistake]()
         for lowest, highest in itertools.pairwise((-math.inf, *BANDS)):
@@ -363,7 +364,9 @@ class CauseSearch:
         yield from self.wider_proposals([everything, *alone], plain, ruled)
 
     def least_cost(self, edge: Edge, candidate: Candidate) -> float:
-        """How far-fetched a candidate at an edge is, or in all operations that compute the same."""
+        """How far-fetched a candidate at an edge is; less if other operations compute the same,
+        because the mistake may be in all of them.
+        """
         return candidate.cost - SIMPLER * (edge.step in self.tape.equals)
 
     def wider_proposals(
@@ -414,7 +417,7 @@ class CauseSearch:
             side = self.rerun(move_along(start, direction, h), self.tape.hold_dead)
             if side is None or len(side.arrays) != count:
                 return None
-            # Times 1.0: masks among the inputs count as numbers.
+            # Times 1.0, so that masks among the inputs become numbers.
             sides.append([wide(1.0 * array).reshape(-1) for array in side.arrays])
         return [(a - b) / (2 * step) for a, b in zip(*sides, strict=True)]
 
@@ -434,7 +437,7 @@ class CauseSearch:
         tape, cotangents = self.tape, self.cotangents[0]
         without_share = {Edge.WHOLE, Edge.COMPOSED}
         if len(cotangents) == 1:
-            without_share.add(Edge.INCOMING)  # it is the share of another edge
+            without_share.add(Edge.INCOMING)  # equals the share of another edge
         trials, steps = list[TriedCandidate](), set(tape.recording.steps)
         for edge in edges_of(tape, cotangents, tape.starts(cotangents), steps, is_wide):
             if not group.tangents[edge.number].any():
@@ -455,7 +458,8 @@ class CauseSearch:
             value = candidate.hand_on(edge)
             for group, of_right, mistakes in zip(groups, right[edge], per_group, strict=True):
                 projection, least = group.project(edge, value), EXACT_TO * abs(of_right).max()
-                # If they are the same, the rule does not read what would be another.
+                # A candidate with the right projection changes nothing: its rule does not read the
+                # replaced value.
                 if candidate is SHARE or abs(projection - of_right).max() > least:
                     mistakes.append(Mistake.at_edge(edge, candidate, projection, of_right))
         tape.walks += sum(map(len, per_group)) / len(tape.recording.steps)
@@ -679,7 +683,7 @@ def pairs_of_mistakes(mistakes: Sequence[Mistake], group: Group) -> list[Cause]:
         return []
     changes = np.stack([c * mistake.projection - mistake.right for mistake, c in scaled])
     felt = abs(changes).max(1) > within
-    # Partners are found by their first projection, in its order.
+    # Partners are looked up by their first projection, in sorted order.
     order = np.argsort(changes[:, 0])
     wanted = errors[0] - changes[:, 0]
     low = np.searchsorted(changes[order, 0], wanted - within)

@@ -141,7 +141,7 @@ class Words:
 
         place = source_place(step.spot)
         buffer = BUFFER.match(place.text) if step.name == "setitem" else None
-        if buffer:  # all of it, not what was written into it last
+        if buffer:  # the whole buffer, not the part that was written last
             return buffer[0]
         same_call = (other for other in self.steps if other.spot == step.spot)
         if step in self.composite and any(value in other.edges for other in same_call):
@@ -343,8 +343,8 @@ def place_in(file: str, code: CodeType, offset: int) -> SourcePlace:
     if column is None or end_column is None or not source:
         return SourcePlace(file, line, source=source)
 
-    # The columns are of the source as it was compiled, which in a spec is indented further: by how
-    # much, the first instruction of the line shows. What the interpreter does on entry has the
+    # The columns refer to the source as it was compiled. In a spec it is indented further; the
+    # first instruction of the line shows by how much. Instructions of a function's entry have the
     # columns 0 to 0.
     shift = 0
     if not file.endswith(".py"):

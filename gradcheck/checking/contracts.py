@@ -193,7 +193,7 @@ class Contracts:
         if not finite(of_mixed):  # the multiple overflows the dtype
             return []
 
-        nondet = 3 * self.point.problem.nondet  # of three runs
+        nondet = 3 * self.point.problem.nondet  # three runs may differ
 
         def is_broken(k: int, rounding: float = 0.0) -> bool:
             return not close(of_mixed[k], of_g[k], FACTOR, of_h[k], rounding, nondet)
@@ -323,7 +323,7 @@ def same(a: Array | None, b: Array | None, nondet: float = 0.0) -> bool:
     if a.dtype.kind not in "fcV":
         return False
     equal = (a == b) | ((a != a) & (b != b))
-    infinite = equal & ~(abs(a) < np.inf)  # where both are, they leave the rest to compare
+    infinite = equal & ~(abs(a) < np.inf)  # equal infinities are left out of the comparison
     first, second = (np.where(infinite, v.dtype.type(0), v) for v in (a, b))
     return close(first, second, 1.0, None, nondet=nondet)
 
@@ -344,7 +344,7 @@ def close(
         float(abs(total).max()), abs(factor) * float(abs(term).max()), float(abs(rest).max())
     )
     share = CLEAR * coarsest(arrays) + nondet
-    bar = share * size + rounding + SMALLEST["float64"]  # below which digits are lost
+    bar = share * size + rounding + SMALLEST["float64"]  # below that, digits are lost
     return bool(np.isfinite(size)) and float(abs(total - (factor * term + rest)).max()) <= bar
 
 
@@ -397,7 +397,7 @@ def wrong_in_own_precision(
             flat(point.moved_gradients(problem.vjp(inputs, parts))),
             point.vjp(cotangent),
         )
-        if point.searches:  # backward has no more digits than the search finds of the outputs
+        if point.searches:  # backward has no more digits than the outputs of the search
             lost = largest(outputs.vector - point.outputs.vector)
             epsilon = max(epsilon, lost / (largest(point.outputs.vector) + SMALLEST["float64"]))
         terms = outputs.vector * cotangent

@@ -68,9 +68,9 @@ def not_straight_through(problem: Problem, random: np.random.Generator) -> str:
     place, has_steps = sloping_element(problem, random)
     if place is not None:
         return (
-            "expected a function in steps (expect='straight-through'), but "
-            f"{problem.element(problem.output_names[0], place)} follows its inputs with a slope: "
-            "what backward passes on is not its derivative"
+            "expected a step function (expect='straight-through'), but "
+            f"{problem.element(problem.output_names[0], place)} has a slope that is not 1: "
+            "the cotangent passed on is not its derivative"
         )
     return "" if has_steps else f"{AGREES} (expect='straight-through')"
 
@@ -98,14 +98,14 @@ def sloping_element(problem: Problem, random: np.random.Generator) -> tuple[Inde
     """The first element of the output with a slope other than 1, and whether any element changes in
     steps.
 
-    The outputs at two small moves, one 64 times the other, are compared with those at the point. In
-    steps they do not change, or jump by as much for both; along a slope they change in proportion.
-    A function of steps may be the identity elsewhere, like a threshold that passes large values
-    through; passing the cotangent on is right there.
+    The outputs at two small moves, one 64 times the other, are compared with those at the point. A
+    step function does not change, or jumps by the same amount for both; a function with a slope
+    changes in proportion. A step function may be the identity elsewhere, like a threshold that
+    passes large values through; passing the cotangent on is right there.
     """
     inputs, moves = [wide(x) for x in problem.inputs], list[Array]()
     for x, needed in zip(inputs, problem.differentiable, strict=True):
-        # every element with a random sign, zeros as far as the largest
+        # moves have random signs; an element that is 0 moves as far as the largest one
         size = np.where(x == 0, abs(x).max(initial=0.0) or 1.0, abs(x))
         moves.append(size * random.choice([-1.0, 1.0], x.shape) if needed else np.zeros(x.shape))
 
@@ -116,7 +116,7 @@ def sloping_element(problem: Problem, random: np.random.Generator) -> tuple[Inde
     try:
         start = wide(problem.forward(inputs)[0])
         near, far = output(SMALL_MOVE) - start, output(LARGE_MOVE) - start
-    except Exception:  # it takes its own dtype alone, in which a move so small may be none
+    except Exception:  # it accepts only its own dtype, in which so small a move may vanish
         return None, True
     same = sum(SMALL_MOVE * d for d in moves if d.any())
     is_identity = abs(near - same) <= SMALL_MOVE * abs(same)

@@ -131,7 +131,7 @@ class Line:
         if self.weights is None:
             return Sample(change, abs(change))
         change *= self.weights
-        # the ufunc's own method: an array's takes another call
+        # not the array's method sum, which makes one more call
         total = np.add.reduce
         return Sample(total(change, keepdims=True), total(abs(change), keepdims=True))
 
@@ -204,9 +204,9 @@ def derivative_of(line: Line, noise: Array) -> Derivative:
     bars = np.array([noises / h, 2 * noises / h]).swapaxes(0, 1)
     interval, chosen = balance_errors(*extrapolate(values, GROWTH, bars))
     (value, kink), (bar, kink_bar) = interval.value, interval.bar
-    # A derivative compatible with 0 is known no better than the outputs over the scale of the
-    # inputs: a right backward computes with numbers as large, and where they cancel (the sum of a
-    # softmax) their rounding is left.
+    # A derivative compatible with 0 is known no better than the rounding of the outputs divided by
+    # the scale of the inputs: a right backward computes with numbers of that size, and their
+    # rounding remains where they cancel (the sum of a softmax).
     bar = np.where(abs(value) <= bar, np.maximum(bar, FEW * noise), bar)
     nearby = ((changes - FAR_BARS * noises) / h)[[BRIEF[0] <= k <= BRIEF[-1] for k in steps]]
     return Derivative(
@@ -328,17 +328,17 @@ WEIGHTS = [weights_of(order) for order in ORDERS]
 def from_close_values(
     line: Line, thoroughly: bool, epsilon: float = EPS, stairs: bool = False
 ) -> Array:
-    """A bound on the rounding error of every row, at least an `epsilon` of its size. `thoroughly`:
-    from both sides, as one may meet a kink or the edge of the domain, and with structure finer than
-    2^-15 of the inputs' scale counted as rounding too (2^-8 if the function is known to be
-    `stairs`).
+    """A bound on the rounding error of every row, at least an `epsilon` of its size. With
+    `thoroughly`, both sides are sampled, because one may meet a kink or the edge of the domain, and
+    structure finer than 2^-15 of the inputs' scale counts as rounding too (2^-8 if the function is
+    known to be `stairs`).
     """
     near = []
     for sign in (1.0, -1.0) if thoroughly else (1.0,):
         table = close_values(line, sign * NEAR_SPACING)
         level = (table[1:] == table[:-1]).mean(
             axis=0
-        ) > 0.5  # then numbers of size 1 may hide it (1 + x at 1e-17)
+        ) > 0.5  # equal values: a constant of size 1 may hide changes (1 + x at 1e-17)
         noise = np.where(
             level, EPS * np.maximum(line.sizes, 1.0), DEVIATIONS * standard_deviation(table)
         )
@@ -355,8 +355,8 @@ def from_close_values(
     largest = abs(np.concatenate(far)).max(axis=0)
     size = np.maximum(line.sizes, np.where(np.isfinite(largest), largest, 0.0))
     noise = np.where((hidden > noise) & (hidden <= COARSEST * size), hidden, noise)
-    # of numbers on the way some rounding may hide, however small the output is (a GELU at -8 is x ·
-    # (1 − 1) / 2)
+    # Some rounding of intermediate values may not be visible, however small the output is (a GELU
+    # at -8 is x · (1 − 1) / 2).
     return np.maximum(
         noise, MANY * EPS * max([1.0, *(float(abs(x).max()) for x in line.x if x.size)])
     )

@@ -28,7 +28,7 @@ def advice(problem: Problem) -> str:
     otherwise = "choose another point"
     try:
         recording = problem.runs.recording(list(problem.inputs), keep_casts=True)
-    except Exception:  # what a layer raises where it is recorded
+    except Exception:  # whatever a layer raises while it is recorded
         return otherwise
     for step in recording.steps if recording else ():
         read = [recording.arrays[edge] for edge in step.edges if edge >= 0]  # type: ignore[union-attr]

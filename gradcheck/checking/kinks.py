@@ -71,8 +71,8 @@ is also within the range of more.
 MOST_AIMED = 6
 """The number of rounds in which points are taken along single entries, one per group at a time."""
 AIM = 2.0**-12
-"""How far the other elements move in these rounds, so that none stays at its kink; the square is
-within `CLOSE`.
+"""How far the other elements move in these rounds, so that none stays at its kink. The square of
+this distance is within `CLOSE`.
 """
 MOST_TIED = 20
 """The most tied elements for which an element without observed variation counts as constant: of 20
@@ -173,7 +173,7 @@ def check_at_kinks(prober: Prober, outcome: CheckOutcome, masks: Masks) -> Check
             )
         slopes = nearby.slopes(cotangent)
     jumping = nearby.jumping(slopes.rows)
-    # where all is of one piece an operation's own rule may be wrong, as that of sign at 0
+    # Even if all points are on one piece, an operation's own rule may be wrong (that of sign at 0).
     varies = nearby.free & (slopes.varies | slopes.excludes(flat_real(point.by_tape(cotangent))))
     smooth_ones = nearby.free & ~varies
     if smooth_ones.any():
@@ -214,20 +214,20 @@ def wrong_beside(prober: Prober, masks: Masks) -> CheckOutcome | None:
         try:
             beside = prober.point.beside(move_along(prober.point.x, direction, sign * BESIDE))
             prober_beside = Prober(beside, prober.random, prober.rtol)
-            if beside.witnessed:  # its differences are taken only where the tape disagrees
+            if beside.witnessed:  # differences are needed only if the tape disagrees
                 claim = prober_beside.draw_claim()
                 prober_beside.claims.append(claim)
                 if tape_diff(beside, *claim, None, prober.rtol).wrong is None:
                     continue
             probe = prober_beside.probe_until_conclusive()
-        except Exception:  # it is not asked to work elsewhere
+        except Exception:  # the layer need not work at other points
             return None
         if probe.decision is Ruling.FAIL:
             return CheckOutcome(Status.FAIL, probe=probe, prober=prober_beside)
     return None
 
 
-# -------------------------------------------- slopes at points nearby
+# -------------------------------------------- slopes at nearby points
 def per_number(point: Point, arrays: Sequence[Array]) -> Array:
     """Expand values per element of the moved inputs to one vector with a value for every real
     number: a complex element has two.
@@ -380,7 +380,7 @@ class Nearby:
         self.groups, self.mixed, signs = groups_of(self.point, self.free)
         self.scales = per_number(self.point, self.point.scales)
         drawn = [self.draw_move() for _ in range(KINK_DIRECTIONS)]
-        # along the first one the shares of tied elements add up, whatever the signs on the way
+        # along the first direction the shares of tied elements add up, whatever signs come between
         self.directions = [abs(drawn[0]) * signs, *drawn]
         self.moves: list[Array]
         self.tapes: list[Tape | None]
@@ -419,7 +419,7 @@ class Nearby:
         Next to a removable singularity (sin(x) / x at 0) terms that grow without bound cancel.
 
         Args:
-            of_outputs: the size of the sum whose slopes these are.
+            of_outputs: the size of the weighted sum of outputs that the slopes belong to.
         """
         tiny = (size for size in AT_ZERO if self.responds(size) and self.parts_ties(size))
         steps = chain(zip(tiny, repeat(NEAR_STEP)), [(NEAR, NEAR_STEP), (WIDER, WIDE_STEP)])
@@ -434,8 +434,8 @@ class Nearby:
                 break
 
     def measured_slopes(self) -> tuple[Array, Array]:
-        """The sizes of the slopes of numbers that move, at the points so far, and the most by which
-        rounding may put them off.
+        """The sizes of the slopes of numbers that move, at the points so far, and the largest error
+        that rounding may cause in them.
         """
         sizes, bounds = 0.0 * self.scales, 0.0 * self.scales
         for tape in self.tapes:
@@ -513,7 +513,7 @@ class Nearby:
         room = np.where(self.free, CLOSE * of_group[self.groups], 0.0) + FEW * self.near * (
             largest + around
         )
-        # next to 0, curvature of the scale of the outputs
+        # next to 0, the curvature is on the scale of the outputs
         of_outputs = float(abs(cotangent * self.outputs).sum())
         room += np.where(flat_real(self.point.x) == 0, FEW * self.at_zero * of_outputs, 0.0)
         moves = np.array([*self.moves, *self.directions[len(self.moves) :]])
@@ -562,7 +562,8 @@ def outside_slopes(nearby: Nearby, cotangent: Array, claim: Array) -> list[Entry
     unsure = outside.entries & ~complete & ~nearby.mixed
     if not Outside(unsure, outside.shares & ~slopes.complete).any:
         return []
-    # pieces that no point met may be why: more points, and one output after the other
+    # Pieces that no point reached may be the reason: take more points, and check the outputs one by
+    # one.
     while len(nearby.moves) < len(nearby.directions) + FURTHER:
         nearby.take(nearby.draw_move())
     several = nearby.outputs.size > 1
@@ -572,7 +573,7 @@ def outside_slopes(nearby: Nearby, cotangent: Array, claim: Array) -> list[Entry
         slopes = nearby.slopes(unit, further=True)
         outside = slopes.outside(gradient)
         observed = slopes.varies | (size <= MOST_TIED)
-        # of many pieces few points give the range of one number alone
+        # with many pieces, few points show how a single number varies
         sure = Outside(
             outside.entries & (aimed | ~complete) & observed & ~nearby.mixed, outside.shares
         )
@@ -761,7 +762,7 @@ def named_jumps(nearby: Nearby, slopes: Slopes) -> str:
     return ", ".join(places) or element_of(nearby, int(np.flatnonzero(nearby.free)[0]))
 
 
-# -------------------------------- slopes without bound, as of √x at 0
+# -------------------------- unbounded slopes, such as that of √x at 0
 def check_where_infinite(prober: Prober) -> CheckOutcome:
     """The outcome for the elements at which the gradient is infinite, which the point then keeps
     fixed: KINK if the slope of the function grows without bound on one side, as backward claims.
@@ -770,7 +771,7 @@ def check_where_infinite(prober: Prober) -> CheckOutcome:
     prober.claims.append(claim)
     if all(np.isfinite(g).all() for g in claim[1]):
         return CheckOutcome(Status.PASS)
-    cotangent = abs(claim[0])  # of one sign, so that statements on the slopes hold for the outputs
+    cotangent = abs(claim[0])  # one sign, so that slopes of the sum show those of the outputs
     gradients = point.vjp(SMALL * cotangent)
     elements = [~np.isfinite(g) for g in gradients]
     positions = np.flatnonzero(flat(elements))
@@ -831,7 +832,7 @@ def slopes_of_sides(
     return slopes
 
 
-# ---------------------------------------- where an operation has none
+# -------------------------------------------- the kinks of operations
 class Kink(NamedTuple):
     """An operation that is at a kink, a tie or a jump for some of its elements."""
 
@@ -1079,7 +1080,7 @@ def elements_at_kinks(tape: Tape, step: Any) -> tuple[Sequence[Any], Array]:
         masks = KINKED[step.name](arguments)
         if step.name == "window_argmax":
             return masks, window_labels(arguments)
-    if step.name == "searchsorted":  # all of its elements meet
+    if step.name == "searchsorted":  # all of its elements form one row
         return masks, np.ones(())
     return masks, row_labels(step.name, values[: 2 if len(masks) > 1 else 1], named.get("axis"))
 

@@ -328,13 +328,13 @@ class Point:
                 a.dtype == b.dtype for a, b in zip(inputs, self.problem.inputs, strict=True)
             )
             if self.as_given and self.problem.outputs is not None:
-                self.recording = self.record(inputs)  # which reports casts
+                self.recording = self.record(inputs)  # the recording reports casts
                 if runs is unseen or (self.recording is not None and not runs.omitted_casts):
                     return list(self.problem.outputs)
             try:
                 outputs = self.compute(inputs)
                 known = self.problem.outputs
-                # of wider inputs the bytes are other numbers, and perhaps more of them
+                # reinterpreted bytes of wider inputs are other numbers, and perhaps more of them
                 if self.as_given or known is None or shapes_of(outputs) == shapes_of(known):
                     return outputs
             except Exception:
@@ -384,7 +384,7 @@ class Point:
             point[k] = x
         return point
 
-    # -------------------------------------- what the differences need
+    # -------------------------------- evaluations for the differences
     def compute(self, inputs: Sequence[Array], change: Change | None = None) -> list[Array]:
         """The outputs at these inputs."""
         self.spent.count_run(evaluations=1)
@@ -399,7 +399,7 @@ class Point:
         """The active outputs with the moved inputs replaced; NaN where the layer raises."""
         try:
             outputs = self.compute(self.all_inputs(moved), change)
-        except Exception as error:  # outside of its domain, for at the point itself it did not
+        except Exception as error:  # outside of its domain: it did not raise at the point itself
             self.raised = (
                 f"; the forward raises {type(error).__name__} at nearby points: {text_of(error)}"
             )
@@ -438,7 +438,7 @@ class Point:
         """The line through the point along a direction."""
         return Line(self.vector, self.x, direction, self.outputs.vector, weights)
 
-    # ------------------------ what is claimed, and what the tape says
+    # --------------------------- the claimed gradient, and the tape's
     def claimed_gradients(self, cotangent: Array) -> InputGradients:
         """The gradients that the layer claims, for all inputs."""
         self.spent.count_run(vjps=1)
@@ -584,7 +584,7 @@ class Point:
         else:
             line.take(step, flat_real(end.plain))
         bounds, farther = (measured.bounds(absolute=True) for measured in (start, end))
-        # outside of the domain nothing is known, and nothing asked
+        # outside of the domain no bound is known, and none is needed
         bounds = np.maximum(bounds, np.where(np.isfinite(farther), farther, 0.0))
         bounds = bounds + self.problem.nondet * of_each_largest(start.plain)
         # A change has two ends, and both are rounded.
@@ -593,7 +593,7 @@ class Point:
     def measured_outputs(self, moved: Sequence[Array], random: np.random.Generator) -> Measured:
         """The active outputs with the moved inputs replaced, and the error bound of each."""
         known = None
-        if moved is self.x and self.tape is not None:  # then they need not be computed
+        if moved is self.x and self.tape is not None:  # the outputs are known
             known = self.outputs.selected, self.tape.choices
         measured = Measured(
             lambda c: self.perturbed_outputs(moved, c),

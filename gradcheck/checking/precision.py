@@ -78,10 +78,11 @@ the digits that were not perturbed. As its response may not be in proportion, it
 by only `MANY` epsilons.
 """
 UNKNOWN = 1 / 8
-"""An entry that moves by more than this share of itself under these perturbations has no known
-digit; nor has one whose response to them is a larger share of the usual response (if in proportion:
-2^-14 in float64, 2^-6 in float32). The rounded difference of numbers that should be equal, as in 1
-/ (a − b), moves equally by either, and may be off by `MANY` times as much.
+"""An entry that moves by more than this share of itself under perturbations by `MANY` epsilons has
+no known digit. Neither has an entry that moves by more than this share of its usual response; in
+proportion, it would move by 2^-14 of that in float64, 2^-6 in float32. The rounded difference of
+numbers that should be equal, as in 1 / (a − b), moves equally under both, and may be off by `MANY`
+times as much.
 """
 
 MOVES = {
@@ -216,7 +217,7 @@ def perturbing(size: float, random: np.random.Generator, choices: Sequence[Array
         elif not output.flags.writeable:
             return
         elif dtype_name(output.dtype) in EPSILON and not is_exact(name.removeprefix(VJP), output):
-            # It may run inside of the layer, which may have errors of NumPy raised.
+            # It may run inside a layer that makes NumPy raise floating-point errors.
             quietly(perturb, (output, size, random, name in RINGS, name.startswith(VJP)))
 
     return change
@@ -240,8 +241,8 @@ def perturb(
     if but_whole:
         moves *= real != np.rint(real)
     moved = real * (1 + moves)
-    # Below the smallest normal number the spacing of numbers does not shrink. What is far above has
-    # no digit for the move of that one.
+    # Below the smallest normal number the spacing of numbers does not shrink. Numbers far above it
+    # have no digit that such a move could change.
     smallest = size * SMALLEST[dtype_name(real.dtype)]
     if np.logical_or.reduce(abs(real) < smallest / EPS**2, axis=None):
         moved += ((real != 0) | zeros) * signs * smallest
@@ -289,8 +290,8 @@ class Measured:
         compute: computes the arrays under a `Change`.
         epsilon: of the coarsest dtype in the computation.
         plain: the unperturbed arrays, with the choices made, if known.
-        nondet: how far two equal runs may differ, relative to the largest entry; such a difference
-            is not a response.
+        nondet: how far two identical runs may differ, relative to the largest entry; such a
+            difference is not a response.
     """
 
     def __init__(
@@ -314,8 +315,8 @@ class Measured:
         """Responses to perturbations by `MANY` epsilons."""
 
     def draw(self) -> None:
-        """Perturb once more. Perturb the entries that respond out of proportion by less: they hold
-        fewer digits than are perturbed.
+        """Perturb once more. Entries that respond out of proportion are perturbed by less: they
+        have fewer digits than the perturbation assumes.
         """
         self.draw_at(PERTURBATION_SIZES[self.epsilon])
         if self.lost().any():
@@ -360,7 +361,7 @@ class Measured:
             finer_bound = np.where(
                 nothing & (not absolute), np.inf, self.finer * np.where(odd, MANY, 1.0)
             )
-            known = np.where(response < np.inf, bound, 0.0)  # how far it may leave the domain
+            known = np.where(response < np.inf, bound, 0.0)  # perturbations may leave the domain
             bound = np.where(lost, np.maximum(known, finer_bound), bound)
         return bound + FEW * self.epsilon * (size + SMALLEST["float64"])
 

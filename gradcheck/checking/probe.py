@@ -187,7 +187,7 @@ def decide(
     power = known and differences.bar <= POWER * size
     if tape is not None and not math.isfinite(tape.value):
         tape = None
-    # next to a kink a central difference is off by up to the gap, for the tape as for the claim
+    # next to a kink a central difference is off by up to the gap, compared with tape or claim
     if tape is not None and tape.rejects and not (power and differences.excludes(tape.value)):
         return Ruling.FAIL
     error = abs(claim.value - differences.value)
@@ -221,7 +221,7 @@ def root_of_squares(terms: Array) -> float:
     return unit * math.sqrt(float(np.add.reduce(sizes, axis=None)))
 
 
-# ------------------------------------------ the claim beside the tape
+# ------------------------------------------ the claim compared with the tape
 @dataclass
 class Comparison:
     """The claimed gradients for one cotangent compared with the tape's; everything per moved
@@ -302,8 +302,8 @@ def tape_diff(
     scales = flat(point.scales)
     random, parts = np.random.default_rng(point.spent.vjps), point.outputs.split(cotangent)
     assert point.tape is not None
-    # The rounding of backward is measured unless that of the tape explains the rest: what agrees
-    # with a tape that has nearly all of its digits is as exact as the tape.
+    # The rounding of backward is measured unless that of the tape explains the rest: a gradient
+    # that agrees with a tape with nearly all digits is as exact as the tape.
     exact = CLEAR * MANY * point.epsilon * sizes
     exact = np.minimum(exact, POWER * np.fmax(abs(claim), abs(right)))
     measured = [point.measured_tape(point.tape, parts, taped, random)]
@@ -320,7 +320,7 @@ def tape_diff(
         wrong = doubted & ~(error <= bounds)
         if len(measured) == 1 and (wrong | (doubted & ~(bounds <= exact))).any():
             measured.append(point.measured_claim(parts, random))
-        # a disagreement does not count after one draw, unless it is far
+        # after one draw, only a large disagreement counts
         elif not (wrong & (error <= CLEAR * bounds)).any():
             break
     unsure = doubted & ~wrong & (bounds > POWER * np.fmax(abs(claim), abs(right)))
@@ -340,12 +340,12 @@ def tape_diff(
 
 
 def unperturbed_rounding(point: Point, measured: Sequence[Measured], sizes: Array) -> Array:
-    """Bounds, per entry, of the rounding that is not perturbed.
+    """Bounds, per entry, of the rounding that perturbations do not measure.
 
     Unobserved operations of a backward may round by epsilons of the largest entry. If the layer was
     given inputs of fewer digits, or casts to such dtypes, constants on either side (a table, 0.1)
-    may be off by float32's epsilon; that changes the terms of which an entry is the sum, and whose
-    size is the entry's response to perturbations.
+    may be off by float32's epsilon; that changes the terms that an entry sums. The size of these
+    terms is the entry's response to perturbations.
 
     Args:
         sizes: per entry, the magnitude of the largest entry of its input.
@@ -357,8 +357,8 @@ def unperturbed_rounding(point: Point, measured: Sequence[Measured], sizes: Arra
 
 
 def unconverged_bounds(point: Point, parts: Cotangents, taped: Array, sizes: Array) -> Array:
-    """Bounds, per entry, of the error of the tape's gradients of a stopped iteration: the change by
-    one more step.
+    """Error bounds, per entry, of the tape's gradients if an iteration was stopped: the change that
+    one more step makes.
 
     If the change affects more than half of an entry's digits, the iteration has not converged, and
     no error is allowed.
@@ -537,7 +537,7 @@ class Prober:
             noise = rows
         else:
             terms = abs(line.weights) * rows
-            total = random_sum(terms)  # the signs are the cotangent's
+            total = random_sum(terms)  # the cotangent's signs are random
             noise = np.full_like(terms[:1], total if total == total else np.inf)
         if line.weights is None:
             self.noises[all_steps] = noise
@@ -571,7 +571,8 @@ class Prober:
             size = np.maximum(size, np.where(np.isfinite(change), change / SLOPE_STEP, 0.0))
         size = np.maximum(size, STANDS_OUT * np.where(known, interval.bar, 0.0))
         weights = even_weights(size.size, self.random)
-        # where of no output anything is seen all count: a cotangent of 0 would have everyone agree
+        # if no derivative is visible, all outputs count: with a cotangent of 0 every estimate
+        # agrees
         known = known if known.any() else ~known
         return weights * np.where(
             known, 1 / np.maximum(np.where(size > 0, size, 1.0), SMALLEST_SIZE), 0.0
@@ -665,12 +666,12 @@ class Prober:
         allowed = self.rtol * max(abs(value), abs(claim.value))
         if self.point.opaque and self.point.may_round:
             allowed += LOW_PRECISION * claim.size
-        gap = root_of_squares(gaps)  # not all outputs have a kink at once
+        gap = root_of_squares(gaps)  # unlikely: a kink of all outputs at once
         scale = root_of_squares(slopes)
         return DifferenceEstimate(value, bar, scale, gap, allowed if allowed < np.inf else 0.0)
 
 
-# ------------------------------------------------------ what is found
+# ----------------------------------------------------------- outcomes
 @dataclass
 class CheckOutcome:
     """A verdict, and the facts that it depends on."""

@@ -130,7 +130,7 @@ class Problem:
     located: Callable[[str, Index], tuple[str, Index]] = lambda name, index: (name, index)
     """The name and index by which reports name an element of an input or output."""
     nondet: float = 0.0
-    """How far results of two equal runs may be apart, as a share of the largest entry of each
+    """How far results of two identical runs may differ, as a share of the largest entry of each
     array. It widens the error bounds by as much.
     """
     ranked: frozenset[str] = frozenset()

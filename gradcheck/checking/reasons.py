@@ -14,9 +14,9 @@ class VerdictReason(Enum):
         "of it"
     )
     NO_SLOPE = (
-        "the operations' own derivatives give no slope at points next to the inputs, where the "
-        "outputs are finite{raised}: they are not, or no digit of them is known. Choose other "
-        "inputs"
+        "the operations' own derivatives give no usable slope at points next to the inputs, "
+        "although the outputs are finite there{raised}: the slopes are not finite, or none of "
+        "their digits is known. Choose other inputs"
     )
     NO_STEP = (
         "no two step sizes give the same derivative here{raised}: the function changes its shape "
@@ -30,12 +30,12 @@ class VerdictReason(Enum):
     )
     PIECES_UNRECORDED = (
         "pieces of the function meet at these inputs (a kink, a tie or a jump), and {unrecorded}, "
-        "so that it cannot be determined which gradients are right there: choose inputs next to "
+        "so it is unknown which gradients are right there: choose inputs next to "
         "them, or operations that can be recorded"
     )
     SEARCH = (
-        "comparisons select the outputs (a search), which change in steps, and these leave too "
-        "little of the derivative to be seen: let the search run longer, or choose other inputs"
+        "comparisons select the outputs (a search), so the outputs change in steps, which hide too "
+        "much of the derivative: let the search run longer, or choose other inputs"
     )
     HIDDEN_KINK = (
         "backward gives {claim:.6g} where the differences give {value:.6g} ± {bar:.1g}, and a kink"

@@ -59,7 +59,7 @@ def jumps_carry(
         even &= abs(fine - coarse) <= IN_PROPORTION * np.fmax(abs(fine), abs(coarse))
     if not even.any():
         return False
-    # every row counts alike, and no share that is missed cancels another
+    # every row counts about equally, and unexplained changes of different rows do not cancel
     weights = np.where(
         even, random.uniform(0.5, 1.5, even.size) / np.where(even, quotients[0], 1.0), 0.0
     )

@@ -84,7 +84,7 @@ class Tape:
             if recording.error is None
             else f"recording it raised {describe_error(recording.error)}"
         )
-        # A value taken inside may be why it raises.
+        # The call may raise because a value was taken out of the graph.
         self.incomplete = recording.leaks[0] if recording.leaks else error
         """The reason why the derivative does not cover the whole computation, such as ``.numpy() in
         line 7``; empty if it does.
@@ -321,7 +321,7 @@ def perturbed_gradient(tape: Tape, cotangents: Cotangents, change: Change) -> li
     gradients = perturb_products(VJP)
     if all(np.isfinite(g).all() for g in gradients):
         return gradients
-    # a product that is 0 for good may have moved, and met a slope without bound
+    # a product that is always 0 may have been perturbed and multiplied by an infinite slope
     return [
         np.where(np.isfinite(f), f, a) for f, a in zip(gradients, perturb_products(""), strict=True)
     ]

@@ -89,7 +89,7 @@ class Check:
             names = ", ".join(contracts.in_place)
             text = (
                 f"forward changes {names} in place: "
-                "where backward reads them, it sees other values than those of the inputs"
+                "if backward reads them, it gets the changed values"
             )
             broken.append(Diagnosis.of("GC133", text, contracts.in_place))
         if not broken and outcome.verdict is not Status.FAIL:
@@ -162,7 +162,7 @@ class Check:
         self.worst = probe.error
         return CheckOutcome(Status.FAIL, probe=probe)
 
-    # -------------------------------- what one projection cannot show
+    # ------------------------- errors that one projection cannot show
     def check_with_tape(self, probe: Probe, masks: Masks | None) -> CheckOutcome:
         """Check the entries that the tape leaves uncertain by differences, and another
         cotangent.
@@ -210,7 +210,7 @@ class Check:
                 if without is not None and not (alone.derivative.bar[~without] < np.inf).all():
                     return self.no_derivative(alone)
                 unseen.append(name)
-        # Outside, but not by more than a kink that would not have shown.
+        # Outside, but an undetected kink may explain it.
         if not second.differences.holds(second.claim.value):
             return inconclusive_outcome(
                 VerdictReason.HIDDEN_KINK,
@@ -248,7 +248,7 @@ class Check:
         if probe.by_rows and lost.any():
             yield f"{int(lost.sum())} of {lost.size} outputs", masks, ~lost
 
-    # ---------------------------------- where the point does not tell
+    # ------------------------------------- points that decide nothing
     def without_evidence(self, probe: Probe) -> CheckOutcome:
         """The outcome if the differences show nothing and no tape can be used. A gradient of zero
         is right if nothing changes: at any step, or at the first ones (on a step of floor), at

@@ -168,7 +168,7 @@ class LazyGroup(click.Group):
             return super().main(*args, **kwargs)
         try:
             prepare_streams()
-            if os.environ.get("GITHUB_ACTIONS"):  # whose runner takes commands from what it logs
+            if os.environ.get("GITHUB_ACTIONS"):  # its runner executes commands in the log
                 sys.stdout, sys.stderr = WithoutCommands(sys.stdout), WithoutCommands(sys.stderr)
             status = super().main(*args, **kwargs)
         except click.ClickException as error:

@@ -174,7 +174,7 @@ def require_layer(result: Result) -> None:
     type=click.FloatRange(0, 1, max_open=True),
     default=0.0,
     metavar="SHARE",
-    help="How far results of two equal runs may be apart, relative to the largest entry.",
+    help="How far results of two identical runs may differ, relative to the largest entry.",
 )
 @click.option("--seed", type=options.SEED, help="Seed of inputs and directions.")
 @click.option(
@@ -274,6 +274,6 @@ def with_derived_layer(text: str, reference: str, inputs: tuple[str, ...], call:
     lines = text.splitlines(keepends=True)
     number = next(k for k, line in enumerate(lines) if line.startswith("    layer:"))
     lines[number] = f"    layer: |\n{block}"
-    if lines[number + 1].startswith("    # call:"):  # of the function
+    if lines[number + 1].startswith("    # call:"):  # the function's call
         del lines[number + 1]
     return "".join(lines)

@@ -74,7 +74,7 @@ def results_in(path: str) -> dict[str, Result]:
             content = read_limited(Path(path), MOST_REPORT_BYTES)
         report = Report.model_validate(json.loads(content))
         if "format" not in report.model_fields_set:
-            raise ValueError("every field of a report has a default, but a report has its format")
+            raise ValueError("the format is the only field that every report states")
     except (ValueError, RecursionError):
         raise UserError(
             f"{path}: this is not a report of the format {REPORT_FORMAT}, which "

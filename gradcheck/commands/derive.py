@@ -100,8 +100,8 @@ def derive(reference: str, diff: bool, write: bool, allow_code: bool, **argument
     ranks, and its backward includes the collectives. FILE::ID is a scenario: --diff and --write
     repair its layer; if that is static, its `backward_fn` is printed.
 
-    Exit code 0: it was derived; with --diff or --write: backward is right. 1: it was not, and the
-    reason is on stderr; with --diff or --write: there is a change.
+    Exit code 0: a backward was derived or, with --diff or --write, backward is right already.
+    1: none was derived, and the reason is on stderr, or, with --diff or --write, there is a change.
     """
     if parse_target(reference).is_place:
         case = permitted_case(reference, allow_code)

@@ -18,7 +18,7 @@ USAGE, BUG, NOTHING_SELECTED, INTERRUPTED = 2, 3, 5, 130
 """
 
 
-# ------------------------------------------------------------------------- what the system refuses
+# ------------------------------------------------------------------ errors of the operating system
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 """Errors of writing to a file or stream on a full disk."""
 REFUSALS = NO_ROOM | {

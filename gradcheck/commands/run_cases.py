@@ -69,7 +69,7 @@ class RunSettings:
     baseline: Baseline = NO_BASELINE
     """Known failures, which count as expected."""
     shuffle: int | None = None
-    """The seed of the order in which cases run; None for that of the files."""
+    """The seed of the order in which cases run; None for the order of the files."""
     require: Callable[[Result], object] = bool
     """A function that raises UserError for a result that shows a mistake in the command."""
 

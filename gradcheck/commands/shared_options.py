@@ -23,7 +23,7 @@ from gradcheck.support.user_error import UserError
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
-# ------------------------------------------------------------------------- what a shell completes
+# -------------------------------------------------------------------------- completion in a shell
 def begun(words: Iterable[str], typed: str) -> list[CompletionItem]:
     """Return the words that start with the typed text."""
     return [CompletionItem(word) for word in words if word.startswith(typed)]

@@ -244,7 +244,7 @@ def with_releases(cases: Sequence[Case], as_version: str = "") -> list[Case]:
     """
     if not as_version and not any(kind_of(case.backend) in SUITES for case in cases):
         return [*cases]
-    from gradcheck.conformance.releases import with_recorded_deviations  # a run on NumPy needs none
+    from gradcheck.conformance.releases import with_recorded_deviations  # only for releases
 
     return with_recorded_deviations(cases, as_version)
 

@@ -87,7 +87,7 @@ def show_text(reports: Sequence[FileReport], context: click.Context) -> None:
 
 def show_json(reports: Sequence[FileReport]) -> None:
     """Print an object for each file: its path, how many scenarios it has, its mistakes."""
-    import json  # text needs none
+    import json  # not needed for text
 
     files = [
         {

@@ -68,7 +68,8 @@ def run_once() -> None:
     """
     rest = [argument for argument in sys.argv[1:] if argument != "--watch"]
     pressed: list[int] = []
-    # Not ignored, which the new process would inherit; and noted, as it may not have begun.
+    # Not ignored, because the new process would inherit that; and recorded, because that process
+    # may not have started yet.
     before = signal.signal(signal.SIGINT, lambda number, frame: pressed.append(number))
     try:
         done = subprocess.run([*python("gradcheck.__main__"), *rest], check=False)

@@ -119,7 +119,7 @@ def entry_data(entry: BackendExpectation) -> dict[str, Any]:
     """Return an entry in the form of a release file."""
     data = entry.model_dump(mode="json", exclude_unset=True, exclude={"versions"})
     observed = data.get("observed") or {}
-    if observed.get("gradient") == "unchecked":  # as it is if nothing is written
+    if observed.get("gradient") == "unchecked":  # the default
         del observed["gradient"]
     order = [key for key in Deviation.model_fields if data.get(key) is not None]
     order.sort(key=lambda key: key not in ("reason", "policy", "issue"))

@@ -18,5 +18,5 @@ def suite_version(framework: str = "paddle") -> str:
     """
     digest = hashlib.sha256()
     for file in bundled_files(framework):
-        digest.update(file.read_text(encoding="utf-8").encode())  # without the system's line ends
+        digest.update(file.read_text(encoding="utf-8").encode())  # with normalised line ends
     return f"{__version__}, {digest.hexdigest()[:12]}"

@@ -87,7 +87,7 @@ class KnownPoint:
         pulled = grad(ends, needed, starts, allow_unused=True)
         gradients = {id(t): g.array for t, g in zip(needed, pulled, strict=True) if g is not None}
         context = call.context()
-        call.run(*context)  # once more, as nothing recorded is to be saved
+        call.run(*context)  # again, so that no recorded value is saved
         return cls(call, context, cotangents, [gradients.get(id(t)) for t in slots])
 
     def arguments(self) -> list[Any]:

@@ -208,7 +208,7 @@ def library_rules(calls: str) -> dict[str, list[TextRule]]:
     return rules_of(calls, USUAL_FORMS)
 
 
-# --------------------------------------------------------------------------- what rules ask
+# -------------------------------------------------------- functions for conditions of rules
 def short(axis: Any, x: Traced) -> Any:
     """An axis in the usual notation: a single axis without a list, the last axis as −1."""
     if isinstance(axis, (list, tuple)) and len(axis) == 1:

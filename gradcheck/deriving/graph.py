@@ -98,7 +98,7 @@ class Traced(Tensor, Symbol):
         recorder: Any = recording.get()
         return recorder.detach(self)  # type: ignore[no-any-return]
 
-    # ----------------------------------------------------------------- what reads values
+    # ---------------------------------------------------------- methods that read values
     def _values(self, how: str) -> Any:
         self.refuse_reading(how)
         return super()._values(how)

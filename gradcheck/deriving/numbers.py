@@ -146,7 +146,7 @@ def factors_of(value: Any) -> list[Any]:
     """The factors of a number that is a product, such as a number of elements."""
     source = source_of(value)
     if not isinstance(source, Arithmetic) or source.operator != "*":
-        return [] if source is None and value == 1 else [value]  # 1 is where math.prod begins
+        return [] if source is None and value == 1 else [value]  # math.prod starts from 1
     return [factor for operand in source.operands for factor in factors_of(operand)]
 
 

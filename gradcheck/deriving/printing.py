@@ -200,7 +200,7 @@ class Printer:
     def assign(self, node: Node, stem: str) -> str:
         """Give a value a name."""
         written = self.tree(node)
-        if node not in self.variables:  # else it was long, and has one
+        if node not in self.variables:  # a long one was named while it was written
             self.variables[node] = self.unused_name(stem)
             self.lines.append(f"{self.variables[node]} = {ast.unparse(written)}")
         return self.variables[node]
@@ -350,7 +350,7 @@ class Printer:
         if source is None:
             return plain(value)
         if isinstance(source, Argument) and self.trace.call.takes_arrays:
-            return ast.Name(source.name)  # its backward takes what forward takes
+            return ast.Name(source.name)  # its backward has the same arguments
         known = self.known_numbers(size)
         factors = product_key(tuple(map(number_key, factors_of(value))))
         text = known.get(number_key(value)) or known.get(factors)

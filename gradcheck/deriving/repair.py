@@ -111,7 +111,7 @@ class Repair:
         """
         if not self.steps.wrong:
             return None
-        with warnings.catch_warnings(action="ignore"):  # of code that nobody wrote
+        with warnings.catch_warnings(action="ignore"):  # about code that nobody wrote
             most_statements = most * len(self.function.body)
             edits = takewhile(
                 lambda edit: self.steps.statements_run < most_statements,
@@ -139,7 +139,7 @@ class Repair:
         exec(compiled_backward(self.tree), scope)
         return scope[self.function.name]  # type: ignore[no-any-return]
 
-    # ----------------------------------------------------------------- where it has to be right
+    # ---------------------------------------------------- points at which an edit must be right
     @cached_property
     def other_points(self) -> list[KnownPoint]:
         """Points with other values, sizes and options.
@@ -209,7 +209,7 @@ class Repair:
     def parts(self) -> dict[str, None]:
         """The expressions of a right backward, the shortest first."""
         texts: set[str] = set()
-        with suppress(Exception):  # whatever forward raises of a Tensor of a trace
+        with suppress(Exception):  # whatever forward raises for a Tensor of a trace
             for printer in self.printers:
                 for node in filter(lambda node: node.flows, self.trace.nodes):
                     texts |= subexpressions(text_alone(printer, node))
@@ -240,7 +240,7 @@ class Repair:
                     useless.update(ast.walk(value))
         for value in filter(places.__contains__, self.assigned_values()):
             moved = self.steps.gradients_with(value, MOVED.format(self.texts[value]))
-            if moved is None:  # such as a number of elements, which is not just any
+            if moved is None:  # raises, for example for another number of elements
                 continue
             changes = {k: wrong_entries(gradient, gradients[k]) for k, gradient in moved.items()}
             if not all(k in changes and reaches(changes[k], wrong[k]) for k in wrong):
@@ -281,7 +281,7 @@ def reaches(changes: Array, wrong: Array) -> bool:
 
 
 def known_nodes(nodes: Sequence[Node], arrays: Mapping[str, Any]) -> dict[Node, str]:
-    """The values of a trace that variables have, and the names of these."""
+    """The names of variables, by the value of the trace that each holds."""
     return {
         node: name
         for name, array in arrays.items()

@@ -141,7 +141,7 @@ def simplify(
     return None
 
 
-# --------------------------------------------------------------------------- what rules ask
+# -------------------------------------------------------- functions for conditions of rules
 def are_all_ranks(parts: Sequence[Any]) -> bool:
     """Whether Tensors are all the parts of a collective's result, in the order of the ranks."""
     nodes = nodes_in(list(parts))

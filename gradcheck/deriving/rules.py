@@ -56,7 +56,7 @@ class Pattern:
         return node
 
     def matches(self, name: str, values: Sequence[Any], may_open: MayOpen) -> Iterator[Bound]:
-        """The values of the names with which an operation matches this pattern."""
+        """Yield the bindings of names with which an operation matches this pattern."""
         orders = [self.arguments]
         if self.operation in COMMUTATIVE:
             orders.append(self.arguments[::-1])
@@ -68,7 +68,7 @@ class Pattern:
 def matches_all(
     patterns: Sequence[Any], values: Sequence[Any], bound: Bound, may_open: MayOpen
 ) -> Iterator[Bound]:
-    """The values of the names with which several values match as many patterns."""
+    """Yield the bindings of names with which values match the same number of patterns."""
     if patterns and isinstance(patterns[0], ast.Starred):
         yield {**bound, ast.unparse(patterns[0].value): tuple(values)}
     elif patterns and values:
@@ -79,7 +79,7 @@ def matches_all(
 
 
 def matches_one(pattern: Any, value: Any, bound: Bound, may_open: MayOpen) -> Iterator[Bound]:
-    """The values of the names with which a value matches a pattern."""
+    """Yield the bindings of names with which a value matches a pattern."""
     if isinstance(pattern, ast.Name):
         if is_of_kind(pattern.id, value) and is_same(bound.get(pattern.id, value), value):
             yield {**bound, pattern.id: value}
@@ -133,7 +133,7 @@ class TextRule:
     def bindings(
         self, name: str, values: Sequence[Any], scope: Mapping[str, Any], may_open: MayOpen
     ) -> Iterator[Bound]:
-        """The values of the names if the rule applies to an operation."""
+        """The bindings of names if the rule applies to an operation."""
         for bound in self.pattern.matches(name, values, may_open):
             if eval(self.condition, {**scope, **bound}):
                 yield bound

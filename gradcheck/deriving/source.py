@@ -121,7 +121,7 @@ def source_of_file(path: str) -> SourceText:
 
 def source_of_function(function: Any) -> tuple[SourceText, ast.Module]:
     """The source around a function, and its syntax tree: of the whole file or, if the file is not
-    Python, of the function alone.
+    Python, only of the function.
 
     Raises:
         NotDerived: the source is not known.

@@ -142,7 +142,7 @@ def trace(call: LayerCall, seed: int = 0) -> Trace:
             returned = call.function(*context, *args[:count], **kwargs)
             attributes = {f"ctx.{name}": v for c in context for name, v in attributes_of(c).items()}
             is_array = {n: v for n, v in (frame.locals | attributes).items() if is_recorded(v)}
-            # a constant that has a name is read by it
+            # a constant that has a name is read by that name
             local, attributes = mapped(
                 (frame.locals, attributes), lambda v: tracer.canonical(call.engine_value(v))
             )
@@ -196,7 +196,7 @@ class Return:
             yield
         finally:
             sys.setprofile(before if callable(before) else None)
-            if before is not None and not callable(before):  # that of cProfile
+            if before is not None and not callable(before):  # set by cProfile
                 before.enable()
 
 
@@ -358,8 +358,8 @@ class TracedGradients:
 
 
 def summed_to(x: Traced, gradient: Traced) -> Any:
-    """A gradient summed to the shape of a value that was broadcast; over the axis along which the
-    value itself was reduced, if that has a name.
+    """A gradient summed to the shape of a value that was broadcast. If the value is itself the
+    result of a reduction over an axis that has a name, the sum is written with that name.
     """
     if traced_shape(gradient) == traced_shape(x):
         return gradient

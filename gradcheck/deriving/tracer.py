@@ -54,7 +54,7 @@ class Tracer:
         self.named: set[Node] = set()
         """The values to which forward gives names."""
 
-    # ----------------------------------------------------------------- what the engine calls
+    # --------------------------------------------------------- methods that the engine calls
     def operation(self, op: Any, arguments: Sequence[Any]) -> Any:
         """The result of an operation: a known value, a simpler one, or a new node."""
         if not self.in_backward and not grad_mode.get():
@@ -62,7 +62,7 @@ class Tracer:
         canonical = mapped(list(arguments), self.canonical)
         plain = mapped(canonical, plain_number)
         _, values, kind = op.checked(list(plain))
-        # Promotion may put other Tensors in; numbers keep their sources.
+        # Promotion may replace Tensors; numbers keep their sources.
         values = [
             argument if value is number else mapped(value, self.canonical)
             for argument, number, value in zip(canonical, plain, values, strict=True)
@@ -139,7 +139,7 @@ class Tracer:
                 tensor = function(*plain, **plain_keywords)
             node = Node(name, arguments, tensor.array, call=function, keywords=keywords)
             node.in_backward = self.in_backward
-            node.depends_on_input = False  # its values depend on sizes alone
+            node.depends_on_input = False  # its values depend only on sizes
             self.known[key] = [self.add_node(node)], None
         return Traced(self.known[key][0][0])
 

@@ -84,7 +84,7 @@ def write_with(trace: Trace, dialect: Dialect, inputs_only: bool) -> WrittenBack
         result = next(name for name in ("y", "out", "result_") if name not in trace.locals)
         names[trace.returned[0].traced] = result
     printer = written_twice(trace, dialect, names)
-    order = dict.fromkeys([*nodes_in(trace.saved), *trace.nodes])  # the user's order stays
+    order = dict.fromkeys([*nodes_in(trace.saved), *trace.nodes])  # keeps the user's order
     read = [printer.saved[node] for node in order if node in printer.saved]
     arrays = [name for name in read if name in trace.arrays]
     saved = [name for name in read if name not in arrays]

@@ -162,7 +162,7 @@ def search(check: CheckExample, inputs: Inputs, settings: SearchSettings) -> Sea
     except FoundError:
         pass
     except hypothesis.errors.HypothesisException:
-        # Time was up while it was shrinking: then nothing fails again.
+        # Time was up during shrinking: from then on no example counts as failing.
         if not state.failures:
             raise
     if state.failures:

@@ -104,7 +104,7 @@ class RichScreen:
             if line and not self.quiet:
                 self.console.print(Text(line, "dim"))
         self.task = self.progress.add_task("", total=total)
-        # rich 14 ends a disabled one with an empty line.
+        # rich 14 prints an empty line at the end of a disabled progress bar.
         with nullcontext() if self.progress.disable else self.progress:
             yield
 
@@ -143,7 +143,7 @@ class CurrentCases(progress.ProgressColumn):
     """The counts by status, and as many names of running cases as there is room for."""
 
     def __init__(self) -> None:
-        # It alone is flexible, so that it never takes room from the count and the bar.
+        # Only this column is flexible, so that it never takes room from the count and the bar.
         super().__init__(Column(no_wrap=True, overflow="ellipsis", ratio=1))
         self.counts: Counter[Status] = Counter()
         self.names: Callable[[], Sequence[str]] = tuple

@@ -44,7 +44,7 @@ class Outcome(NamedTuple):
 _MORE = " … and {:,} more characters"
 
 
-# ---------------------------------------------------------- what the process of a case answers
+# --------------------------------------------------------- the answer of the process of a case
 def answer_line(result: Result) -> bytes:
     """Return the answer of a case's process: the result as JSON, shortened to the size that reports
     can show.
@@ -97,7 +97,7 @@ def cut(text: str, most: int) -> str:
     return text[:length] + _MORE.format(len(text) - length) if length > 0 else text[:most]
 
 
-# ------------------------------------------------------------------ from the end of its process
+# ------------------------------------------------------------ results from the end of a process
 def result_of(case: Case, outcome: Outcome) -> Result:
     """Return the result that the process of a case sent; CRASH or TIMEOUT if it sent none."""
     printed, frames = cut_trace(outcome.printed, case.scenario.path)

@@ -63,7 +63,7 @@ def run_case(execute: Execute, request: int, answer: int, output: int) -> NoRetu
         sys.stdout, sys.stderr = line_writer(1), line_writer(2)
         with open(request, "rb") as file:
             case = Case.model_validate_json(file.read())
-        if case.backend != "cupy":  # CUDA reserves far more than it uses, which is watched
+        if case.backend != "cupy":  # CUDA reserves more than it uses; its use is watched
             limit_own_memory(case.memory)
         random.seed(case.seed)
         np.random.seed(case.seed)

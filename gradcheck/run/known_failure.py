@@ -59,7 +59,9 @@ def broken_codes(gradient: GradientSummary) -> tuple[str, ...]:
 
 
 def wrong_gradients(gradient: GradientSummary) -> dict[str, tuple[str, ...]]:
-    """Return the inputs whose gradient is wrong, with the outputs if all entries are listed."""
+    """Return the inputs whose gradient is wrong, each with its wrong outputs; with none if not all
+    wrong entries are listed.
+    """
     if gradient.verdict is not Status.FAIL:
         return {}
     wrong = {}

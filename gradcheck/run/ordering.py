@@ -27,7 +27,9 @@ class Executor(ABC):
         self.waiting: dict[Future[Result], tuple[int, Case]] = {}
         """The cases without a result, with their positions, in the order of running."""
         self.kept: set[Future[Result]] = set()
-        """Those that were finished when the run was stopped: what ends later has been ended."""
+        """The results that were complete when the run was stopped; cases that end later were ended
+        by the stop.
+        """
 
     @abstractmethod
     def submit(self, case: Case) -> Future[Result]:

@@ -123,7 +123,7 @@ class Server:
             if line:
                 return int(line), stopped
             if time.perf_counter() >= deadline:
-                # Its time is up: faulthandler prints where it is; a second time, it is killed.
+                # Its time is up: faulthandler prints where it is; the next time, it is killed.
                 self.signal(signal.SIGKILL if stopped else signal.SIGABRT)
                 deadline = math.inf if stopped else deadline + ABORT_GRACE
                 stopped = "time"
@@ -159,7 +159,7 @@ class Server:
             self.process.kill()
             exit_code = self.process.wait()
         if exit_code or self.start == "spawn":
-            kill_session(self.process.pid)  # the case that it ran, and what that left
+            kill_session(self.process.pid)  # the case that it ran, and processes left by that
         self.connection.close()
         self.printed = last_bytes(self.log, OUTPUT_KEPT).decode("utf-8", "replace")
         self.log.close()

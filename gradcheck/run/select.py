@@ -77,7 +77,7 @@ def select_tags(cases: Iterable[Case], expression: str, known: Collection[str]) 
     """
     wanted, cases = Expression(expression, "-t"), list(cases)
     for word in wanted.words:
-        if not re.fullmatch(r"\w[\w-]*", word):  # as every tag is: -slow, a,b and a|b are not
+        if not re.fullmatch(r"\w[\w-]*", word):  # the form of tags, unlike -slow, a,b or a|b
             raise wanted.malformed()
         if cases and word not in known:
             meant = hint(word, sorted(known), f"there are {', '.join(sorted(known)) or 'none'}")
@@ -86,7 +86,7 @@ def select_tags(cases: Iterable[Case], expression: str, known: Collection[str]) 
 
 
 def nothing_selected(keywords: str | None, cases: Iterable[Case]) -> str:
-    """The message if nothing of `cases` is selected: the words of ``-k`` that are in no name, with
+    """The message if none of `cases` is selected: the words of ``-k`` that are in no name, with
     suggestions.
     """
     names = [case.name.lower() for case in cases]

@@ -55,8 +55,8 @@ KNOWN = {
 """Sections of an expectation that name a class: the kind of class, and Python's built-in classes of
 that kind.
 """
-# `re` makes a table of 64 kB for a range that ends beyond ASCII, and with (?i) looks at each
-# character in it: a pattern of 1,000 characters takes 0.4 s, or a minute.
+# `re` makes a table of 64 kB for a range that ends beyond ASCII, and with (?i) inspects each
+# character in it: a pattern of 1,000 characters takes 0.4 s, and with (?i) a minute.
 _WIDE_RANGE = re.compile(r"\[.*-(?:[^\x00-\x7f]|\\[uUN])", re.DOTALL)
 PATTERN = "the pattern"
 CONSTANTS_OF_YAML = {"null": "None", "none": "None", "true": "True", "false": "False"}
@@ -297,11 +297,11 @@ def _find_ambiguous_layer(code: PythonCode, framework: str) -> Iterator[Violatio
 def _find_unknown_name(scenario: Scenario, framework: str) -> Iterator[Violation]:
     """Yield a name that a scenario's code reads although nothing defines it."""
     if isinstance(scenario.layer, LayerRef):
-        return  # the names of its module may be used, and it is not imported here
+        return  # the code may use names of its module, which is not imported here
     variable_names = [*variables(scenario.inputs), *length_parameters(scenario)]
     known = {*variable_names, *NAMES_IN_ALL_CODE, *names_of_framework(framework)}
     if isinstance(scenario.layer, LayerOp) and scenario.layer.op not in OPERATIONS:
-        known.add(scenario.layer.name)  # of an installed package
+        known.add(scenario.layer.name)  # an operation of an installed package
     pieces = [*_find_pieces(scenario)]
     for _, _, code in pieces:
         known |= code.global_names[1]

@@ -133,8 +133,8 @@ def listing(names: Iterable[str], last: str = "or") -> str:
 
 
 def suggest(name: str, known: Iterable[str], otherwise: str = "") -> str:
-    """Return advice on the entry of `known` that was likely meant; otherwise other advice, or all
-    of `known`.
+    """Return advice that names the entry of `known` that was likely meant. If none is similar,
+    return `otherwise` or, if that is empty, list `known`.
     """
     names = list(known)
     near = nearest(name, names[:500])

@@ -151,7 +151,7 @@ def spec_text(
     `call_note` replaces a call that is not given.
     """
     lines = ["schema: gradcheck/v1", f"framework: {framework}", "scenarios:"]
-    if framework == "paddle":  # as in a file that says nothing
+    if framework == "paddle":  # a file's default
         del lines[1]
     for key, value in keys.items():
         start = "  - " if key == "id" else "    "

@@ -96,7 +96,7 @@ def _find_size_mistakes(
     if count > MAX_ELEMENTS or size_in_bytes > MAX_INPUT_BYTES:
         message = f"input {quote(name)} has {count:,} elements in {size_in_bytes / 2**30:.2f} GiB"
         help = f"at most {MAX_ELEMENTS:,} (2**27) in 1 GiB are allowed: an error in a gradient "
-        help += "shows in a few elements of a smaller shape"
+        help += "also shows in a smaller shape, of a few elements"
         yield Violation(("inputs", name, "shape"), message, help)
 
 
@@ -126,7 +126,7 @@ def _find_wrong_limits(
     """Yield violations for limits that are not in order, or beyond one of `integer_dtypes`."""
     low, high = input.limits
     is_whole_drawn = input.drawn == "integers"
-    is_above = low <= high - is_whole_drawn  # the higher is not drawn
+    is_above = low <= high - is_whole_drawn  # the upper limit is not drawn
     if is_whole_drawn and (low % 1 or high % 1):
         message = f"'init: integers' draws whole numbers, and {low:g} to {high:g} are its limits"
         yield Violation((key,), message, "write whole numbers, or 'range' for fractions")

@@ -57,9 +57,9 @@ from gradcheck.support.suggest import nearest
 
 KEBAB = r"^[a-z0-9]+(-[a-z0-9]+)*$"
 NAME = r"[A-Za-z_][A-Za-z0-9_]*"
-LAX = Strict(False)  # a list may stand for a tuple; what is in it stays strict
+LAX = Strict(False)  # a list is accepted for a tuple; its items stay strict
 
-# Which member of a union is meant: mistakes are then reported of that member alone.
+# These select the member of a union: only mistakes of that member are then reported.
 MAPPING_OR_OTHER = Discriminator(
     lambda value: "(mapping)" if isinstance(value, (dict, BaseModel)) else "(other)"
 )
@@ -115,7 +115,7 @@ validation.
 class Format(BaseModel):
     """A part of the format: every key is known, values are strict, and objects are frozen."""
 
-    # Built on first use: a validator of SpecFile has no need of the separate ones of its parts.
+    # Built on first use: the validator of SpecFile does not need separate validators of its parts.
     model_config = ConfigDict(
         strict=True, extra="forbid", frozen=True, ser_json_inf_nan="constants", defer_build=True
     )
@@ -628,7 +628,7 @@ class Expect(Format):
     gradient: Verdict = Field(
         default="unchecked",
         description="The expected result of backward: the derivative (matches), something else "
-        "(differs), the cotangent unchanged for a function of steps (straight-through), zero, or "
+        "(differs), the cotangent unchanged for a step function (straight-through), zero, or "
         "anything (unchecked). By default matches for a layer with a differentiable input, "
         "otherwise unchecked.",
     )
@@ -734,8 +734,8 @@ Signal = Annotated[str, Field(pattern=r"^SIG[A-Z0-9]+$")]
 
 
 class Observed(Expect):
-    """A backend's deviation from the documents: complete in itself, like `expect`, or the way in
-    which the case ends.
+    """A backend's deviation from the documents: a complete expectation, with the keys of `expect`,
+    or the way in which the case ends.
 
     The gradient is not checked unless a key requests it.
     """
@@ -890,7 +890,7 @@ _RTOL = (
     "check."
 )
 _NONDET = (
-    "How far results of two equal runs may be apart, such as 1e-6, relative to the largest entry "
+    "How far results of two identical runs may differ, such as 1e-6, relative to the largest entry "
     "of an output or gradient; it widens the error bound by as much. By default they must be the "
     "same."
 )
@@ -1072,7 +1072,7 @@ TagList = Annotated[tuple[Annotated[TagName, forbid(value_rules.find_selection_w
 
 
 class _Keys(Format):
-    # A case travels to its process by the names of fields, a file has their aliases.
+    # A case is sent to its process with the names of the fields; a file has their aliases.
     model_config = ConfigDict(validate_by_name=True, validate_by_alias=True)
     noun = "a scenario"
     example = "{id: …, layer: …}"
@@ -1421,7 +1421,7 @@ def json_schema() -> dict[str, Any]:
         rules = schema["$defs"][kind]["properties"]["rules"]["items"]
         for cited in rules.get("oneOf", rules.get("anyOf", ())):
             if cited.get("type") == "string":
-                cited["enum"] = value_rules.rule_ids()  # which an editor completes
+                cited["enum"] = value_rules.rule_ids()  # for completion in editors
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         **schema,

@@ -141,7 +141,7 @@ def validate_document(kind: type[AnyFormat], document: Map, text: SpecText) -> A
     rules = partial(find_scenario_mistakes, framework=framework)
     try:
         with warnings.catch_warnings():
-            # A doubtful escape in a documented program is not ours to judge.
+            # Python's warnings about escapes in documented programs are not shown.
             warnings.simplefilter("ignore")
             model = kind.model_validate(document, context=rules)
     except ValidationError as error:

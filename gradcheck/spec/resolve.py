@@ -37,7 +37,7 @@ _REPLACES = {
     "policy": {"reason"},
     "observed": {"xfail", "skip", "expect"},
 }
-# A program that is a case of a scenario runs behind the scenario's layer.
+# A program that is a case of a scenario runs after the scenario's layer.
 _REPLACES_IN_CASE = {**_REPLACES, "script": _OF_LAYER, "layer": set[str]()}
 # Keys whose mappings are completed from inherited ones, name by name or by the rules above.
 _JOINED = ("inputs", "kwargs", "matrix", "sizes")
@@ -310,7 +310,7 @@ def _complete_inputs(inputs: Map, defaults: Map) -> Map:
     for entry in inputs.parts():
         for name, tensor in _tensors(str(entry.step), entry):
             value = tensor.value
-            if isinstance(value, Seq):  # its shape alone
+            if isinstance(value, Seq):  # only its shape
                 value = Map(tensor.mark)
                 value.put("shape", tensor.value, (tensor.mark, tensor.mark))
             if isinstance(value, Map):

@@ -48,7 +48,7 @@ class _Subject:
         self.tree = find_code(scenario.layer_source, "the layer").module
         self.call = find_code(scenario.call, "call")
         self.defined = bound_names(self.tree.body)
-        # The layer, if it is certain what its methods are: static, or the last plain class.
+        # The layer, if its methods are certain: static functions, or the last plain class.
         self.forward_fn = static_forward(self.tree)
         classes = [cls for cls in layer_classes(self.tree).values() if _is_plain(cls)]
         self.class_ = classes[-1] if classes and not self.forward_fn else None

@@ -126,7 +126,7 @@ def report_syntax_error(error: yaml.MarkedYAMLError, text: SpecText) -> None:
             text.report((*place, 1), message, help)
             return
     if line > len(text.lines):
-        # The parser met the end of the file inside something.
+        # The file ended inside a construct.
         line, column = start_line, start_column
     line = min(line, len(text.lines))
 

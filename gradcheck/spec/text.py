@@ -43,8 +43,8 @@ class SpecText:
         self.mistakes.append(Diagnostic(self.path, line, column, width, message, help, source))
 
     def suggest(self, name: str, known: Iterable[str], otherwise: str = "") -> str:
-        """Return advice on the entry of `known` that was likely meant; otherwise other advice, or
-        all of `known`.
+        """Return advice that names the entry of `known` that was likely meant; see
+        `diagnostic.suggest`.
 
         A file with very many mistakes gets no suggestions, because each takes time.
         """
@@ -75,7 +75,7 @@ def read_text(path: Path, shown: str) -> SpecText:
     if shown == "-":
         return decode(_read_stream(sys.stdin.buffer), shown)
     try:
-        # Opening a pipe or a device could block for ever, hence the look at what it is first.
+        # Opening a pipe or a device could block forever, so the type of the file is checked first.
         if not stat.S_ISREG(path.stat().st_mode):
             raise _unreadable(
                 shown, "this is not a file", "name a *.grad.yaml file, or a folder of them"

@@ -19,9 +19,9 @@ from gradcheck.spec.literals import ELEMENT_TYPES, INTEGER_RANGE, MAX_DIMENSIONS
 from gradcheck.spec.violation import Violation, raise_mistakes
 from gradcheck.support.resources import bundled_specs
 
-# Bounds below which a number rounds to 0 and from which on to infinity: half the smallest number,
-# and the largest with half a digit more (IEEE 754; bfloat16 has float32's exponents and 7 bits).
-# The document reader checks float64 itself.
+# Bounds below which a number rounds to 0, and from which on it rounds to infinity: half the
+# smallest number, and the largest with half a digit more (IEEE 754; bfloat16 has float32's
+# exponents and 7 bits). The document reader checks float64 itself.
 _FLOATING_RANGE = {
     "float16": (2.0**-25, (2 - 2.0**-11) * 2.0**15),
     "bfloat16": (2.0**-134, (2 - 2.0**-8) * 2.0**127),
@@ -31,7 +31,7 @@ _FLOATING_RANGE = {
 # Names that layers and calls rely on.
 _TAKEN = ("np", "numpy", "paddle", "PyLayer", "PyLayerContext")
 _CASE_NAME_PART = re.compile(r"[A-Za-z0-9._+-]+")
-_RULE_ID = re.compile(r"^ +- id: ([a-z0-9-]+)$", re.MULTILINE)  # of the catalogue
+_RULE_ID = re.compile(r"^ +- id: ([a-z0-9-]+)$", re.MULTILINE)  # an id in the catalogue
 # Parameters of a matrix that hold for every input -> their values.
 _PARAMETERS: dict[str, Sequence[str]] = {"dtype": ELEMENT_TYPES, "layout": get_args(Layout)}
 

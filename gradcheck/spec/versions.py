@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from packaging.specifiers import SpecifierSet
 
 
-@lru_cache(maxsize=256)  # a suite says the same few things of hundreds of scenarios
+@lru_cache(maxsize=256)  # a suite has the same few ranges in hundreds of scenarios
 def _set(text: str) -> SpecifierSet:
     """Return the versions of a range. Raises packaging.specifiers.InvalidSpecifier: the text is not
     a range.

@@ -9,7 +9,7 @@ from typing import Any
 
 def entry_points_of(group: str) -> list[Any]:
     """Return the entry points of a group. They are not imported."""
-    from importlib.metadata import entry_points  # takes as long to import as all that reads specs
+    from importlib.metadata import entry_points  # its import takes as long as reading specs
 
     return [*entry_points(group=group)]
 

@@ -33,7 +33,7 @@ def escape(text: str) -> str:
     """
     if text.isascii() and text.isprintable():
         return text
-    shown, marks = "", MOST_MARKS  # what the first character would stand on is not ours
+    shown, marks = "", MOST_MARKS  # a mark may not attach to text before ours
     for character in text.replace("\t", "→"):
         marks = marks + 1 if is_mark(character) else 0
         is_shown = character.isprintable() and not _BLANK.match(character)

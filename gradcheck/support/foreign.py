@@ -46,7 +46,7 @@ def advise(error: BaseException) -> str:
     if type(error) is not AttributeError or "did you mean" in text_of(error).lower():
         return ""
     near = ""
-    with suppress(Exception):  # what an object of the user's says of itself
+    with suppress(Exception):  # the user's object may fail to list its names
         names = [name for name in dir(error.obj) if not name.startswith("_")]
         near = nearest(str(error.name), names)
         near += "()" if inspect.isroutine(getattr(error.obj, near)) else ""

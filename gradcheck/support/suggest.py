@@ -19,8 +19,8 @@ baseline-file means baseline (0.76); unrelated ones reach 0.62 (float32, format)
 """
 
 LEAST_LIKENESS = 0.75
-"""The similarity, by difflib's measure, of names that begin with different letters, from which one
-may be meant by the other. Unrelated words reach 0.71 (description, script) and 0.67 (repeat,
+"""The similarity, by difflib's measure, from which names that begin with different letters may be
+misspellings of each other. Unrelated words reach 0.71 (description, script) and 0.67 (repeat,
 expect).
 """
 

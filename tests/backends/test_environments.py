@@ -76,7 +76,7 @@ def test_a_named_interpreter_must_have_the_release_and_what_workers_need(tmp_pat
         == f"{python} has paddle 9.0.0+cpu, not 9.1.0"
     )
     bare = str(make_environment(tmp_path / "bare", "9.0.0", packages=False))
-    lacks = f"{bare} has not installed: greenlet, ml_dtypes, numpy, packaging, pydantic"
+    lacks = f"{bare} lacks packages: greenlet, ml_dtypes, numpy, packaging, pydantic"
     assert place_of_backend("paddle@9.0.0", {"paddle@9.0.0": bare}).problem == lacks
 
 

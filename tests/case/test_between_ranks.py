@@ -258,8 +258,8 @@ def sent(x: Any, by: int = 1, change: bool = False, waits: bool = True) -> Any:
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"change": True}, "what send in {} takes is changed before it is waited for"),
-        ({"waits": False}, "send in {} is never waited for: until then its input must not be changed"),
+        ({"change": True}, "the input of send in {} is changed before the call is waited for"),
+        ({"waits": False}, "send in {} is never waited for: before the wait, its input must not be changed"),
     ],
 )
 def test_what_is_sent_has_to_stay_as_it_is_until_it_is_waited_for(options: Any, says: str) -> None:

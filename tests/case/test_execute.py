@@ -102,7 +102,7 @@ def test_declared_backwards(run: Run) -> None:
     assert (result.status, result.message) == (Status.PASS, "")
     assert result.gradient is not None
     assert result.gradient.marks == ("expected to be straight-through",)
-    assert "expected a function in steps" in run("layer", TANH.replace("(1 - y * y)", "1"), X, straight).message
+    assert "expected a step function" in run("layer", TANH.replace("(1 - y * y)", "1"), X, straight).message
     assert run("layer", TANH.replace("(1 - y * y)", "0"), X, zero).status is Status.PASS
     assert "expected a gradient of zeros" in run("layer", TANH, X, zero).message
 

@@ -369,7 +369,7 @@ class TestAScenario:
         keys = KEYS.replace("{ranks: replicated}\n", "[{ranks: split}, {ranks: split}]\n")
         found = run("world: 2\n" + keys)
         assert found.status is Status.ERROR
-        assert "outputs says what 2 Tensors stand for, but the layer returns 1" in found.message
+        assert "outputs describes 2 Tensors, but the layer returns 1" in found.message
 
     def test_the_run_s_second_order_leaves_it_alone(self, tmp_path: Path, process_as_before: None) -> None:
         file = tmp_path / "t.grad.yaml"

@@ -233,7 +233,7 @@ PLAIN = "def forward_fn(a): return {}\ndef backward_fn(d): return d"
         (PLAIN.format("paddle.concat([a, a * a])"), [], "a slice at a size that a program may not know"),
         (PLAIN.format("sum(a[k] * a[k] for k in range(a.shape[0]))"), [], "did not pass at x=3x4 in float64"),
         (PLAIN.format("a * [2][paddle.in_dynamic_mode()]"), [], "forward_fn does not run on Tensors: IndexError"),
-        (INNER, ["call: layer(x)"], "an input of the static_pylayer is not one of the scenario"),
+        (INNER, ["call: layer(x)"], "static_pylayer has an input that the scenario does not have"),
         (UNUSED, ["call: layer(x)"], "no static_pylayer is called with backward_fn"),
     ],
 )

@@ -43,9 +43,9 @@ it has run as many as in 200 calls of backward. Far-fetched causes are sought on
 
 ## A whole backward
 
-`gradcheck derive package.module:Layer -i x=3x4 -i weight=4` prints the class with the backward that its forward has.
-`layers.py:Layer` names a file instead; `gradcheck derive "lambda x, w: paddle.tanh(x @ w)" -i x=3x4 -i w=4x2` makes a
-class of a function. A layer whose forward computes with NumPy gets NumPy code. For a function of NumPy arrays,
+`gradcheck derive package.module:Layer -i x=3x4 -i weight=4` prints the class with the backward derived from its
+forward. `layers.py:Layer` names a file instead; `gradcheck derive "lambda x, w: paddle.tanh(x @ w)" -i x=3x4 -i w=4x2`
+makes a class of a function. A layer whose forward computes with NumPy gets NumPy code. For a function of NumPy arrays,
 `gradcheck derive own.losses:norm -i x=3x4 -i w=4` prints the function and `norm_grad(x, w, dy)`, which
 [`--backward`](numpy-pairs.md) takes. A `torch.autograd.Function` whose forward takes `ctx` gets torch's operations.
 Further options:
@@ -53,11 +53,11 @@ Further options:
 | option | meaning |
 |---|---|
 | `--diff` | print the change of your file: the one edit if there is one, otherwise the backward |
-| `--write` | make that change, in files of the project alone; all else stays byte for byte |
-| `--order 2` | save inputs alone, so that the double backward is right as well |
+| `--write` | make that change, only in files of the project; everything else stays the same, byte for byte |
+| `--order 2` | save only inputs, so that the double backward is right as well |
 | `--call CODE` | how the layer is called, where not all arguments are Tensors |
 
-The exit code is 0 if there is a class, with `--diff` and `--write` if nothing has to be changed; otherwise 1.
+The exit code is 0 if a class was derived or, with `--diff` or `--write`, if backward is right already; otherwise 1.
 
 `FILE::ID` is a scenario; `--diff` and `--write` repair its layer. `gradcheck new --derive module:function` writes a
 scenario with the derived class. In Python, `gradcheck.derive(Layer, x, w)` gives `code`, `backward`, `diff`,
@@ -71,7 +71,7 @@ inputs by the names of their Variables, and recomputes the values of `forward_fn
 releases do not share them. Sizes that a program does not know (`None`) are read when it runs. Nothing is derived if
 such a size is needed for a slice, or if an input of `static_pylayer` is not an input of the scenario.
 
-How it works: the forward runs once with real values, and the engine's recorder takes down each operation with the
+How it works: the forward runs once with real values, and the engine records each operation with the
 names and sizes of your code. The rules of the operations then give the gradients, which are simplified and written in
 forward's own names. What is printed has passed `gradcheck` at the given sizes and two others, in float64 and float32;
 anything else is refused with the reason: a branch on values, `float()`, a loop over a size, Tensors in lists,

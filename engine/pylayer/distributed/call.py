@@ -92,7 +92,7 @@ class Call:
         )
 
     def describe(self, peers: bool) -> str:
-        """The call in words, with the ranks that take part or without them."""
+        """Describe the call in words; with `peers`, also name the ranks that take part."""
         if self.kind == "message":
             name, preposition = ("recv", "from") if self.place else ("send", "to")
             suffix = f" {preposition} rank {self.members[1 - self.place]}"

@@ -197,7 +197,7 @@ def check_room(target: Any, results: Sequence[Any]) -> None:
     if math.prod(shape) != sum(result.size for result in results) or dtype != first.dtype.name:
         raise ValueError(
             f"(InvalidArgument) the Tensor for the result is {dtype} of shape {list(shape)}, but "
-            f"what comes is {first.dtype.name}, {count} of {list(first.shape)}"
+            f"the result is {first.dtype.name}, {count} of {list(first.shape)}"
         )
 
 

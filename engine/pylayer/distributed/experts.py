@@ -74,7 +74,7 @@ def sum_runs(count: int, sizes: Sizes) -> list[int]:
     return [sum(sizes[start : start + count]) for start in range(0, len(sizes), count)]
 
 
-# --------------------------------------------------------------------------- as Paddle has them
+# --------------------------------------------------------------------------- Paddle's functions
 ENGINES_OWN = SimpleNamespace(concat=concat, zeros=zeros)
 
 

@@ -16,8 +16,7 @@ from pylayer.ops.shape import clone
 from pylayer.tensor.tensor import Tensor
 
 
-# --------------------------------------------------------------------------- what they do to a
-# Tensor
+# -------------------------------------------------------------------------- operations on a Tensor
 def sum_over_group(x: Tensor, group: Group) -> Tensor:
     """The sum over the group."""
     total: Tensor = clone(x)

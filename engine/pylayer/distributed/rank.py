@@ -52,7 +52,7 @@ class Rank:
     def wait(self, call: Call) -> list[Any]:
         """Wait until every member has made its call, and return the results."""
         if not call.done and self.world is None:
-            raise DeadlockError(f"there is one rank, which waits for others: {call}", [0])
+            raise DeadlockError(f"there is only one rank, and it waits for others: {call}", [0])
         while not call.done:
             self.world.wait(self, call)
         if call.error is not None:

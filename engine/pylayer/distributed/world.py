@@ -58,7 +58,7 @@ class World:
             current.set(self.generators[rank.number])
             try:
                 results[rank.number] = function(rank.number)
-            except GreenletExit:  # the run was given up, and so is this stack
+            except GreenletExit:  # the run was aborted, and this stack with it
                 raise
             except BaseException as error:
                 errors[rank.number] = error
@@ -76,7 +76,7 @@ class World:
                 rank = self.ready.popleft()
                 self.stacks[rank].switch(*jobs.pop(rank, []))
             for stack in self.stacks.values():
-                stack.gr_context = None  # it refers to the world, which could never be freed
+                stack.gr_context = None  # it refers to the world, and would keep it alive
                 self.idle.append(stack)
         finally:
             self.ready, self.waiting, self.stacks, self.hub = before
@@ -107,8 +107,8 @@ class World:
 
 
 def new_stack() -> greenlet:
-    """Make a stack that runs the job passed by each switch to it, and then switches to its
-    parent.
+    """Make a greenlet that runs jobs: each switch to it passes one job, and it switches back to its
+    parent when the job is done.
     """
 
     def run_jobs() -> NoReturn:
@@ -116,10 +116,10 @@ def new_stack() -> greenlet:
             parent: Any = getcurrent().parent
             job = parent.switch()
             job()
-            del job  # what it refers to would live as long as the stack
+            del job  # otherwise the objects in it would live as long as the stack
 
     stack = greenlet(run_jobs)
-    stack.switch()  # not with a job: the arguments of the first switch are kept
+    stack.switch()  # not with a job: a greenlet keeps the arguments of its first switch
     return stack
 
 

@@ -40,7 +40,7 @@ def spelled_out(
         held = pending[target]
         held.append(
             held.pop() + cotangent
-        )  # NumPy adds in place to a large array that nobody else holds
+        )  # NumPy adds in place to a large array without other references
         held[0] = in_order(as_array(held[0], type(cotangent)))
 
     for target, cotangent in roots:
@@ -64,7 +64,7 @@ def spelled_out(
                 if target in pending:
                     sum_ = pending[target]
                     sum_.append(sum_.pop() + other)
-                    if sum_[0].ndim > 1:  # of one axis a sum always is
+                    if sum_[0].ndim > 1:  # a 1-D sum is always in order
                         sum_[0] = in_order(sum_[0])
                 else:
                     arrive(target, gradient_in_order(other))

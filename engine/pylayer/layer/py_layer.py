@@ -52,7 +52,7 @@ def as_releases() -> Iterator[None]:
         reads_as_releases.reset(token)
 
 
-# --------------------------------------------------------------------------- what owns a gradient
+# ---------------------------------------------------------------------------- owners of gradients
 # Each evaluation of a check goes through what follows, so it is written in loops: up to Python 3.11
 # every comprehension is a call.
 class Slot:
@@ -263,7 +263,7 @@ def _bool(method: str, value: Any) -> bool:
     return value
 
 
-@dataclass(slots=True)  # not frozen, whose constructor takes three times as long
+@dataclass(slots=True)  # not frozen: that constructor would take three times as long
 class _SavedOutput:
     """A reference for backward to an output of forward: not the Tensor itself, whose node holds the
     saved values.
@@ -340,7 +340,7 @@ class PyLayerNode(Node):
         self.layer, self.inputs, self.output_slots, self.outputs = layer, inputs, outputs, 0
         for slot in outputs:
             for k, tensor in enumerate(slot.tensors):
-                # The target of an output could be the output, if forward made it a leaf: a cycle.
+                # If forward made an output a leaf, its target would be the output itself: a cycle.
                 slot.tensors[k] = Like(tensor, k, None)
             self.outputs += len(slot.tensors)
         self.slotless = slotless
@@ -363,8 +363,8 @@ class PyLayerNode(Node):
 
         Raises:
             ValueError: wrong number, type or shape of gradients; the message names layer, slot and
-                input. Also if backward failed on a cotangent whose shape differs from the output's:
-                then the error of the layer that returned it.
+                input. If backward failed because the shape of a cotangent differs from the
+                output's, the error is about the layer that returned that cotangent.
             Exception: whatever backward raised, with a note that names the layer and where it was
                 applied.
         """
@@ -382,7 +382,7 @@ class PyLayerNode(Node):
             raise
         return self.checked(returned, found.no_grad_targets, create_graph)
 
-    # ----------------------------------------------------------------- what backward gets
+    # --------------------------------------------------------------- backward's arguments
     def cotangent_arguments(
         self, cotangents: Sequence[Cotangent | None], ctx: PyLayerContext
     ) -> list[Any]:
@@ -394,7 +394,7 @@ class PyLayerNode(Node):
             arguments.append(tensors if slot.is_list else tensors[0])
         return arguments
 
-    # ----------------------------------------------------------------- what backward returns
+    # -------------------------------------------------------------------- backward's results
     def checked(
         self, returned: Any, no_grad_targets: Collection[Target], as_tensors: bool
     ) -> list[tuple[Target, Cotangent]]:
@@ -475,7 +475,7 @@ class PyLayerNode(Node):
             raise self.error(
                 k,
                 f"should return None at {k} position, because it's forward Tensor's stopgradient "
-                "is true, or paddle.grad is asked for no gradient of it (backward() asks for all)",
+                "is true, or paddle.grad requests no gradient of it (backward() requests all)",
                 like,
             )
         if value is None:

@@ -73,5 +73,5 @@ _softmax_in_place = in_place(softmax)
 
 
 def softmax_(x: Tensor, axis: int = -1, dtype: Any = None) -> Tensor:
-    """`softmax` in place; with a `dtype`, in place of a copy in that dtype, as in Paddle."""
+    """`softmax` in place; with a `dtype`, applied to a copy in that dtype, as in Paddle."""
     return _softmax_in_place(x if dtype is None else cast(x, dtype), axis)

@@ -42,7 +42,7 @@ def _adaptive_avg(
     for axis, count in enumerate(_sizes(output_size, ndim, x.shape[2:]), start=2):
         spans = _spans(x.shape[axis], count)
         windows = [along(x, axis, slice(span.start, span.stop)) for span in spans]
-        none = along(x, axis, slice(0))  # what there is of no windows
+        none = along(x, axis, slice(0))  # the result if there are no windows
         x = concat([none, *(mean(window, axis, True) for window in windows)], axis)
     return channels_back(x, data_format)
 
@@ -61,7 +61,7 @@ def _adaptive_max(
     xp = XP[type(x.array)]
     flat: Any = 0
     for k, spans in enumerate(map(_spans, space, counts)):
-        # made of one length: the last position is repeated where a span is shorter
+        # all rows get one length: a shorter span repeats its last position
         step, longest = math.prod(space[k + 1 :]), max(map(len, spans))
         rows = xp.asarray(
             [[span[min(j, len(span) - 1)] * step for j in range(longest)] for span in spans]

@@ -190,6 +190,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, axis: int = 1, eps: float = 1e-8) 
     `eps`.
     """
     x1, x2 = broadcast_tensors([x1, x2])
-    # Held before the root is taken: the root of 0 has an infinite slope, which times 0 is NaN.
+    # Bounded before the root is taken: the root of 0 has an infinite slope, and infinity times 0 is
+    # NaN.
     squares = clip(total(x1 * x1, axis) * total(x2 * x2, axis), eps * eps)
     return total(x1 * x2, axis) / sqrt(squares)

@@ -32,7 +32,9 @@ class Initializer:
 
     def forward(self, param: Tensor, block: Any = None) -> Any:
         """Write the values into a parameter; values of a different shape replace its array."""
-        check_changeable(param, f"paddle.nn.initializer.{type(self).__name__} of what is there")
+        check_changeable(
+            param, f"paddle.nn.initializer.{type(self).__name__} of an existing parameter"
+        )
         values = self.values(param.shape, param.dtype).array
         if values.shape == param.array.shape:
             param.array[...] = values
@@ -117,7 +119,7 @@ class XavierUniform(_Xavier):
 
     def values(self, shape: Sequence[int], dtype: Any) -> Tensor:
         """The values, for a shape and a dtype."""
-        limit = self.deviation(shape) * math.sqrt(3)  # of ±a the deviation is a / √3
+        limit = self.deviation(shape) * math.sqrt(3)  # numbers within ±a have deviation a / √3
         return random.uniform(shape, dtype, -limit, limit)
 
 

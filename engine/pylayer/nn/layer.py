@@ -111,7 +111,7 @@ class Layer(Members):
 
     register_forward_hook = register_forward_post_hook
 
-    # ----------------------------------------------------------------- what is done to all of it
+    # ------------------------------------------------------------------ changes to all sublayers
     def apply(self, fn: Callable[[Layer], Any]) -> Layer:
         """Call `fn` on every layer, sublayers first."""
         for child in self.children():

@@ -36,7 +36,7 @@ def reduce_loss(loss: Tensor, reduction: str) -> Tensor:
     return mean(loss) if reduction == "mean" else total(loss)
 
 
-# --------------------------------------------------------------------------- of differences
+# -------------------------------------------------------------------- losses of differences
 def square_error_cost(input: Tensor, label: Tensor) -> Tensor:
     """(input − label)², element by element."""
     return square(input - label)
@@ -72,14 +72,19 @@ def pairwise_distance(
     return norm(x - y + epsilon, p, -1, keepdim)
 
 
-# --------------------------------------------------------------------------- of probabilities
+# -------------------------------------------------------------------- losses of probabilities
 def kl_div(
     input: Tensor, label: Tensor, reduction: str = "mean", log_target: bool = False
 ) -> Tensor:
     """label · (log label - input), where `input` holds logarithms; batchmean is the sum divided by
     the size of the first axis.
     """
-    require(input.ndim == label.ndim, "kl_div(): both should have as many axes", input, label)
+    require(
+        input.ndim == label.ndim,
+        "kl_div(): input and label should have equally many axes",
+        input,
+        label,
+    )
     check_label_shape("kl_div", input, label)
     if log_target:
         loss = exp(label) * (label - input)
@@ -236,7 +241,7 @@ def gaussian_nll_loss(
         variance = reshape(variance, column)
     is_negative = not isinstance(variance, Symbol) and (variance.array < 0).any()
     require(not is_negative, "variance has negative entry/entries")
-    # The gradient passes where the bound is taken, too.
+    # The gradient also passes where the bound applies.
     bounded = maximum(variance, full_like(variance, epsilon))
     clamped = variance + (bounded - variance).detach()
     loss = 0.5 * (log(clamped) + square(input - label) / clamped)

@@ -16,7 +16,7 @@ from pylayer.ops.shape import astype
 from pylayer.tensor.tensor import Tensor
 
 
-# --------------------------------------------------------------------------- of three
+# ------------------------------------------------------------- losses of three inputs
 def triplet_margin_with_distance_loss(
     input: Tensor,
     positive: Tensor,
@@ -66,7 +66,7 @@ def triplet_margin_loss(
     )
 
 
-# --------------------------------------------------------------------------- of labels 1 and -1
+# ------------------------------------------------------------------- losses for labels 1 and -1
 def _by_sign(label: Tensor, same: Tensor, different: Tensor, reduction: str) -> Tensor:
     """`same` where the label is 1, `different` where it is −1, and 0 elsewhere; reduced."""
     return reduce_loss(where_(label == 1, same, where_(label == -1, different, 0.0)), reduction)

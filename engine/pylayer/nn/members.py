@@ -36,7 +36,7 @@ class Members:
     """The base of `Layer` that stores parameters, buffers and sublayers as attributes."""
 
     def __init__(self, name_scope: str | None = None, dtype: Any = None) -> None:
-        attributes = self.__dict__  # straight into it: __setattr__ looks for these
+        attributes = self.__dict__  # set directly: __setattr__ reads these
         attributes["_parameters"] = OrderedDict()
         attributes["_buffers"] = OrderedDict()
         attributes["_sub_layers"] = OrderedDict()
@@ -182,7 +182,7 @@ class Members:
         self._buffers[name] = tensor
         (self._not_saved.discard if persistable else self._not_saved.add)(name)
 
-    # ----------------------------------------------------------------- what is in it
+    # --------------------------------------------------------------- members by name
     def named_sublayers(
         self,
         prefix: str = "",

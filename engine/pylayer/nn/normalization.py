@@ -84,8 +84,8 @@ def batch_norm(
         centred = x - reshape(running_mean, shape)
         normalized = centred * rsqrt(reshape(running_var, shape) + epsilon)
     elif x.size == x.shape[1]:
-        # One number per channel has no variance: Paddle leaves it as it is, and gives weight and
-        # bias zeros.
+        # A single number per channel has no variance: Paddle returns it unchanged, and the
+        # gradients of weight and bias are zeros.
         return channels_back(x + _scale_and_shift(zeros_like(x), weight, bias) * 0.0, data_format)
     else:
         axes = [k for k in range(x.ndim) if k != 1]

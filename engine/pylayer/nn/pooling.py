@@ -88,7 +88,7 @@ def _max_pool(
         name, ndim, x, (kernel_size, stride, padding), ceil_mode, data_format
     )
     positions = window_argmax(x, kernel, strides, extended_pads)
-    is_inside = positions >= 0  # of a window of padding alone there is none
+    is_inside = positions >= 0  # a window of only padding has no position
     places = reshape(where_(is_inside, positions, 0), [*x.shape[:2], -1])
     values = take_along_axis(reshape(x, [*x.shape[:2], -1]), places, 2)
     largest = where_(is_inside, reshape(values, positions.shape), LOWEST)
@@ -127,7 +127,7 @@ def _avg_pool(
         ]
     counts = window_sum(ones([1, 1, *x.shape[2:]], x.dtype), kernel, strides, extended_pads)
     total = window_sum(x, kernel, strides, extended_pads)
-    if divisor_override is not None:  # Paddle's mean, times the size of the window, by the divisor
+    if divisor_override is not None:  # as in Paddle: the mean · the window's size / the divisor
         total = total * float(math.prod(kernel)) / float(divisor_override)
     return channels_back(total / counts, data_format)
 

@@ -78,7 +78,7 @@ def pads_of(
         totals = [max((-(-n // s) - 1) * s + k - n, 0) for n, s, k in axes]
         return [(total // 2, total - total // 2) for total in totals]
     numbers = _flat(0 if word == "VALID" else padding)
-    if len(numbers) == 2 * ndim + 4:  # of batch and channels, too
+    if len(numbers) == 2 * ndim + 4:  # includes batch and channels
         first = 2 if are_channels_last(data_format) else 4
         outside = numbers[:first] + numbers[first + 2 * ndim :]
         numbers = numbers[first : first + 2 * ndim]

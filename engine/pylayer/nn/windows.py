@@ -233,7 +233,7 @@ def _columns(
     rows, wide = x.shape[1] // groups * math.prod(kernel[1:]), pad_space(xp, x, pads)
     first = 1 if strides[0] == 1 and rows >= TALL else kernel[0]
     view = windows(xp, wide, (first, *kernel[1:]), strides, dilations)
-    # The last may not reach as far as `x` does.
+    # The last window may end before `x` does.
     view = view[(..., slice(None), *(slice(n) for n in counts[1:]))]
     for block in _blocks(xp, x.shape[0], view[:1].size * x.dtype.itemsize):
         copied = view[block].reshape(

@@ -20,15 +20,15 @@ from pylayer.tensor.array import Array
 from pylayer.tensor.tensor import Tensor
 
 # --------------------------------------------------------------------------- rectifiers
-# A gradient that is NaN or infinite is passed on as NaN where the slope is 0, as in Paddle: it is a
-# product. It is also
-# ten times as fast as a choice.
+# A gradient that is NaN or infinite is passed on as NaN where the slope is 0, as in Paddle, because
+# it is multiplied by the slope. A product is also ten times as fast as a choice.
 relu = unary(
     "relu", lambda g, F, out: g * F.cast(out > 0, g.dtype), lambda xp: lambda x: xp.fmax(x, 0)
 )
 
 
-# A number beside bfloat16, which is not NumPy's own, makes it float32: results are cast back.
+# A number next to bfloat16, which is not a dtype of NumPy itself, gives float32: results are cast
+# back.
 @op(x=lambda g, F, x, negative_slope: F.where(x > 0, g, F.cast(g * negative_slope, g.dtype)))
 def leaky_relu(xp: ModuleType, x: Array, negative_slope: float = 0.01) -> Array:
     """x where it is positive, otherwise `negative_slope` times x."""

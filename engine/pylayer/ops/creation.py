@@ -24,8 +24,8 @@ DTypeLike = DType | str | type | None
 
 
 def _numpy_dtype(dtype: Any) -> Any:
-    """The requested NumPy dtype, the default floating one for None; if casts are left out, the
-    widest of its kind.
+    """The requested NumPy dtype, or the default floating dtype for None; the widest dtype of its
+    kind if the observer leaves casts to it out.
     """
     if dtype is None:
         return default_dtype().numpy
@@ -156,7 +156,7 @@ def _all_like(name: str, value: int) -> Callable[..., Tensor]:
 
 zeros, zeros_like = _all("zeros", 0), _all_like("zeros_like", 0)
 ones, ones_like = _all("ones", 1), _all_like("ones_like", 1)
-# Values that are not to be relied on are zeros, so that a program that does is repeatable.
+# Undefined values are zeros, so that a program that relies on them is repeatable.
 empty, empty_like = _all("empty", 0), _all_like("empty_like", 0)
 
 

@@ -74,7 +74,7 @@ maximum = binary(
 minimum = binary(
     "minimum", lambda g, F, x, y: g * F.tie_share(y, x), lambda g, F, x, y: g * F.tie_share(x, y)
 )
-fmax, fmin = (  # a rule reads y as well: who looks for a kink asks what both operands were
+fmax, fmin = (  # the vjps read y as well, because the search for kinks needs both operands
     binary(
         name,
         lambda g, F, x, y, out: g * F.cast(x == out, g.dtype),
@@ -96,7 +96,7 @@ def tie_share(xp: ModuleType, x: Array, y: Array) -> Array:
 @op(x=lambda g, F, x, min, max: g * F.inside_bounds(x, min, max))
 def clip_(xp: ModuleType, x: Array, min: Any, max: Any) -> Array:
     """x clamped to min and max; the gradient at a bound is 1."""
-    # CuPy's clip takes no missing bound of bfloat16.
+    # CuPy's clip does not accept a missing bound for bfloat16.
     clipped = x if min is None else xp.maximum(x, min)
     clipped = clipped if max is None else xp.minimum(clipped, max)
     return clipped.astype(x.dtype, copy=clipped is x)
@@ -495,7 +495,7 @@ heaviside = binary(
     lambda g, F, x: F.where(x == 0, g, 0),
     lambda xp: (
         lambda x, y: xp.heaviside(x, y).astype(x.dtype, copy=False)
-    ),  # of integers NumPy makes floats
+    ),  # NumPy turns integers into floats
 )
 logaddexp = binary(
     "logaddexp",

@@ -121,7 +121,7 @@ def matrix_power(x: Tensor, n: int) -> Tensor:
     )
     if n < 0:
         return matrix_power(inv(x), -n)
-    if n == 0:  # a gradient flows, if it is zero
+    if n == 0:  # a gradient flows, even if it is zero
         unit = broadcast_to(eye(x.shape[-1], dtype=x.dtype), x.shape)
         return where_(full(x.shape, True), unit, x)
     odd, n = n % 2, n // 2
@@ -138,7 +138,7 @@ def matrix_power(x: Tensor, n: int) -> Tensor:
 def cholesky_solve(x: Tensor, y: Tensor, upper: bool = False) -> Tensor:
     """The z with A z = x, given the triangular factor y of A."""
     fits = x.ndim > 1 and y.ndim > 1 and x.shape[-2] == y.shape[-2]
-    require(fits, "cholesky_solve(): x must be matrices of as many rows as the factor has", x, y)
+    require(fits, "cholesky_solve(): x must be matrices with as many rows as the factor", x, y)
     # Otherwise `solve` would take it for one vector per matrix.
     x = reshape(x, [1] * (y.ndim - x.ndim) + list(x.shape))
     return triangular_solve(y, triangular_solve(y, x, upper, upper), upper, not upper)
@@ -199,8 +199,8 @@ def qr_complete(xp: ModuleType, x: Array) -> tuple[Array, ...]:
 
 
 def qr(x: Tensor, mode: str = "reduced") -> Any:
-    """Q and R with Q R = x; only R with mode ``r``. With mode ``complete`` Q is square, without a
-    gradient.
+    """Q and R with Q R = x; only R with mode ``r``. With mode ``complete``, Q is square and there
+    is no gradient.
     """
     one_of("qr(): `mode`", mode, "reduced", "complete", "r")
     rows, columns = x.shape[-2:]
@@ -246,7 +246,7 @@ def _singular(name: str, full: bool, **vjps: Any) -> Operation:
     """
 
     def forward(xp: ModuleType, x: Array) -> tuple[Array, ...]:
-        # LAPACK (gesdd) need not end on an infinite one, and the release raises
+        # LAPACK (gesdd) may not terminate for an infinite entry, and the release raises
         text = "singular values need a matrix of finite entries, without an infinity or a NaN"
         require(xp.isfinite(x).all().item(), text)
         return tuple(xp.linalg.svd(x, full_matrices=full))

@@ -192,7 +192,7 @@ def is_last(xp: ModuleType, places: Array) -> Array:
     return (turns(xp, places.ravel()[::-1])[::-1] == 0).reshape(places.shape)
 
 
-# `value` added at `index`, as often as a place is named
+# `value` is added once for each time that `index` contains a position
 add_at = composed("add_at", lambda x, index, value: x + scatter_sum(value, x.shape, index))
 
 
@@ -204,7 +204,8 @@ add_at = composed("add_at", lambda x, index, value: x + scatter_sum(value, x.sha
 def where_(xp: ModuleType, condition: Array, x: Array, y: Array) -> Array:
     """The elements of `x` where `condition` holds, otherwise those of `y`."""
     require(condition.dtype.kind == "b", f"the condition must be bool, but is {condition.dtype}")
-    # To a number beside bfloat16, which is not NumPy's own, NumPy's where gives float64.
+    # For a number next to bfloat16, which is not a dtype of NumPy itself, NumPy's where gives
+    # float64.
     if getattr(x, "dtype", condition.dtype).kind == "V":
         y = xp.asarray(y, x.dtype)
     elif getattr(y, "dtype", condition.dtype).kind == "V":
@@ -212,7 +213,7 @@ def where_(xp: ModuleType, condition: Array, x: Array, y: Array) -> Array:
     return xp.where(condition, x, y)
 
 
-# --------------------------------------------------------------------------- what users call
+# -------------------------------------------------------------------------- public functions
 def setitem(x: Tensor, index: Any, value: Any) -> Tensor:
     """A copy of `x` with `value`, cast to its dtype, at `index`; ``x[index] = value`` is its
     in-place form.

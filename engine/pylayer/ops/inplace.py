@@ -78,7 +78,7 @@ def in_place(
         else:  # it may be given by its name
             x = kwargs.pop(next(iter(inspect.signature(function).parameters)), None)
         check_not_leaf(x, name)
-        begun = next(clock)  # what the operation itself saves of the memory it leaves is as it was
+        begun = next(clock)  # values saved from the old memory do not count as changed
         array = x.array if view else x.array.copy()
         result = function(Tensor(array, x.node, x._stop_gradient), *args, **kwargs)
         fits = result.array.shape == x.array.shape
@@ -195,7 +195,7 @@ def set_value(x: Tensor, value: Any) -> None:
     require(tensor.dtype is x.dtype, text, error=AssertionError)
     if takes_place(x, tensor.array, tensor.node, tensor._stop_gradient):
         return
-    if tensor is not value:  # an array is written as it lies, whatever strides there were
+    if tensor is not value:  # an array is written densely, whatever the strides of `x` were
         x.array = densely(x.array)
     x.array[...] = tensor.array
     mark_changed(x.array, times=0)

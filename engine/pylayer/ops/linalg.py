@@ -184,7 +184,7 @@ def _einsum_vjp(g: Any, F: Any, operands: Any, equation: str, i: int) -> Any:
 def einsum_explicit(xp: ModuleType, operands: list[Array], equation: str) -> Array:
     """A contraction with all indices written out and none repeated within one operand."""
     result = xp.einsum(equation, *operands)
-    return result.copy() if len(operands) == 1 else result  # of one operand it may be a view
+    return result.copy() if len(operands) == 1 else result  # for one operand it may be a view
 
 
 def einsum(equation: str, *operands: Any) -> Tensor:

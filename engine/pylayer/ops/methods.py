@@ -128,7 +128,7 @@ cpu = composed(
 def cuda(x: Tensor, device_id: int | None = None, blocking: bool = True) -> Tensor:
     """`x` itself if it is on the current GPU, otherwise a RuntimeError: see `set_device`."""
     if x.place.is_cpu_place():
-        set_device(f"gpu:{device_id or 0}")  # which says what is missing, if something is
+        set_device(f"gpu:{device_id or 0}")  # raises if CuPy or a GPU is missing
         raise RuntimeError("The Tensor is in host memory: make it after paddle.set_device('gpu').")
     return x
 
@@ -156,7 +156,7 @@ def to(
     return x
 
 
-# --------------------------------------------------------------------- operators and forms in place
+# -------------------------------------------------------------------- operators and in-place forms
 FUNCTIONS = engine_objects("ops")
 """The functions of all families, by name; those that are methods of Tensor in the release become
 methods.
@@ -205,7 +205,7 @@ def as_operand(x: Tensor, other: Any) -> Any:
     elif hasattr(other, "dtype"):
         return Tensor(XP[type(x.array)].asarray(other))
     if x.dtype is bfloat16 and isinstance(other, (int, float)):
-        # beside which NumPy takes a float for float32
+        # next to bfloat16, NumPy treats a Python float as float32
         return Tensor(XP[type(x.array)].asarray(other, bfloat16.numpy))
     if isinstance(other, (int, float, complex)):
         return other
@@ -351,7 +351,7 @@ ATTRIBUTES: dict[str, Any] = {
     "repeat": accept_separate_ints(shape.tile),
     "split_with_sizes": lambda x, split_sizes, dim=0: joining.split(x, split_sizes, dim),
     "is_cuda": property(lambda x: x.place.is_gpu_place()),
-    "is_same": lambda x, other: x is other,  # of Values in static mode
+    "is_same": lambda x, other: x is other,  # the class of values in static mode
     "_is_shared_buffer_with": lambda x, other: owner(x.array) is owner(other.array),
     "_share_buffer_to": share_buffer_to,
     "_register_backward_hook": register_backward_hook,

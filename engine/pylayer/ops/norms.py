@@ -49,7 +49,7 @@ def _vector_norm(x: Tensor, p: Any, axis: Any, keepdim: bool) -> Tensor:
     if p in (math.inf, -math.inf):
         return _extreme(p)(absolute(x), axis, keepdim)
     if p == 0:
-        # through `fill` flows a gradient of zeros, as in Paddle; of complex numbers the norm is
+        # a gradient of zeros flows through `fill`, as in Paddle; the norm of complex numbers is
         # real
         ones = where_(x != 0, fill(absolute(x), 1.0), 0.0)
         return reduction.sum(ones, axis, None, keepdim)

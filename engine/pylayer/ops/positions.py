@@ -75,7 +75,7 @@ def _as_column(name: str, index: Any) -> Tensor:
     """Positions as a Tensor of one axis, from such a Tensor or a column; otherwise a ValueError."""
     check_tensor(name, "index", 1, index)
     fits = index.ndim == 1 or (index.ndim == 2 and index.shape[1] == 1)
-    require(fits, f"{name}(): the index should have one axis, or a second one of size 1", index)
+    require(fits, f"{name}(): the index should be 1-D, or 2-D with a second axis of size 1", index)
     return reshape(index, [-1]) if index.ndim > 1 else index
 
 
@@ -96,7 +96,7 @@ def index_sample(x: Tensor, index: Tensor) -> Tensor:
     """The elements `index` of each row of a matrix."""
     check_tensor("index_sample", "index", 1, index)
     fits = x.ndim == index.ndim == 2 and x.shape[0] == index.shape[0]
-    require(fits, "index_sample(): needs matrices with as many rows", x, index)
+    require(fits, "index_sample(): needs matrices with the same number of rows", x, index)
     return getitem(x, ([[k] for k in range(x.shape[0])], index))
 
 
@@ -150,7 +150,7 @@ def _index_along(
     name: str, x: Tensor, indices: Tensor, axis: int, broadcast: bool
 ) -> tuple[Any, ...]:
     """The index of `indices` along `axis` and each element's own position along the others."""
-    text = f"{name}(): needs the same number of dimensions of both"
+    text = f"{name}(): both need the same number of dimensions"
     require(indices.ndim == x.ndim, text, indices, x)
     return tuple(positions(indices, x.shape, normal_axis(axis, x.ndim), broadcast))
 
@@ -272,7 +272,7 @@ def scatter(x: Tensor, index: Tensor, updates: Tensor, overwrite: bool = True) -
         updates = reshape(updates, [1, *updates.shape])
     rows = reshape(index, [-1])
     fits = updates.shape == [rows.size, *x.shape[1:]]
-    text = "scatter(): the updates should be as many rows as the index has"
+    text = "scatter(): the updates should have as many rows as the index"
     require(fits, text, x, index, updates)
     return setitem(x, rows, updates) if overwrite else add_at(setitem(x, rows, 0), rows, updates)
 
@@ -500,7 +500,7 @@ def _message(kind: str, a: Tensor, b: Tensor) -> Tensor:
     one_of("`message_op`", kind, *_MESSAGES)
     require(
         a.shape[0] == b.shape[0],
-        f"a message for each edge takes as many of both, not {a.shape[0]}, {b.shape[0]}",
+        f"a message for each edge needs equally many rows, not {a.shape[0]}, {b.shape[0]}",
     )
     return _MESSAGES[kind](
         *(reshape(values, [-1, 1]) if values.ndim == 1 else values for values in (a, b))

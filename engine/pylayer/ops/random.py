@@ -168,7 +168,7 @@ def bernoulli(x: Tensor, p: float | None = None) -> Tensor:
     return Tensor(XP[type(array)].asarray(ones, array.dtype))
 
 
-# -------------------------------------------------------------- what the methods in place fill with
+# ----------------------------------------------------------------------- values for in-place fills
 def _normal_fill(x: Tensor, mean: Any = 0.0, std: Any = 1.0) -> Any:
     """Normal numbers; each part of a complex number has the mean, and half of the variance.
 
@@ -219,7 +219,7 @@ def multinomial(x: Tensor, num_samples: int = 1, replacement: bool = False) -> T
         shares = draw("random", (*weights.shape[:-1], num_samples, 1))
         draws = shares * weights.sum(-1)[..., None, None]
         chosen = (xp.cumsum(weights, -1)[..., None, :] <= draws).sum(-1)
-    else:  # Gumbel's trick: the largest of log weight plus noise are a draw without replacement
+    else:  # Gumbel's trick: the largest sums of log weight and noise are drawn without replacement
         noise = draw("standard_exponential", weights.shape) / xp.where(weights > 0, weights, 1)
         chosen = xp.argsort(xp.where(weights > 0, noise, xp.inf), -1)[..., :num_samples]
     return Tensor(chosen.astype("int64"))

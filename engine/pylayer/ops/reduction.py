@@ -174,7 +174,7 @@ def prod(x: Tensor, axis: Any = None, keepdim: bool = False, dtype: Any = None) 
     x = x if dtype is None else cast(x, dtype)
     shape = kept_shape(x.shape, axis) if keepdim else drop_axes(x.shape, axes_of(axis, x.ndim))
     flat = at_the_end(x, axis)
-    if not flat.shape[-1]:  # not just ones: a gradient flows, of no elements
+    if not flat.shape[-1]:  # not `ones`: the result has a gradient, without elements
         return reshape(sum(flat, -1, x.dtype, False), shape) + 1
     while (n := flat.shape[-1]) > 1:
         pairs = flat[..., : n // 2] * flat[..., n // 2 : n - n % 2]
@@ -271,7 +271,7 @@ def diff(
     axis = normal_axis(axis, x.ndim)
     parts = [t for t in (prepend, x, append) if t is not None]
     x = concat(parts, axis) if len(parts) > 1 else x
-    for _ in range(builtins.min(n, x.shape[axis])):  # beyond, nothing is left
+    for _ in range(builtins.min(n, x.shape[axis])):  # after that, no element is left
         earlier, later = _neighbours(x, axis)
         x = later != earlier if x.dtype.name == "bool" else later - earlier
     return x
@@ -297,8 +297,8 @@ def _slabs(y: Tensor, x: Tensor | None, dx: float | None, axis: int) -> tuple[Te
     return (later + earlier) * steps / 2.0, y_axis
 
 
-# The integral of y by straight lines between the points x, or points dx apart, 1 unless given; and
-# that to each point.
+# The integral of y by straight lines between the points x, or points dx apart (1 unless given); and
+# the integral up to each point.
 trapezoid = composed("trapezoid", lambda y, x=None, dx=None, axis=-1: sum(*_slabs(y, x, dx, axis)))
 cumulative_trapezoid = composed(
     "cumulative_trapezoid", lambda y, x=None, dx=None, axis=-1: cumsum(*_slabs(y, x, dx, axis))

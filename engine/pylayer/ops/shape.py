@@ -66,7 +66,7 @@ def reshape(x: Tensor, shape: Ints, name: str | None = None) -> Tensor:
     if isinstance(shape, (list, tuple)) and isinstance(x, Tensor) and x.array.shape == tuple(shape):
         return x
     reshaped = reshape_(x, shape)
-    return reshaped if x.ndim else clone(reshaped)  # of a 0-d Tensor Paddle makes a copy
+    return reshaped if x.ndim else clone(reshaped)  # Paddle copies a 0-d Tensor
 
 
 def whole_order(perm: Sequence[Any], ndim: int) -> tuple[int, ...]:
@@ -153,11 +153,11 @@ def view(x: Tensor, shape_or_dtype: Any) -> Tensor:
     if isinstance(shape_or_dtype, (str, DType)):
         if as_dtype(shape_or_dtype) is x.dtype:
             return x
-        # Numbers that are read from the same bits depend on the values all the same.
+        # Numbers that are read from the same bits still depend on the values.
         watchers.get().observer.left(x, f".view('{as_dtype(shape_or_dtype).name}')")
         return view_dtype(x, shape_or_dtype)
     viewed = reshape(x, shape_or_dtype)
-    computed = isinstance(x, Tensor) and isinstance(viewed, Tensor)  # no Variables
+    computed = isinstance(x, Tensor) and isinstance(viewed, Tensor)  # not for Variables
     shares = not computed or owner(viewed.array) is owner(x.array)
     require(shares, "view(): The Tensor can not be viewed, please call reshape")
     return viewed
@@ -228,7 +228,7 @@ def strides(x: Tensor) -> list[int]:
     if array.base is None and array.flags.c_contiguous:
         return _dense_strides(array.shape)
     steps: list[int] = []
-    reach = 1  # of the axes that follow
+    reach = 1  # the stride that covers all following axes
     for size, stride in zip(reversed(array.shape), reversed(byte_strides), strict=True):
         step = stride // array.dtype.itemsize
         steps.append(step or reach if size == 1 else step)  # NumPy gives such an axis any stride
@@ -302,7 +302,7 @@ def roll(xp: ModuleType, x: Array, shifts: Ints, axis: Ints | None = None) -> Ar
     """
     steps = as_ints(shifts)
     axes = None if axis is None else as_ints(axis)
-    text = f"{steps} are not as many shifts as axes {axes}"
+    text = f"the shifts {steps} and the axes {axes} must be equally many"
     require(len(steps) == len(axes or [0]), text)
     return xp.roll(x, steps if axes else steps[0], axes)
 
@@ -311,7 +311,7 @@ def _triangle(name: str) -> Operation:
     """Keep one side of the given diagonal, and set the other to zero."""
 
     def forward(xp: ModuleType, x: Array, diagonal: int = 0) -> Array:
-        # of less NumPy makes a matrix
+        # NumPy would turn fewer axes into a matrix
         require(x.ndim > 1, f"Input(X)'s rank must be at least 2 in TrilTriuOp, but is {x.ndim}")
         return getattr(xp, name)(x, diagonal)
 

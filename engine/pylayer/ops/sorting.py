@@ -18,7 +18,7 @@ from pylayer.tensor.tensor import Tensor
 from pylayer.watch import watchers
 
 
-# ------------------------------------------------------------------------ what is found in a Tensor
+# ---------------------------------------------------------------------------- searches in a Tensor
 def _no_gradient(g: Any, F: Any, x_shape: Any, x_dtype: Any) -> Any:
     zero = F.cast(F.sum(g) * 0, x_dtype)
     return F.broadcast_view(F.reshape(zero, [1] * len(x_shape)), list(x_shape))

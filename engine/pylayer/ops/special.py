@@ -166,7 +166,7 @@ def _gammaincc(xp: ModuleType, a: Array, y: Array) -> Array:
 
 def _gammaincc_vjp(g: Any, F: Any, x: Any, y: Any) -> Any:
     at_one = F.cast((x - 1) * (x - 1) + y == 0, y.dtype)  # where y^(x − 1) is 1
-    x = x + 0 * at_one  # a Tensor where y is one
+    x = x + 0 * at_one  # makes x a Tensor if y is one
     return -g * F.exp((x - 1) * F.log(y + at_one) - y - F.lgamma(x))
 
 
@@ -214,7 +214,7 @@ def _bessel(xp: ModuleType, x: Array, order: int, scaled: bool = True) -> Array:
 
 
 i0 = unary("i0", lambda g, F, x: g * F.i1(x), _wide(_bessel, 0, False), floating=True)
-# The slope at 0 is that on the side which the sign of the 0 says, as in Paddle.
+# The slope at ±0 is that on the side of its sign, as in Paddle.
 i0e = unary(
     "i0e",
     lambda g, F, x, out: g * (F.i1e(x) - F.copysign(out, x)),

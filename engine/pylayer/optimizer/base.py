@@ -88,7 +88,7 @@ class Optimizer:
 
     # ----------------------------------------------------------------- the step
     def update(self, parameter: Tensor, gradient: Array, rate: float, state: State) -> None:
-        """Change the parameter's array in place, by its gradient, of the same dtype."""
+        """Change the parameter's array in place, using its gradient, which has the same dtype."""
         raise NotImplementedError(f"{type(self).__name__} must override update().")
 
     def add_weight_decay(self, parameter: Tensor, gradient: Array) -> Array:

@@ -182,7 +182,7 @@ class Facade(ModuleType):
         most similar name.
         """
         shown = paddles(self.__name__)
-        if name.startswith("__"):  # what Python itself asks for
+        if name.startswith("__"):  # names that Python itself looks up
             raise AttributeError(f"module {shown!r} has no attribute {name!r}")
         if name in release_names().get(shown, ()):
             return stand_in(f"{shown}.{name}")
@@ -241,8 +241,8 @@ def fill() -> None:
             module: ModuleType = Facade(name, f"`{paddles(name)}`.")
             sys.modules[name] = module
             module.__file__, module.__spec__ = __file__, ModuleSpec(name, None, is_package=True)
-            module.__path__ = []  # what is imported from it is looked for, if it lacks that
-            # two have the names of their functions, which go before
+            module.__path__ = []  # so that imports of names that it lacks are looked up
+            # two modules share their names with functions, which take precedence
             vars(sys.modules[parent]).setdefault(last, module)
         else:
             module = sys.modules[name]

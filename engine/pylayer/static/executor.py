@@ -143,7 +143,7 @@ def fed_array(variable: Variable, feed: Mapping[str, Any]) -> Any:
         names = ", ".join(map(repr, feed)) or "nothing"
         raise KeyError(f"{variable.fed_as}: the feed lacks {variable.describe()}; it holds {names}")
     value, spec = feed[variable.fed_as], variable._spec
-    value = getattr(value, "array", value)  # of a Tensor
+    value = getattr(value, "array", value)  # the array of a Tensor
     array = value if hasattr(value, "dtype") else np.asarray(value, dtype=spec.dtype)
     if array.dtype != spec.dtype:
         raise ValueError(

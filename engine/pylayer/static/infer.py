@@ -45,8 +45,8 @@ REFUSALS = (ValueError, IndexError, TypeError)
 """Errors by which an operation rejects sizes or values."""
 
 MOST_KNOWN, LARGEST_KNOWN = 64, 10_000
-"""The number of known sizes that are tried in place of an unknown one that must equal one of them,
-and the largest of them.
+"""The number of known sizes that are tried in place of an unknown size, in case it must equal one
+of them; and the largest known size that is tried.
 """
 
 
@@ -266,7 +266,7 @@ def trials(unknown: Sequence[int], known: set[int]) -> Iterator[Trial]:
         yield Trial({key: p * multiple for key, p in primes.items()}, distinct=distinct)
     for multiple in MULTIPLES:
         yield Trial(dict.fromkeys(unknown, free[0] * multiple), distinct=len(unknown) == 1)
-    # some equal to known sizes: first each of several alone, then all
+    # some equal to known sizes: first one at a time, then all
     candidates = sorted({*known, 1}, reverse=True)[:MOST_KNOWN]
     alone = [[key] for key in unknown if len(unknown) > 1]
     for fixed, n in product([*alone, unknown], candidates):

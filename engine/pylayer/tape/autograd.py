@@ -108,7 +108,7 @@ def run_backward(
                 if isinstance(leaf, Tensor) and leaf not in found.arrived:
                     found.arrived[leaf] = zeros_like(leaf)
             for leaf, gradient in found.arrived.items():
-                if leaf._hooks:  # what a hook returns may be somebody's
+                if leaf._hooks:  # a hook may return an array that other code holds
                     gradient = duplicate(run_hooks(leaf, gradient))
                 leaf.accumulate(gradient)
     finally:

@@ -207,12 +207,12 @@ def summed(total: Cotangent, cotangent: Cotangent) -> Cotangent:
     in Paddle.
     """
     total = as_array(total + cotangent, type(cotangent))
-    return in_order(total) if type(total) in XP else total  # a Tensor's are
+    return in_order(total) if type(total) in XP else total  # Tensors are in order
 
 
 def add_to(cotangents: list[Cotangent | None], index: int, cotangent: Cotangent) -> None:
     """Add the cotangent of one of several outputs."""
-    before = cotangents[index]  # of another node that stands for the same, saved output
+    before = cotangents[index]  # that of another node for the same saved output
     cotangents[index] = cotangent if before is None else summed(before, cotangent)
 
 

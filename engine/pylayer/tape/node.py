@@ -29,7 +29,7 @@ Shapes = Iterable[tuple[int, ...] | None]
 """The inputs' shapes; None for an input that cannot have been broadcast."""
 
 
-# --------------------------------------------------------------------------- what is saved
+# ---------------------------------------------------------------------------- saved values
 class saved_tensors_hooks:  # noqa: N801 - Paddle's name
     """A block in which each Tensor saved for backward goes through `pack_hook`, and the packed
     value through `unpack_hook` each time it is read (``paddle.autograd.saved_tensors_hooks``;
@@ -108,8 +108,7 @@ class PackedSaved(list[tuple[Any, ...]]):
     def __init__(self, op: OpDef, parents: Parents, saved: Saved) -> None:
         read = {
             name: v
-            # of a list of Tensors there is one vjp for all; nothing is saved for what needs no
-            # gradient
+            # a list of Tensors has one vjp for all; inputs that need no gradient save nothing
             for vjp, values in zip(op.vjps, saved, strict=False)
             for name, v in zip(vjp.reads, values, strict=False)
             if type(v) in XP
@@ -185,12 +184,12 @@ class OpNode(Node):
             check_unchanged(chain.from_iterable(self.values()), self.age, self.label)
         first = cotangent[0] if type(cotangent) is list else cotangent
         kind, dtype = type(first), first.dtype
-        # the view is of what Paddle's operation after this one filled
+        # the view is of memory that a later operation of Paddle filled
         if self.op.view_gradient and not create_graph and is_broadcast(cotangent):
             cotangent = in_order(cotangent)
         F = recorded_ops if create_graph else raw_ops[kind]
         gradients = []
-        # what a list's vjp and shapes that need no check repeat has no end
+        # the repeated entries (a list's vjp, shapes without a check) are endless
         rows = zip(self.op.vjps, self.parents, self.values(), self.shapes, strict=False)
         for vjp, parent, values, shape in rows:
             if parent is None:
@@ -198,7 +197,7 @@ class OpNode(Node):
             if create_graph:
                 values = tuple(self.as_recorded(vjp, values))
             gradient = as_array(apply_rule(vjp, cotangent, F, values), kind)
-            # beside bfloat16 NumPy takes a Python float for float32
+            # next to bfloat16, NumPy treats a Python float as float32
             if dtype == bfloat16.numpy != gradient.dtype and self.op.name != "cast":
                 gradient = gradient.astype(dtype)
             if shape is not None and tuple(gradient.shape) != shape:

@@ -47,8 +47,8 @@ FLOATS = {FLOAT64, FLOAT32}
 
 
 class Op(OpDef):
-    """An operation's definition with its call. Users call the public function that `unary`,
-    `binary` or `op` makes of it.
+    """The definition of an operation, which can be called. Users call the public function that
+    `unary`, `binary` or `op` makes of it.
     """
 
     def apply(self, *arguments: Any) -> Any:
@@ -210,7 +210,7 @@ def unary(
     def general(x: Tensor, name: str | None = None) -> Tensor:
         return row.apply(x)  # type: ignore[no-any-return]
 
-    # a node of more would have to save a tuple
+    # with more values, a node would have to save a tuple
     return as_function(fast_unary(row, general) if ON and len(row.reads) < 2 else general, row)
 
 

@@ -86,7 +86,7 @@ def check_unchanged(values: Iterable[Any], age: int, label: str, uncounted: bool
     value = changed_since(values, age, uncounted)
     if value is not None:
         change = changes[id(owner(value))]
-        # A lower bound where there were more changes than `STAMPS`.
+        # A lower bound if there were more changes than `STAMPS`.
         saved = change.version - sum(stamp < age for stamp in change.stamps)
         raise RuntimeError(
             f"(PermissionDenied) A Tensor of shape {list(value.shape)} used in gradient "

@@ -49,8 +49,8 @@ def zero_targets(roots: Iterable[Target], no_grad_targets: Collection[Any] = ())
 
 
 def is_product(node: Node) -> bool:
-    """Whether a node is that of a product of two Tensors: with a number Paddle records a
-    `scale`.
+    """Whether a node belongs to a product of two Tensors; for a product with a number, Paddle
+    records a `scale`.
     """
     if not isinstance(node, OpNode) or node.op.name not in PRODUCTS:
         return False

@@ -137,8 +137,7 @@ def owner(array: Array) -> Array:
     return array
 
 
-# --------------------------------------------------------------------------- the order of elements
-# in memory
+# -------------------------------------------------------------------- the memory order of elements
 def in_order(array: Array) -> Array:
     """`array`, copied unless its elements lie in memory in the order of its axes (C order).
 
@@ -262,8 +261,7 @@ def check_place(place: Any) -> None:
         )
 
 
-# --------------------------------------------------------------------------- what Paddle is built
-# with
+# -------------------------------------------------------------------- properties of Paddle's build
 def always_false(*args: Any, **kwargs: Any) -> bool:
     """False, whatever the arguments are: the engine is not compiled for the devices and compilers
     that Paddle may be compiled for.

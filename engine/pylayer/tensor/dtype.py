@@ -18,7 +18,7 @@ class DType:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.numpy: np.dtype[Any] = np.dtype(name)  # ml_dtypes has told NumPy what bfloat16 is
+        self.numpy: np.dtype[Any] = np.dtype(name)  # ml_dtypes has registered bfloat16 with NumPy
 
     def __repr__(self) -> str:
         return f"paddle.{self.name}"

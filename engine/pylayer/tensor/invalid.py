@@ -20,7 +20,8 @@ def invalid(text: str) -> ValueError:
 
 
 class UnsupportedError(NotImplementedError):
-    """The error for features that Paddle has and the engine lacks although it has the name.
+    """The error for a feature of Paddle that the engine lacks, although the engine has a function
+    of that name.
 
     Args:
         feature: the name, and the condition; reported with the status.
@@ -117,7 +118,7 @@ def reconciled(name: str, inputs: Sequence[Any]) -> list[Any]:
     ]
 
 
-# --------------------------------------------------------------------------- of backward and grad
+# ----------------------------------------------------------------- arguments of backward and grad
 def checked_tensors(name: str, value: Any) -> list[Tensor]:
     """A Tensor or a list of Tensors, as a list. Raises AssertionError if it is neither, or
     empty.

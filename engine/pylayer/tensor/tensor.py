@@ -31,20 +31,20 @@ class Tensor:
     __slots__ = ("__dict__", "__weakref__", "_stop_gradient", "array", "node")
 
     _grad: Tensor | None = (
-        None  # class attributes: few Tensors ever have either, and each is one write less to make
+        None  # class attributes: few Tensors set them, and each saves a write per Tensor
     )
     _hooks: dict[int, Callable[[Cotangent], Cotangent]] | None = None
 
     persistable = False
     """Whether the Tensor is kept across training steps, like a parameter."""
 
-    __array_priority__ = 1000  # so that ndarray + Tensor asks the Tensor
+    __array_priority__ = 1000  # so that ndarray + Tensor calls the Tensor's operator
     __array_ufunc__ = None
 
     def __init__(
         self, array: Any = _NOTHING, node: Any = None, stop_gradient: bool = True, *sizes: int
     ) -> None:
-        if type(array) is not np.ndarray and type(array) not in XP:  # as users call it
+        if type(array) is not np.ndarray and type(array) not in XP:  # called by a user
             rest = [
                 given
                 for given, default in ((node, None), (stop_gradient, True))
@@ -75,7 +75,7 @@ class Tensor:
         def __setitem__(self, index: Any, value: Any) -> None: ...
         def __getattr__(self, name: str) -> Any: ...
 
-    # ----------------------------------------------------------------- what it is
+    # ----------------------------------------------------------------- properties
     @property
     def shape(self) -> Size:
         """The shape."""
@@ -163,7 +163,7 @@ class Tensor:
         stops = (value if self._grad is None else self._grad)._stop_gradient
         self._grad = Tensor(value.array, None, stops)
 
-    # ----------------------------------------------------------------- its values
+    # --------------------------------------------------------------------- values
     def numpy(self, force: bool = False) -> np.ndarray[Any, Any]:
         """Return a copy of the values on the host; `force` is ignored."""
         session = watchers.get().numpy
@@ -264,7 +264,7 @@ class Tensor:
         )
         return copy
 
-    # ----------------------------------------------------------------- its gradient
+    # ----------------------------------------------------------------- the gradient
     def detach(self) -> Tensor:
         """Return a leaf with stop_gradient True that shares the memory."""
         if recording_all():

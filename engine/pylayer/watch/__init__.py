@@ -52,8 +52,8 @@ class Observer:
         """
 
     def computed(self, op: OpDef, inputs: Sequence[Any], out: Any) -> None:
-        """An operation on these arguments, Tensors and others, was not recorded: nothing to
-        differentiate, or no need. If an argument is a list, the Tensors are in it.
+        """An operation on these arguments, Tensors and others, was not recorded, because it has no
+        derivative or none is needed. If an argument is a list, the Tensors are in it.
         """
 
     def left(self, tensor: Tensor, how: str) -> None:

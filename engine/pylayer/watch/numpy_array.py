@@ -88,7 +88,7 @@ def as_it_is(tensor: Tensor) -> Tensor:
     """A Tensor with the same value and place in the graph, which in-place operations on the
     original do not change.
     """
-    if isinstance(tensor, Symbol):  # it has its place by its class
+    if isinstance(tensor, Symbol):  # its class determines its place in the graph
         return copy.copy(tensor)
     return Tensor(
         tensor.array, tensor if tensor.node is None else tensor.node, tensor._stop_gradient
@@ -135,8 +135,8 @@ def is_usual_index(parts: Sequence[Any]) -> bool:
     return True
 
 
-# Three operations of the engine at usual arguments, of which the result is known. A Symbol's
-# operations are for its tracer, which has to see the call itself.
+# Three operations of the engine at usual arguments, for which the result is known. Operations on a
+# Symbol go to its tracer, which must receive the call itself.
 def usual_item(tensor: Tensor, index: tuple[Any, ...]) -> Any:
     """``tensor[index]``."""
     if isinstance(tensor, Symbol):
@@ -420,8 +420,7 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
             self._memory.copy(order="K") if isinstance(self._memory, np.ndarray) else self._memory
         )
 
-    # ----------------------------------------------------------------- what NumPy code asks of an
-    # array
+    # ---------------------------------------------------------------- the interface for NumPy code
     @property  # type: ignore[misc]
     def __class__(self) -> type:
         return type(self._memory)
@@ -474,7 +473,7 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
         return len(self._memory)
 
     def __iter__(self) -> Iterator[Any]:
-        iter(self._memory)  # which raises, if it has no axes
+        iter(self._memory)  # raises if the array has no axes
         return (self[k] for k in range(len(self)))
 
     def __getitem__(self, index: Any) -> Any:
@@ -492,7 +491,7 @@ class RecordedArray(np.lib.mixins.NDArrayOperatorsMixin):
         if session is None:
             return item
         if self._buffer.tensor is None:
-            # A value read off indices or truths is a choice, as they are.
+            # A value computed from indices or booleans is a choice, as they are.
             if not is_live(self._memory.dtype):
                 item = np.array(item)
                 watchers.get().observer.computed(OPS["getitem"], (self._tensor(), index), item)
@@ -597,7 +596,7 @@ def in_place(operate: Callable[[Any, Any], Any], into: Callable[[Any, Any], Any]
         memory = self._memory
         if not isinstance(memory, np.ndarray) or isinstance(other, Tensor):
             return operate(self, other)
-        # Memory that is not to be written raises below.
+        # Read-only memory raises below.
         result = operate(self, other) if memory.flags.writeable else None
         form = memory.dtype, memory.shape
         if type(result) is RecordedArray and (result.dtype, result.shape) == form:

@@ -343,7 +343,7 @@ def perform(
             done = not session.exact or all(
                 alike(array._memory, values) for array, values in other_writes
             )
-        except Exception:  # whatever the error is, no rule fits
+        except Exception:  # whatever the error, the rule does not apply
             pass
         for array in [] if done else read:
             session.leak(array._tensor(), name)
@@ -580,7 +580,7 @@ def array_ufunc(self: Any, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs:
     operands: Sequence[Any] = inputs
     if not USUAL.issuperset(map(type, inputs)):
         if any(getattr(type(v), "__array_ufunc__", "") is None for v in inputs):
-            return NotImplemented  # it sees to that itself, as Tensors do
+            return NotImplemented  # it handles that itself, as Tensors do
         operands = [stack_recorded(v) for v in inputs]
     name = f"np.{ufunc.__name__}" + f".{method}" * (method != "__call__")
     out = kwargs.get("out", ())
@@ -645,7 +645,7 @@ def by_ufunc(
     result = rule(as_tuple(expected)[0].dtype, *map(operand, inputs))
     if where is True:
         return result
-    (target,) = kwargs["out"]  # which keeps its values where the mask does not hold
+    (target,) = kwargs["out"]  # it keeps its values where the mask does not hold
     before = target._tensor() if type(target) is RecordedArray else Tensor(np.asarray(target))
     shape = list(before.array.shape)
     mask = Tensor(np.broadcast_to(plain(where), shape).copy())
@@ -666,8 +666,7 @@ RecordedArray.__array_function__ = array_function
 RecordedArray._call = call_method
 
 
-# --------------------------------------------------------------------------- making arrays, and
-# placing elements anew
+# ------------------------------------------------------------------- making and rearranging arrays
 def make_array(value: Any, expected: Any) -> Tensor:
     """Convert an array, or lists of arrays and numbers, to a Tensor with NumPy's dtype and
     shape.

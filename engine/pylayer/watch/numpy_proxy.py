@@ -27,8 +27,7 @@ from pylayer.watch.numpy_dispatch import FUNCTIONS, MAKES, Unruled, call, wrap_c
 LIBRARIES = ("numpy", "scipy")
 
 
-# --------------------------------------------------------------------------- what stands for
-# NumPy's names
+# --------------------------------------------------------------------- stand-ins for NumPy's names
 class StandIn(ModuleType):
     """A stand-in for a module of NumPy or SciPy."""
 
@@ -150,8 +149,7 @@ def with_tensors(value: Any, session: Session) -> Any:
     return mapped(value, lambda v: session.to_numpy_hook(v) if isinstance(v, Tensor) else v)
 
 
-# --------------------------------------------------------------------------- NumPy's functions that
-# are Python
+# --------------------------------------------------------------------- NumPy's functions in Python
 namespaces: dict[str, dict[str, Any]] = {}
 """Globals for functions of NumPy or SciPy modules that run on recorded arrays, by module."""
 

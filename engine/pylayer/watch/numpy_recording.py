@@ -62,7 +62,7 @@ PLAIN: tuple[type, ...] = (
     Tensor,
     RecordedArray,
     type(object.__init__),
-    # which may have lost their object, and then raise on any access
+    # these may have lost their object, and then raise on any access
     ModuleType,
     *weakref.ProxyTypes,
 )
@@ -215,7 +215,7 @@ def cells_of(function: FunctionType) -> list[CellType]:
     """The variables of a function's closure that have been given a value."""
     cells = []
     for cell in function.__closure__ or ():
-        with contextlib.suppress(ValueError):  # of one without a value
+        with contextlib.suppress(ValueError):  # raised for a variable without a value
             _ = cell.cell_contents
             cells.append(cell)
     return cells

@@ -71,7 +71,7 @@ def number(value: Any, dtype: Any) -> Any:
         and not is_recorded(value)
         and np.dtype(dtype).kind in "fc"
     ):
-        scalar = value.item() if isinstance(value, np.generic) else value  # its type may be richer
+        scalar = value.item() if isinstance(value, np.generic) else value  # its dtype may be wider
         if isinstance(scalar, (int, float)) and not isinstance(scalar, bool):
             return scalar
     return as_tensor(value, dtype)
@@ -160,7 +160,7 @@ for _row in OPS.values():
 REDUCTIONS |= {np.sum: OPS["sum"], np.mean: OPS["mean"], np.max: OPS["max"], np.min: OPS["min"]}
 for _dtype in FLOATS:
     OPERATIONS |= {(np.negative, _dtype): OPS["neg"], (np.matmul, _dtype): OPS["matmul"]}
-OPERATIONS[np.exp, FLOATS[0]] = OPS["exp"]  # which computes float32 in float64
+OPERATIONS[np.exp, FLOATS[0]] = OPS["exp"]  # it computes float32 in float64
 
 
 # --------------------------------------------------------------------------- methods of ufuncs
@@ -451,7 +451,7 @@ def svd(
     a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False
 ) -> Any:
     """U, S and Vᴴ, or only S; not followed where U or V has more columns than S has values."""
-    if hermitian:  # of which one triangle is read
+    if hermitian:  # LAPACK reads only one triangle
         raise Unruled
     return factors.svd_(a) if compute_uv else factors.svd_(a)[1]
 

@@ -16,7 +16,7 @@ function apply() {
   const active = Boolean(picked.size || text || backend || tag || file);
   for (const box of document.querySelectorAll("main section, details.fold")) {
     box.hidden = !box.querySelector("li.case:not([hidden])");
-    if (box.matches("details")) box.open = active;  // what was found must not lie folded
+    if (box.matches("details")) box.open = active;  // matches must not stay folded
   }
   form.elements.count.value = active ? `${count} of ${cases.length} cases` : "";
 }
@@ -29,7 +29,7 @@ function reveal() {
   target.scrollIntoView();
 }
 
-let next = 0;  // several letters typed at once are one look through the cases
+let next = 0;  // letters typed quickly start only one search
 const soon = () => { cancelAnimationFrame(next); next = requestAnimationFrame(apply); };
 form.addEventListener("input", soon);
 form.addEventListener("submit", (event) => event.preventDefault());
@@ -51,7 +51,7 @@ document.addEventListener("click", async (event) => {
   try {
     await navigator.clipboard.writeText(text);
     button.textContent = "copied";
-  } catch {  // a page from elsewhere than this machine or https may not
+  } catch {  // only pages from this machine or over https may
     prompt("To copy:", text);
   }
 });

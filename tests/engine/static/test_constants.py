@@ -183,7 +183,7 @@ CHANGES: dict[str, Any] = {
     "paddle.Tensor.set_": lambda x: x.set_(x),
     "paddle.increment": lambda x: paddle.increment(x),
     "paddle.assign with an output": lambda x: paddle.assign(A, x),
-    "paddle.nn.initializer.Constant of what is there": lambda x: paddle.nn.initializer.Constant(1.0)(x),
+    "paddle.nn.initializer.Constant of an existing parameter": lambda x: paddle.nn.initializer.Constant(1.0)(x),
 }
 OF: dict[str, Any] = {"variable": lambda: data() * 2, "data": data, "parameter": parameter, "constant": MADE["full"]}
 
