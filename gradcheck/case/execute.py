@@ -247,7 +247,8 @@ class Run:
             if not is_checked:
                 refuse_foreign_layers(layer)
                 raise
-            self.fix = self.find_fix(layer)
+            if phase_of(error) == "backward":
+                self.fix = self.find_fix(layer)
             gradient = refusal_of(layer, error).model_copy(update={"fix": self.fix})
         else:
             gradient = self.check(layer)

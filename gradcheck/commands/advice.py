@@ -160,8 +160,6 @@ def near_option(name: str, context: click.Context) -> str:
 
 def advice_on_extra_word(word: str, context: click.Context) -> str:
     """Return how to write the first surplus word of a command; empty if that is unknown."""
-    from gradcheck.commands.specs import is_format  # few mistakes need it
-
     command, suffix = context.command, word.rpartition(".")[2]
     if word.startswith("-"):
         return "write options before --"
@@ -231,3 +229,10 @@ def find_option(command: click.Command | None, name: str) -> click.Option | None
     """Return the option of a command with a name; None if it has none."""
     options = command.params if command is not None else ()
     return next((o for o in options if isinstance(o, click.Option) and name in o.opts), None)
+
+
+def is_format(word: str) -> bool:
+    """Whether a word is the name of a report format."""
+    from gradcheck.report.files import FORMATS  # completing ids needs no report
+
+    return word in FORMATS

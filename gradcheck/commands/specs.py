@@ -15,7 +15,7 @@ import click
 
 from gradcheck.backends.base import framework_of_backend, kind_of
 from gradcheck.case.naming import LAYER_REFERENCE
-from gradcheck.commands.advice import advice_on_bare_word
+from gradcheck.commands.advice import advice_on_bare_word, is_format
 from gradcheck.commands.errors import NOTHING_SELECTED, USAGE
 from gradcheck.spec.diagnostic import Diagnostic, SpecError
 from gradcheck.spec.folders import find, path_in_project
@@ -174,13 +174,6 @@ def require_spec_name(name: str) -> None:
         raise UserError(
             f"{name} is not a spec file or id; `gradcheck check {layer}` checks that layer"
         )
-
-
-def is_format(word: str) -> bool:
-    """Whether a word is the name of a report format."""
-    from gradcheck.report.files import FORMATS  # completing ids needs no report
-
-    return word in FORMATS
 
 
 def layer_of_word(name: str) -> str:

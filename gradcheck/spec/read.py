@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -22,38 +22,44 @@ from gradcheck.spec.resolve import resolve
 from gradcheck.spec.scenario_rules import find_scenario_mistakes
 from gradcheck.spec.text import SpecText, decode, read_text
 
+MOST_FIXES = 10
+"""The mistakes after which no fixes are searched for in further files: each takes up to half a
+second.
+"""
 AnyFormat = TypeVar("AnyFormat", bound=Format)
 
 
-def read(path: str | os.PathLike[str]) -> SpecFile:
+def read(path: str | os.PathLike[str], *, find_fixes: bool = True) -> SpecFile:
     """The scenarios of the file `path`, with ``extends`` and ``defaults`` applied.
 
     Raises SpecError with every mistake that can be found, sorted by position: the file cannot be
     read, is larger than 10 MB, is not UTF-8, is nested deeper than 40 levels, has more than 50,000
-    values, does not follow the format, or has code in it that is not Python.
+    values, does not follow the format, or has code in it that is not Python. If `find_fixes`, each
+    mistake has the edit that removes it, if one is found.
     """
     text = read_text(Path(path), os.fspath(path))
     try:
         return interpret(text)
     except SpecError as error:
-        raise SpecError(with_fixes(text, error.diagnostics)) from None
+        if not find_fixes:
+            raise
+        from gradcheck.spec.corrections import with_fixes  # few files have mistakes
+
+        is_syntax = bool(mistakes_of_lines(text.lines, text.path, parse))
+        read_lines = partial(mistakes_of_lines, path=text.path)
+        fixed = with_fixes(text.lines, error.diagnostics, read_lines, is_syntax=is_syntax)
+        raise SpecError(fixed) from None
 
 
-def with_fixes(text: SpecText, mistakes: Sequence[Diagnostic]) -> list[Diagnostic]:
-    """The mistakes of a file, each with an edit that removes it, if one is found."""
-    from gradcheck.spec import repair  # few files have mistakes
-
-    def mistakes_in(
-        lines: list[str], read: Callable[[SpecText], object] = interpret
-    ) -> list[Diagnostic]:
-        try:
-            read(SpecText(text.path, lines))
-        except SpecError as error:
-            return error.diagnostics
-        return []
-
-    is_syntax = bool(mistakes_in(text.lines, parse))
-    return [*repair.with_fixes(text.lines, mistakes, mistakes_in, is_syntax=is_syntax)]
+def mistakes_of_lines(
+    lines: list[str], path: str, reader: Callable[[SpecText], object] | None = None
+) -> list[Diagnostic]:
+    """The mistakes that a reader, otherwise `interpret`, finds in the lines of a file."""
+    try:
+        (reader or interpret)(SpecText(path, lines))
+    except SpecError as error:
+        return error.diagnostics
+    return []
 
 
 def read_bytes(raw: bytes, path: str) -> SpecFile:
@@ -87,7 +93,7 @@ def read_each(files: Iterable[Path]) -> tuple[list[SpecFile], list[Diagnostic]]:
     specs, mistakes = list[SpecFile](), list[Diagnostic]()
     for file in files:
         try:
-            specs.append(read(file))
+            specs.append(read(file, find_fixes=len(mistakes) < MOST_FIXES))
         except SpecError as error:
             mistakes += error.diagnostics
     return specs, mistakes

@@ -146,7 +146,7 @@ MISTAKES = {
     "run -t not mine": ("'not'", "write the whole expression after -k or -t, in quotes"),
     "run -K 'tanh or own'": ("'-K'", "did you mean -k?"),
     "run 'tanh or own'": ("'tanh or own'", "write the whole expression after -k or -t, in quotes"),
-    "'list --json'": ("'list --json'", "write its words without quotes"),
+    "'list --json'": ("'list --json'", "write list --json without quotes"),
     "run own.grad.yaml#L3": ("own.grad.yaml#L3", "write own.grad.yaml:3"),
     "run -k \"'own'\"": ("'own'", "quotes are part of the word"),
     "run --tag=“mine”": ("--tag=“mine”", "quotes are part of the word"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import keyword
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain, product
 
 from gradcheck.spec.diagnostic import Diagnostic, LineEdit
@@ -19,6 +19,7 @@ from gradcheck.support.suggest import nearest
 
 Reader = Callable[[list[str]], Sequence[Diagnostic]]
 """Reads the lines of a file, and returns the mistakes in them."""
+MistakeKey = tuple[str, str]
 
 MOST_LINES_READ = 6_000
 """The most lines that a search reads, over all candidates: about half a second, as a line takes
@@ -43,29 +44,86 @@ def with_fixes(
         is_syntax: whether the mistakes are of YAML's syntax, which hide all others: then an edit
             has to leave none.
     """
-    tries = MOST_LINES_READ // max(1, len(lines))
-    gone = set[tuple[str, str]]()
+    budget, gone = Budget(read), set[MistakeKey]()
     for mistake in mistakes:
-        if not mistake.line or identity(mistake) in gone:
-            yield mistake
-            continue
-        others = set() if is_syntax else {*map(identity, mistakes)} - {identity(mistake)}
         fix = None
-        for edit in each_once(edits(lines, mistake)):
-            if tries == 0:
-                break
-            tries -= 1
-            left = {*map(identity, read(edit.applied(lines)))}
-            if left <= others:
-                gone |= {*map(identity, mistakes)} - left
-                fix = edit
-                break
+        if mistake.line and mistake_key(mistake) not in gone:
+            others = set() if is_syntax else mistake_keys(mistakes) - {mistake_key(mistake)}
+            fix = next(edits_that_remove(lines, mistake, others, budget), None)
+            if fix is not None:
+                gone |= mistake_keys(mistakes) - mistake_keys(read(fix.applied(lines)))
         yield replace(mistake, fix=fix)
 
 
-def identity(mistake: Diagnostic) -> tuple[str, str]:
+def edits_that_remove(
+    lines: list[str], mistake: Diagnostic, others: set[MistakeKey], budget: Budget
+) -> Iterator[LineEdit]:
+    """Yield the edits that remove a mistake and leave at most some others.
+
+    All but the removal of a repeated line are tried on the scenario of the mistake alone, and then
+    on the whole file.
+    """
+    for edit in without_repeated(lines, mistake.line):
+        if mistake_keys(budget.read(edit.applied(lines))) <= others:
+            yield edit
+    first, start, end = scenario_at(lines, min(mistake.line, len(lines)) - 1)
+    above = start - first
+    part = [*lines[:first], *lines[start:end]]
+    if not mistake_keys(budget.read(part)) <= {
+        *others,
+        mistake_key(mistake),
+    }:  # it needs another one
+        above, part = 0, lines
+    moved_up = replace(mistake, line=mistake.line - above)
+    for edit in each_once(line_edits(part, moved_up)):
+        if not budget.lines_left:
+            return
+        if mistake_keys(budget.read(edit.applied(part))) <= others:
+            in_file = replace(edit, line=edit.line + above)
+            if mistake_keys(budget.read(in_file.applied(lines))) <= others:
+                yield in_file
+
+
+@dataclass
+class Budget:
+    """Reads lines until it has read `MOST_LINES_READ`."""
+
+    reader: Reader
+    lines_left: int = MOST_LINES_READ
+
+    def read(self, lines: list[str]) -> Sequence[Diagnostic]:
+        """The mistakes in some lines."""
+        self.lines_left = max(0, self.lines_left - len(lines))
+        return self.reader(lines)
+
+
+def scenario_at(lines: list[str], number: int) -> tuple[int, int, int]:
+    """The line of the first scenario of a file, and the first and last line of the scenario that
+    contains a line; those of the whole file if the line is in none.
+    """
+    entries = list[int]()
+    for n, line in enumerate(lines):
+        if line.startswith("scenarios:"):
+            entries = []
+        if re.match(r" {1,4}- ", line) and (
+            not entries or indentation(line) <= indentation(lines[entries[0]])
+        ):
+            entries.append(n)
+    before = [n for n in entries if n <= number]
+    if not before:
+        return 0, 0, len(lines)
+    after = [n for n in entries if n > number]
+    return entries[0], before[-1], after[0] if after else len(lines)
+
+
+def mistake_key(mistake: Diagnostic) -> MistakeKey:
     """A mistake without its position, which edits move."""
     return mistake.message, mistake.source_line
+
+
+def mistake_keys(mistakes: Iterable[Diagnostic]) -> set[MistakeKey]:
+    """The mistakes without their positions."""
+    return {*map(mistake_key, mistakes)}
 
 
 def each_once(candidates: Iterable[LineEdit]) -> Iterator[LineEdit]:
@@ -78,14 +136,11 @@ def each_once(candidates: Iterable[LineEdit]) -> Iterator[LineEdit]:
 
 
 # --------------------------------------------------------------------------- candidates
-def edits(lines: list[str], mistake: Diagnostic) -> Iterator[LineEdit]:
+def line_edits(lines: list[str], mistake: Diagnostic) -> Iterator[LineEdit]:
     """Yield edits of the lines around a mistake, the likeliest first."""
     number = min(mistake.line, len(lines)) - 1
     near = lines_near(lines, number)
     is_code = "valid Python" in mistake.message or is_in_block(lines, number)
-    for n in near:
-        if lines[n] in lines[max(0, n - FAR) : n]:
-            yield LineEdit(n + 1, 1, ())
     words = chain(advised(mistake, lines[number]), spelt(lines, number, mistake.column))
     yield from in_place(number, words)
     for n in near:
@@ -95,10 +150,19 @@ def edits(lines: list[str], mistake: Diagnostic) -> Iterator[LineEdit]:
     for n in near:
         column = mistake.column - 1 if n == number else len(lines[n])
         yield from in_place(n, with_signs(lines[n], column, is_code))
-        yield from moved(lines, n)
+        yield from chain(moved(lines, n), indented_below(lines, n))
     for n in near if not is_code else ():
         yield from in_place(n, chain(rewritten(lines[n]), shortened(lines[n])))
     yield from (LineEdit(n + 1, 1, ()) for n in near if not re.search(r"\w", lines[n]))
+
+
+def without_repeated(lines: list[str], number: int) -> Iterator[LineEdit]:
+    """Yield the removal of a line around a mistake that repeats the line above it; or, outside of
+    code, one further above.
+    """
+    for n in lines_near(lines, min(number, len(lines)) - 1):
+        if lines[n] in lines[max(0, n - (1 if is_in_block(lines, n) else FAR)) : n]:
+            yield LineEdit(n + 1, 1, ())
 
 
 def in_place(n: int, texts: Iterable[str]) -> Iterator[LineEdit]:
@@ -179,6 +243,16 @@ def moved(lines: list[str], n: int) -> Iterator[LineEdit]:
         yield LineEdit(n + 1, end - n, tuple(block))
 
 
+def indented_below(lines: list[str], n: int) -> Iterator[LineEdit]:
+    """Yield the lines below a key that has no value, indented more: one line, two, and so on."""
+    depth = indentation(lines[n])
+    for end in range(n + 2, min(n + FAR, len(lines)) + 1):
+        below = lines[n + 1 : end]
+        if not lines[n].endswith(":") or min(map(indentation, below)) != depth:
+            return
+        yield LineEdit(n + 2, len(below), tuple(" " * STEP + text for text in below))
+
+
 def depths_around(lines: list[str], n: int) -> list[int]:
     """The indentations that a line may be meant to have: first those of the lines next to it."""
     depth, beside = indentation(lines[n]), list[int]()
@@ -210,9 +284,11 @@ def spaced(line: str) -> Iterator[str]:
     for place in range(start - 1, max(-1, start - 1 - STEP), -1):
         if re.match(r"\s*[\w.-]+:(\s|$)", line):
             yield f"{line[:place]}- {line[start:]}"
+    if entry := re.match(r"(\s*(?:- )?\S.*\S) ((?:true|false|null|-?\d|[\[{]).*)", line):
+        yield f"{entry[1]}: {entry[2]}"
     if entry := re.match(r"(\s*(?:- )?[\w.-]+)(?: *[=;：] *| +|(?=[\[{\"']))(\S.*)", line):
         yield f"{entry[1]}: {entry[2]}"
-    if entry := re.match(r"(\s*(?:- )?[\w.-]+: +)([^\s\"'\[{].*: .*)", line):
+    if entry := re.match(r"(\s*(?:- )?[\w.-]+: +)([^\s\"'\[{].*: .*[^\s\"'])", line):
         yield entry[1] + in_quotes(entry[2])
 
 
