@@ -30,7 +30,13 @@ from gradcheck.case.layer import ScenarioLayer
 from gradcheck.case.layer_calls import LayerCalls
 from gradcheck.case.user_code import module_anew, module_of_reference
 from gradcheck.case.world import OnRank, WorldDeclaration, WorldOutput
-from gradcheck.causes.between_ranks import WorldGradient, backward_of, between_ranks
+from gradcheck.causes.between_ranks import (
+    Evidence,
+    WorldGradient,
+    backward_of,
+    between_ranks,
+    wrong_gradients,
+)
 from gradcheck.checking.contracts import same
 from gradcheck.checking.point import shapes_of
 from gradcheck.checking.problem import Problem
@@ -383,6 +389,12 @@ def describe_difference(name: str, first: Array, other: Array, rank: int) -> str
     )
 
 
+REPLICATED = (
+    "or the outputs, which are the same on all ranks, count once: backward is right if they are "
+    "declared replicated (--outputs replicated, in a scenario outputs: {ranks: replicated})"
+)
+
+
 class FunctionOfWorld(TensorFunction):
     """A function of the inputs of a world, which calls the layer on all ranks."""
 
@@ -415,7 +427,11 @@ class FunctionOfWorld(TensorFunction):
         return self.collective_causes
 
     @cached_property
-    def evidence(self) -> tuple[Tape, Cotangents, dict[int, WorldGradient]] | None:
+    def evidence(self) -> Evidence | None:
+        """The evidence for causes; None if the call was not recorded completely."""
+        return self.read_evidence()
+
+    def read_evidence(self) -> Evidence | None:
         """The recorded call, random cotangents, and backward's gradients for them.
 
         None if the call was not recorded completely.
@@ -437,6 +453,20 @@ class FunctionOfWorld(TensorFunction):
             if g is not None
         }
         return Tape(recording), cotangents, claims
+
+    def is_right_if_replicated(self) -> bool:
+        """Whether backward is right, and breaks no contract, once all outputs are declared to be
+        the same on all ranks.
+        """
+        world, declared, broken = self.world, self.world.declared, self.world.broken
+        if "split" not in declared.outputs:
+            return False
+        world.declared, world.broken = replace(declared, outputs=("replicated",)), {}
+        try:
+            evidence = self.read_evidence()
+            return evidence is not None and not wrong_gradients(*evidence) and not world.broken
+        finally:
+            world.declared, world.broken = declared, broken
 
     def causes_between_ranks(
         self, named: bool | None
@@ -488,6 +518,11 @@ class FunctionOfWorld(TensorFunction):
                 diagnosis = diagnosis.model_copy(update=where)
             if is_contract(diagnosis.code) or not between:
                 diagnoses.append(diagnosis)
+        with suppress(
+            Exception
+        ):  # ranks may disagree on the outputs, so that they are not the same
+            if self.is_right_if_replicated():
+                between = [*between, Diagnosis.of("GC151", REPLICATED)]
         return world_summary.model_copy(update={"diagnosis": (*diagnoses, *between)})
 
 

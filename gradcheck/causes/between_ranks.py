@@ -77,6 +77,12 @@ class WorldGradient(NamedTuple):
     """The gradients of the ranks."""
 
 
+Evidence = tuple[Tape, Cotangents, Mapping[int, WorldGradient]]
+"""The call of the world, recorded with its lines; random cotangents; and backward's gradients for
+them, by input of the world: only inputs that have a gradient.
+"""
+
+
 class RankMistake(NamedTuple):
     """A mistake made at some operations."""
 
@@ -111,8 +117,7 @@ def between_ranks(
         }
 
     right = tape.gradient(cotangents)
-    wrong = sorted(claimed.keys() - explained_by(right))
-    if not wrong:
+    if not (wrong := wrong_gradients(tape, cotangents, claimed)):
         return []
     wholes = [d for k in wrong for d in whole_cause(tape, claimed[k], right[k], size, close)]
     written = Tape(tape.recording, dead=dead_steps(tape, cotangents))
@@ -136,6 +141,14 @@ def between_ranks(
             return diagnoses
         of_some_inputs = of_some_inputs or diagnoses
     return [] if named is None else of_some_inputs or wholes
+
+
+def wrong_gradients(
+    tape: Tape, cotangents: Cotangents, claimed: Mapping[int, WorldGradient]
+) -> list[int]:
+    """The inputs of which backward's gradient differs from that of the tape."""
+    right, close = tape.gradient(cotangents), tape.coarsest**0.5
+    return [k for k, c in claimed.items() if not same_gradient(wide(c.gradient), right[k], close)]
 
 
 def with_wrong_vjps(tape: Tape, cotangents: Cotangents, mistake: RankMistake) -> list[Array]:

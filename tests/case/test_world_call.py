@@ -229,12 +229,21 @@ def test_a_replicated_output_that_differs_between_ranks_is_a_broken_contract() -
 
 def test_gradients_of_a_replicated_input_that_differ_are_a_broken_contract() -> None:
     found = check(same, same, "replicated", "split")
-    assert [d.code for d in found.diagnosis] == ["GC162", "GC152"]
+    assert [d.code for d in found.diagnosis] == ["GC162", "GC152", "GC151"]
+    assert "backward is right if they are declared replicated" in found.diagnosis[-1].text
+
+
+def test_a_layer_that_is_right_for_a_replicated_output_is_told_to_declare_it() -> None:
+    split = gradcheck.check(layer(summed, same), draw((N, 3)), world=N)
+    assert (split.verdict, "--outputs replicated" in split.diagnosis[-1].text) == ("FAIL", True)
+    assert gradcheck.check(layer(summed, same), draw((N, 3)), world=N, outputs="replicated").verdict == "PASS"
+    wrong = gradcheck.check(layer(summed, lambda dy: 3 * dy), draw((N, 3)), world=N)
+    assert not any("--outputs replicated" in cause.text for cause in wrong.diagnosis)
 
 
 def test_a_mean_of_gradients_where_a_sum_is_right_is_named() -> None:
     found = check(same, lambda dy: summed(dy) / N, "replicated", "split")
-    assert [d.code for d in found.diagnosis] == ["GC151"]
+    assert [d.code for d in found.diagnosis] == ["GC151", "GC151"]
 
 
 def test_causes_speak_of_ranks_and_of_the_inputs_as_the_layer_has_them() -> None:
@@ -246,7 +255,7 @@ def test_causes_speak_of_ranks_and_of_the_inputs_as_the_layer_has_them() -> None
 
     assert said(check(summed, zero_elsewhere, "split", "replicated")).endswith("(x[rank 1][0,0] …)")
     largest = check(same, lambda dy: all_reduced(dy, dist.ReduceOp.MAX), "replicated", "split")
-    assert [d.code for d in largest.diagnosis] == ["GC110"]  # a maximum is not linear
+    assert largest.diagnosis[0].code == "GC110"  # a maximum is not linear
     mean = gradcheck.check(layer(lambda x: x * 1, lambda dy: dy / 16), draw((N, 16)), world=N)
     assert said(mean) == "backward takes 1/16 times the gradient that flows through `x * 1`"
     of_w = of_arrays(lambda x, w: ((x, w), x * w), lambda dy, x, w: (dy, dy * x), "split", "partial")
