@@ -173,7 +173,7 @@ def name_problem(backend: str) -> str:
     try:
         Version(wanted)
     except InvalidVersion:
-        return f"{backend}: write a release behind the @, such as {kind}@3.0.0"
+        return f"{backend}: write a release after the @, such as {kind}@3.0.0"
     return ""
 
 
@@ -254,7 +254,7 @@ def make(
         place = inspect_interpreter(backend, python)
         if problem := place.problem or try_out(place):
             raise NotMadeError(
-                f"{backend} was installed, but does not run, and is removed again: {problem}"
+                f"{backend} was installed, but does not run, and was removed: {problem}"
             )
     except BaseException:
         remove_environment(backend)

@@ -64,8 +64,8 @@ def require_functions(layer: LayerRef, function: Any, gradient: Any) -> None:
     for reference, value in ((layer.ref, function), (f"backward {layer.backward}", gradient)):
         if inspect.isclass(value):
             raise NoLayerError(
-                f"{reference} is a class: a backward is given for a function of NumPy arrays; "
-                "check a class without it"
+                f"{reference} is a class, but a separate backward belongs to a function of NumPy "
+                "arrays; check the class without one"
             )
 
 

@@ -124,7 +124,7 @@ class LayerSignature(NamedTuple):
             is_given = parameter.name in {*variables(inputs), *missing}
             if parameter.default is not parameter.empty and not is_given:
                 options.setdefault(parameter.name, parameter.default)
-        note = f"  # needed: specify what {' and '.join(missing)} shall be" if missing else ""
+        note = f"  # needed: give a value for {' and '.join(missing)}" if missing else ""
         return f"{self.callee}({written_arguments(arguments, options)}){note}"
 
     @property

@@ -38,13 +38,13 @@ def require_whole_words(words: Sequence[str]) -> None:
                 f"remove {before} as well" if before.startswith("-") else "remove the argument"
             )
             raise UserError(
-                f"an empty argument follows {before}: is a variable of the shell not set? Set it, "
+                f"an empty argument follows {before}: is a shell variable unset? Set it, "
                 f"or {without}"
             )
         if " " in word and is_quoted_line(word):
             raise UserError(f"{word!r} is one argument: write {word} without quotes")
         if re.fullmatch("--[a-z-]+=", word):
-            raise UserError(f"{word} has no value: is a variable of the shell not set?")
+            raise UserError(f"{word} has no value: is a shell variable unset?")
         if re.fullmatch("(--[a-z-]+=)?['\"‘’“”].*['\"‘’“”]", word, re.DOTALL):
             raise UserError(f"{word}: these quotes are part of the word; remove them")
         if short := re.fullmatch("(-[a-z])=(.*)", word, re.DOTALL):
@@ -86,7 +86,7 @@ def require_fitting_quotes(command: click.Command | None, words: Sequence[str]) 
             raise UserError(f"{word!r}: write the whole expression after -k or -t, in quotes")
         options = [each for each in word.split()[1:] if has_names or each.startswith("--")]
         if any(find_option(command, each) for each in options):
-            raise UserError(f"{word!r} is not one word; write its words apart")
+            raise UserError(f"{word!r} is not one word; write its words separately")
         if not is_alone:
             require_one_name(word, os.path.exists)
 

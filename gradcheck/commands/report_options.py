@@ -68,7 +68,7 @@ def report_file(text: str, formats: Sequence[str], in_folder: str) -> tuple[str,
         raise UserError(f"--report {text}: {meant_report(text, formats)}")
     if another := re.search(rf"[,;\s]+(?=({'|'.join(formats)}):)", path):
         each = f"--report {name}:{path[: another.start()]} --report {path[another.end() :]}"
-        raise UserError(f"--report {text}: write each report apart, as in {each}")
+        raise UserError(f"--report {text}: write each report separately, as in {each}")
     file = Path(path.strip())
     if path == "-":
         return name, STDOUT

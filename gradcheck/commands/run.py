@@ -267,7 +267,7 @@ def run_scenarios(options: RunOptions) -> NoReturn:
     if last.skipped:
         click.echo(f"gradcheck: {journal.skipped_message(last.skipped)}", err=True)
     if options.resume:
-        progress = f"{len(known)} of {len(cases)} results are there from the last run"
+        progress = f"{len(known)} of {len(cases)} results are known from the last run"
         click.echo(f"gradcheck: {progress}", err=True)
     record = journal.open_journal(go_on=options.goes_on)
     runner = make_executor(options.executor, min(slots, len(cases)), options.jobs is not None)
@@ -280,7 +280,7 @@ def run_scenarios(options: RunOptions) -> NoReturn:
         shuffle=(options.seed or 0) if options.shuffle else None,
     )
     began = Beginning.now()
-    advice = "what had finished is kept: add --resume to go on"
+    advice = "finished results are kept; --resume continues"
     try:
         with results_shown(files):
             screen = make_screen(options.screen, options.again())

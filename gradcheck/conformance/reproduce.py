@@ -45,13 +45,13 @@ def write_program(case: Case) -> str:
     scenario = case.scenario
     known = [pair for pair in known_deviations(scenario) if is_visible(scenario.expect, pair[0])]
     if not known:
-        why = "every release does as documented, as far as is known, or raises in other words"
+        why = "every release does as documented, as far as is known, or raises with another message"
         raise NoProgramError(f"{scenario.id}: {why}")
     lines = []
     for entry, where in known:
         lines += comment(f"Paddle {where}: {entry.why}")
     title = scenario.title or scenario.id
-    lines += comment(f"Asked for: {title[0].lower()}{title[1:]}")
+    lines += comment(f"Required: {title[0].lower()}{title[1:]}")
     code = "\n".join(program_lines(case, [entry for entry, _ in known]))
     return "\n".join([*lines, *HEADER, "", code.strip("\n"), ""])
 

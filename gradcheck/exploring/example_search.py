@@ -181,7 +181,7 @@ def nothing_checked(search: Search) -> str:
 
 NAMES = {
     Status.PASS: "right",
-    Status.KINK: "beside a kink",
+    Status.KINK: "next to a kink",
     Status.INCONCLUSIVE: "undecided",
     Status.UNSUPPORTED: "unsupported",
     Status.FAIL: "wrong",
@@ -194,7 +194,7 @@ def outcome_lines(search: Search) -> list[str]:
     counts = Counter({"right": 0})
     for status, number in search.counts.items():
         counts[NAMES.get(status, "raised")] += number
-    order = ["beside a kink", "undecided", "unsupported", "raised", "wrong"]
+    order = ["next to a kink", "undecided", "unsupported", "raised", "wrong"]
     parts = [
         f"{counts['right']} right",
         *(f"{counts[outcome]} {outcome}" for outcome in order if counts[outcome]),

@@ -139,7 +139,7 @@ def _find_wrong_limits(
         least, most = INTEGER_RANGE[dtype]
         if low < least or high - 1 > most:
             message = f"{dtype} holds whole numbers from {least} to {most}, not all of those from "
-            help = "change the limits: the higher is not drawn"
+            help = "change the limits: the upper limit is not drawn"
             yield Violation((key,), f"{message}{low:g} to {high - 1:g}", help)
 
 

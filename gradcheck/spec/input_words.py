@@ -57,7 +57,7 @@ def inputs_of_words(texts: Iterable[str], letters: bool = False) -> dict[str, In
     for text in texts:
         if len(words := re.split(r"[\s,;]+(?:-i\s+|--input\s+)?(?=[A-Za-z_]\w*=)", text)) > 1:
             apart = " ".join(f"-i {word}" for word in words)
-            raise InputWordError(f"--input {text}: write each input apart, as in {apart}")
+            raise InputWordError(f"--input {text}: write each input separately, as in {apart}")
         named = _NAMED.fullmatch(text)
         if named is None:
             raise InputWordError(f"--input {text}: write {FORM}, {EXAMPLES}")

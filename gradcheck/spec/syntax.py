@@ -99,13 +99,13 @@ WORDINGS = (
     Hint(UNFIT, "text after the end of a value",
             "begin it on a line of its own, without the ','",
             r": *(['\"].*['\"]|\[.*\]|\{.*\}) *\0,"),
-    Hint(UNFIT, "something behind the end of a value",
+    Hint(UNFIT, "something after the end of a value",
             "put all of it in quotes; inside single quotes write a quote as ''",
             r": *(['\"].*['\"]|\[.*\]|\{.*\}) *\0"),
     Hint(UNFIT, "this line does not fit the block it is in",
             "indent it like its neighbours: keys of one mapping and dashes of one list begin in "
             "the same column"),
-    Hint("comment or line break|indentation indicators", "text behind '|' or '>'",
+    Hint("comment or line break|indentation indicators", "text after '|' or '>'",
             "begin it on the next line"),
     Hint("nesting depth", "nested more than 40 levels deep", "make the value flatter"),
 )  # fmt: skip

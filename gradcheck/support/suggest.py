@@ -73,4 +73,4 @@ def require_one_name(word: str, is_known: Callable[[str], bool]) -> None:
     """Raise UserError if a word is several known names joined by spaces or commas."""
     names = [name for name in re.split(r"[\s,;]+", word) if name]
     if len(names) > 1 and all(map(is_known, names)):
-        raise UserError(f"{word!r} is not one name; write them apart: {' '.join(names)}")
+        raise UserError(f"{word!r} is not one name; write them separately: {' '.join(names)}")

@@ -31,5 +31,5 @@ def refusals_of(subject: object, error_type: type[UserError] = UserError) -> Ite
         elif error.errno == errno.ENOTDIR:
             reason = "a part of this path is a file: name another one"
         elif error.errno == errno.EEXIST:
-            reason = f"{error.filename} is there and is not a folder: name another one"
+            reason = f"{error.filename} exists and is not a folder: name another one"
         raise error_type(f"{subject}: {reason}") from None

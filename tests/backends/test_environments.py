@@ -31,9 +31,9 @@ from gradcheck.backends.environments import (
         ("chainer", "there is no backend 'chainer'; the backends are numpy, cupy, paddle, torch, jax"),
         ("chainer@2", "there is no backend 'chainer@2'; the backends are numpy, cupy, paddle, torch, jax"),
         ("numpy@2.0", "numpy has no versions to choose from: numpy is the installed one"),
-        ("paddle@", "paddle@: write a release behind the @, such as paddle@3.0.0"),
-        ("paddle@../../etc", "paddle@../../etc: write a release behind the @, such as paddle@3.0.0"),
-        ("paddle@>=3", "paddle@>=3: write a release behind the @, such as paddle@3.0.0"),
+        ("paddle@", "paddle@: write a release after the @, such as paddle@3.0.0"),
+        ("paddle@../../etc", "paddle@../../etc: write a release after the @, such as paddle@3.0.0"),
+        ("paddle@>=3", "paddle@>=3: write a release after the @, such as paddle@3.0.0"),
     ],
 )
 def test_a_name_is_a_backend_s_perhaps_with_an_exact_release(name, problem):

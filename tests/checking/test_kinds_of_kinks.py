@@ -1,6 +1,6 @@
 """More members of the kinds that the shape of a function makes: ties, steps, tables, joins, edges, poles.
 
-Backwards in the hull of the slopes beside a kink are green, those outside of it FAIL.
+Backwards in the hull of the slopes next to a kink are green, those outside of it FAIL.
 """
 
 from __future__ import annotations

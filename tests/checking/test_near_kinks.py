@@ -1,4 +1,4 @@
-"""Points beside a kink or a jump: the derivative there is that of one side, however near the other is."""
+"""Points next to a kink or a jump: the derivative there is that of one side, however near the other is."""
 
 from __future__ import annotations
 

@@ -385,7 +385,7 @@ def test_new_writes_a_scenario_that_is_valid_and_runs(gradcheck, package, folder
 
 def test_new_says_what_the_call_still_needs_or_takes_it(gradcheck, package):
     text = gradcheck("new", "own_package.layers:Scale", "-i", "w=2").out
-    assert "# call: Scale.apply(w=w, x=…, times=2.0)  # needed: specify what x shall be" in text
+    assert "# call: Scale.apply(w=w, x=…, times=2.0)  # needed: give a value for x" in text
     text = gradcheck("new", "own_package.layers:Scale", "-i", "w=2", "--call", "Scale.apply(paddle.ones([2]), w)").out
     assert "\n    call: Scale.apply(paddle.ones([2]), w)\n" in text
 

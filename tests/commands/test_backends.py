@@ -181,7 +181,7 @@ def test_a_release_that_the_configuration_alone_names_is_skipped(spec, gradcheck
     ("name", "said"),
     [
         ("padle@9.0.0", "there is no backend 'padle@9.0.0'; did you mean paddle?"),
-        ("paddle@nine", "paddle@nine: write a release behind the @, such as paddle@3.0.0"),
+        ("paddle@nine", "paddle@nine: write a release after the @, such as paddle@3.0.0"),
         ("numpy@2.0", "numpy has no versions to choose from: numpy is the installed one"),
     ],
 )
@@ -242,7 +242,7 @@ def test_add_tells_what_does_not_run(gradcheck, cache, monkeypatch):
     monkeypatch.setattr(environments, "run_printing", run)
     done = gradcheck("backends", "add", "paddle@9.0.0")
     assert (done.code, done.out) == (2, "")
-    assert "gradcheck: paddle@9.0.0 was installed, but does not run, and is removed again: " in done.err
+    assert "gradcheck: paddle@9.0.0 was installed, but does not run, and was removed: " in done.err
     assert "libcuda.so is missing" in done.err
     assert not (cache / "paddle@9.0.0").exists()
 

@@ -28,7 +28,7 @@ def test_a_program_says_what_is_done_and_asserts_what_is_asked_for(spec, gradche
         0,
         """\
 # Paddle <3.0: it forgets a
-# Asked for: the sum of two
+# Required: the sum of two
 import numpy as np
 import paddle
 from paddle.autograd import PyLayer

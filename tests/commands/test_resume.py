@@ -59,7 +59,7 @@ def test_resume_runs_what_has_no_result_and_reports_everything(spec, gradcheck, 
     record.write_bytes(b"".join(record.read_bytes().splitlines(keepends=True)[:2]))
     (folder / "runs.txt").unlink()
     done = gradcheck("run", "a.grad.yaml", "--allow-code", "--resume")
-    assert (done.code, done.err) == (1, "gradcheck: 2 of 3 results are there from the last run\n")
+    assert (done.code, done.err) == (1, "gradcheck: 2 of 3 results are known from the last run\n")
     assert lines(done) == ["PASS good", "FAIL bad", "PASS late"]
     assert (folder / "runs.txt").read_text().split() == ["late"]
 
@@ -69,7 +69,7 @@ def test_resume_runs_again_what_has_changed(spec, gradcheck, folder):
     gradcheck("run", "a.grad.yaml", "--allow-code")
     spec(GOOD, BAD.replace("1 + 1: 3", "1 + 1: 2"))
     done = gradcheck("run", "a.grad.yaml", "--allow-code", "--resume")
-    assert (done.code, done.err) == (0, "gradcheck: 1 of 2 results are there from the last run\n")
+    assert (done.code, done.err) == (0, "gradcheck: 1 of 2 results are known from the last run\n")
     assert gradcheck("run", "a.grad.yaml", "--allow-code", "--resume").err.startswith("gradcheck: 2 of 2")
     assert gradcheck("run", "a.grad.yaml", "--allow-code", "--resume", "--seed", "3").err.startswith(
         "gradcheck: 0 of 2"
@@ -94,7 +94,7 @@ def test_a_signal_ends_the_run_in_order(spec, folder, name):
             time.sleep(0.02)
         process.send_signal(getattr(signal, name))
         out, err = process.communicate()
-    assert (process.returncode, err) == (130, "gradcheck: what had finished is kept: add --resume to go on\n")
+    assert (process.returncode, err) == (130, "gradcheck: finished results are kept; --resume continues\n")
     assert re.fullmatch(r"PASS good@numpy .*\n1 PASS in .* s; stopped before the end, 1 without a result\n", out)
     assert len((folder / ".gradcheck" / "last.jsonl").read_text().splitlines()) == 1
 
@@ -124,7 +124,7 @@ def test_a_signal_ends_a_run_whose_worker_was_stopped_in_the_middle_of_an_answer
             _, err = process.communicate(timeout=40)  # the limit of the case is 60 s
         finally:
             process.kill()
-    assert (process.returncode, err) == (130, "gradcheck: what had finished is kept: add --resume to go on\n")
+    assert (process.returncode, err) == (130, "gradcheck: finished results are kept; --resume continues\n")
 
 
 LITTLE = """\

@@ -175,7 +175,7 @@ def test_the_second_order_is_checked_of_every_gradient_that_is_to_match(spec, gr
         (["-t", "nothing"], 2, "gradcheck: -t 'nothing': no scenario has the tag 'nothing'; "),
         (["test_own.py"], 2, "gradcheck: test_own.py is not a spec file or id; `gradcheck check test_own:LAYER`"),
         (["-k", "a and"], 2, "gradcheck: -k 'a and': combine words with"),
-        (["-k", ""], 2, "gradcheck: an empty argument follows -k: is a variable of the shell not set?"),
+        (["-k", ""], 2, "gradcheck: an empty argument follows -k: is a shell variable unset?"),
         (["-b", "nunpy"], 2, "gradcheck: there is no backend 'nunpy'; did you mean numpy?\n"),
         (["-j", "0"], 2, "gradcheck: -j 0: write a number from 1 on, or auto\n"),
         (["-j", "many"], 2, "gradcheck: -j many: write a number from 1 on, or auto\n"),
@@ -360,7 +360,7 @@ def test_ctrl_c_reports_what_had_finished_and_leaves_no_process(spec, folder):
             time.sleep(0.02)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate()
-    assert (process.returncode, err) == (130, "gradcheck: what had finished is kept: add --resume to go on\n")
+    assert (process.returncode, err) == (130, "gradcheck: finished results are kept; --resume continues\n")
     assert re.fullmatch(r"PASS good@numpy .*\n1 PASS in .* s; stopped before the end, 2 without a result\n", out)
     assert [result["name"] for result in json.loads((folder / "r.json").read_text())["results"]] == ["good@numpy"]
     assert len((folder / ".gradcheck" / "last.jsonl").read_text().splitlines()) == 1

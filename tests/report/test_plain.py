@@ -81,8 +81,8 @@ def test_a_result_is_one_line_whatever_its_length(result, line):
 
 
 def test_marks_of_a_verdict_stand_before_the_time():
-    marked = GradientSummary(verdict=Status.KINK, marks=("by the tape", "beside a kink"))
-    line = "KINK lstm-cell@numpy specs/rnn.grad.yaml:12:5 [by the tape, beside a kink] 0.41s"
+    marked = GradientSummary(verdict=Status.KINK, marks=("by the tape", "next to a kink"))
+    line = "KINK lstm-cell@numpy specs/rnn.grad.yaml:12:5 [by the tape, next to a kink] 0.41s"
     assert result_line(make_result(Status.KINK, gradient=marked)) == line
 
 

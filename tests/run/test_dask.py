@@ -146,7 +146,7 @@ def test_a_scheduler_lost_midway_is_told_and_what_had_finished_is_kept(cluster, 
     assert process.returncode == 2
     assert [line.split("@")[0] for line in shown] == [f"PASS slow-{k}" for k in range(len(shown))]
     lost = f"gradcheck: --executor dask:{some.address}: the scheduler was lost"
-    assert err == f"{lost}; what had finished is kept: add --resume to go on\n"
+    assert err == f"{lost}; finished results are kept; --resume continues\n"
     command = [sys.executable, str(ROOT / "cli.py"), "run", "a.grad.yaml", "--allow-code", "--resume"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert int(done.stderr.split()[1]) >= len(shown)
