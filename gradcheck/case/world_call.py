@@ -31,11 +31,11 @@ from gradcheck.case.layer_calls import LayerCalls
 from gradcheck.case.user_code import module_anew, module_of_reference
 from gradcheck.case.world import OnRank, WorldDeclaration, WorldOutput
 from gradcheck.causes.between_ranks import (
-    Evidence,
+    WorldEvidence,
     WorldGradient,
     backward_of,
     between_ranks,
-    wrong_gradients,
+    wrong_inputs,
 )
 from gradcheck.checking.contracts import same
 from gradcheck.checking.point import shapes_of
@@ -427,11 +427,11 @@ class FunctionOfWorld(TensorFunction):
         return self.collective_causes
 
     @cached_property
-    def evidence(self) -> Evidence | None:
+    def evidence(self) -> WorldEvidence | None:
         """The evidence for causes; None if the call was not recorded completely."""
         return self.read_evidence()
 
-    def read_evidence(self) -> Evidence | None:
+    def read_evidence(self) -> WorldEvidence | None:
         """The recorded call, random cotangents, and backward's gradients for them.
 
         None if the call was not recorded completely.
@@ -464,7 +464,7 @@ class FunctionOfWorld(TensorFunction):
         world.declared, world.broken = replace(declared, outputs=("replicated",)), {}
         try:
             evidence = self.read_evidence()
-            return evidence is not None and not wrong_gradients(*evidence) and not world.broken
+            return evidence is not None and not wrong_inputs(*evidence) and not world.broken
         finally:
             world.declared, world.broken = declared, broken
 

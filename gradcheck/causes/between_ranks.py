@@ -77,7 +77,7 @@ class WorldGradient(NamedTuple):
     """The gradients of the ranks."""
 
 
-Evidence = tuple[Tape, Cotangents, Mapping[int, WorldGradient]]
+WorldEvidence = tuple[Tape, Cotangents, Mapping[int, WorldGradient]]
 """The call of the world, recorded with its lines; random cotangents; and backward's gradients for
 them, by input of the world: only inputs that have a gradient.
 """
@@ -117,7 +117,7 @@ def between_ranks(
         }
 
     right = tape.gradient(cotangents)
-    if not (wrong := wrong_gradients(tape, cotangents, claimed)):
+    if not (wrong := wrong_inputs(tape, cotangents, claimed)):
         return []
     wholes = [d for k in wrong for d in whole_cause(tape, claimed[k], right[k], size, close)]
     written = Tape(tape.recording, dead=dead_steps(tape, cotangents))
@@ -143,7 +143,7 @@ def between_ranks(
     return [] if named is None else of_some_inputs or wholes
 
 
-def wrong_gradients(
+def wrong_inputs(
     tape: Tape, cotangents: Cotangents, claimed: Mapping[int, WorldGradient]
 ) -> list[int]:
     """The inputs of which backward's gradient differs from that of the tape."""

@@ -7,7 +7,10 @@ import builtins
 import difflib
 import functools
 import re
+from collections import Counter
 from collections.abc import Container, Iterator
+from itertools import chain
+from typing import TypeGuard
 
 from gradcheck.spec.containers import variables
 from gradcheck.spec.data import DataPath
@@ -23,6 +26,7 @@ from gradcheck.spec.python import (
     static_forward,
 )
 from gradcheck.spec.violation import Violation, below, find_conflicts
+from gradcheck.support.syntax_tree import last_name
 
 MAX_CHARACTERS = 20_000
 """The most names in one piece of code: part of the work of Python's compiler grows with names times
@@ -61,6 +65,8 @@ _WIDE_RANGE = re.compile(r"\[.*-(?:[^\x00-\x7f]|\\[uUN])", re.DOTALL)
 PATTERN = "the pattern"
 CONSTANTS_OF_YAML = {"null": "None", "none": "None", "true": "True", "false": "False"}
 """Constants as YAML writes them, and ``none`` → Python's."""
+INTERACTIVE = {"copyright", "credits", "exit", "help", "input", "license", "quit"}
+"""Built-in names for a person at a prompt, which a layer does not mean."""
 EMPTY_CODE = PythonCode("", "exec")
 """Placeholder for code that is missing or not Python."""
 _MODES: dict[str, CompileMode] = {
@@ -213,14 +219,18 @@ def _parse_python(source: str, role: str) -> PythonCode | Violation:
     code = source.lstrip(" \t") if _MODES[role] == "eval" else source
     try:
         parsed = PythonCode(code, _MODES[role])
-        return next(_find_annotations(parsed.tree, role), parsed)
+        mistakes = chain(_find_annotations(parsed.tree, role), _find_packed(parsed.tree, role))
+        return next(mistakes, parsed)
     except SyntaxError as error:
         place = (error.lineno or 1, (error.offset or 1) + len(source) - len(code), 1)
         help = ""
         key = re.match(r"\s*(\w+):(?:\s|$)", error.text or "")
         if key and key[1] in Scenario.keys():  # noqa: SIM118 - of a class
             return _key_in_code(key[1], role, place[0], key.start(1))
-        if prompt := re.match(r"\s*(>>>|\$|%|!|```)", error.text or ""):
+        line_above = source.splitlines()[max(0, place[0] - 2)].strip()
+        if line_above.startswith("@") and error.msg == "unexpected indent":
+            help = "write the line with 'def' below the decorator"
+        elif prompt := re.match(r"\s*(>>>|\$|%|!|```)", error.text or ""):
             help = f"remove the {prompt[1]}: the code is Python only"
         elif _MODES[role] == "eval" and find_code(code, "the script") is not EMPTY_CODE:
             help = "write one expression, such as f(x, 2), without a statement such as y = …"
@@ -228,6 +238,45 @@ def _parse_python(source: str, role: str) -> PythonCode | Violation:
         return Violation((), f"{role} is not valid Python: {problem}", help, inside=place)
     except (ValueError, RecursionError, MemoryError):
         return Violation((), f"{role} is too deeply nested for Python", "make it simpler")
+
+
+def _find_packed(tree: ast.AST, role: str) -> Iterator[Violation]:
+    """Yield each name that a function sets to the tuple of all saved Tensors, and computes with as
+    if it were a Tensor.
+    """
+    for function in ast.walk(tree):
+        if not isinstance(function, ast.FunctionDef):
+            continue
+        nodes = [*ast.walk(function)]
+        names = Counter(each.id for each in nodes if is_set(each))
+        computed = {ast.unparse(operand) for node in nodes for operand in operands_of(node)}
+        for node in nodes:
+            if not isinstance(node, ast.Assign):
+                continue
+            name, value = ast.unparse(node.targets[0]), node.value
+            getter = value.func if isinstance(value, ast.Call) else value
+            is_tuple = last_name(getter) in ("saved_tensor", "saved_tensors")
+            if is_tuple and name in computed and names[name] == 1:
+                message = f"{role}: {quote(ast.unparse(value))} is a tuple, not a Tensor"
+                place = (node.lineno, node.col_offset + 1, len(name))
+                yield Violation((), message, f"write {name},", inside=place)
+
+
+def is_set(node: ast.AST) -> TypeGuard[ast.Name]:
+    """Whether a node sets a name."""
+    return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+
+
+def operands_of(node: ast.AST) -> list[ast.expr]:
+    """Return the operands of an arithmetic operation or comparison; empty for any other node."""
+    match node:
+        case ast.BinOp():
+            return [node.left, node.right]
+        case ast.UnaryOp(op=ast.USub()):
+            return [node.operand]
+        case ast.Compare():
+            return [node.left, *node.comparators]
+    return []
 
 
 def _find_annotations(tree: ast.AST, role: str) -> Iterator[Violation]:
@@ -310,22 +359,28 @@ def _find_unknown_name(scenario: Scenario, framework: str) -> Iterator[Violation
         read = code.global_names[0]
         if "import *" in code.source or not MAKES_NAMES.isdisjoint({*read, *known, *expected}):
             return
-        missing = read.keys() - known - {*dir(builtins)}
+        missing = read.keys() - known - ({*dir(builtins)} - INTERACTIVE)
         places = [(code.place_of(name, read[name]), name) for name in missing if name[:2] != "__"]
         for place, name in sorted((place, name) for place, name in places if place)[:1]:
             for _, other_role, other in pieces:
                 if _MODES[other_role] == "exec":
                     variable_names += sorted(bound_names(other.module.body))
-            help = _advise_name(name, role, variable_names, known, framework)
+            here = arguments_at(code.tree, place[0])
+            help = _advise_name(name, role, variable_names, known, framework, here)
             message = f"{role}: there is no {quote(name)}"
             yield Violation(path, message, help, role == "the expression", place)
             return
 
 
 def _advise_name(
-    name: str, role: str, variable_names: list[str], known: set[str], framework: str
+    name: str,
+    role: str,
+    variable_names: list[str],
+    known: set[str],
+    framework: str,
+    arguments: list[str],
 ) -> str:
-    """Return advice on an undefined name."""
+    """Return advice on an undefined name in a function with some arguments, or in none."""
     ready = listing(["np", *names_of_framework(framework)], "and")
     for other, names in NAMES_OF_FRAMEWORKS.items():
         if name in names:
@@ -336,19 +391,32 @@ def _advise_name(
             "forward and backward take it before their arguments, as in 'def forward(ctx, x):'; "
             "forward_fn and backward_fn have none, and use the inputs by name"
         )
-    near = difflib.get_close_matches(name, dir(builtins), 1, MISSPELT)
+    near = difflib.get_close_matches(name, {*dir(builtins)} - INTERACTIVE, 1, MISSPELT)
     if name in CONSTANTS_OF_YAML:
         near = [CONSTANTS_OF_YAML[name]]
     if near:
         return f"did you mean '{near[0]}'?"
     if role in ("the layer", "the script"):
         otherwise = f"import or define it in the code; {ready} need no import"
+        if arguments:
+            otherwise += f"; the arguments here are {listing(arguments, 'and')}"
     else:
         shown = variable_names[:MOST_SHOWN] or ["np"]
         if role == "the expression":
             shown = [*shown, "out"]
         otherwise = f"known are {listing(shown, 'and')}"
-    return suggest(name, sorted(known), otherwise)
+    return suggest(name, [*arguments, *sorted(known)], otherwise)
+
+
+def arguments_at(tree: ast.AST, line: int) -> list[str]:
+    """Return the names of the arguments of the innermost function around a line."""
+    around = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef) and node.lineno <= line <= (node.end_lineno or 0)
+    ]
+    innermost = max(around, key=lambda node: node.lineno, default=None)
+    return [argument.arg for argument in innermost.args.args] if innermost else []
 
 
 def names_of_framework(framework: str) -> tuple[str, ...]:

@@ -21,9 +21,8 @@ Reader = Callable[[list[str]], Sequence[Diagnostic]]
 """Reads the lines of a file, and returns the mistakes in them."""
 MistakeKey = tuple[str, str]
 
-MOST_LINES_READ = 6_000
-"""The most lines that a search reads, over all candidates: about half a second, as a line takes
-0.1 ms.
+MOST_LINES_READ = 10_000
+"""The most lines that a search reads, over all candidates: about a second, as a line takes 0.1 ms.
 """
 FAR = 9
 """The lines above and below a line whose indentation it may be meant to have."""
@@ -37,26 +36,39 @@ KEYWORD = re.compile("|".join(sorted(keyword.kwlist, key=len, reverse=True)))
 
 def with_fixes(
     lines: list[str], mistakes: Sequence[Diagnostic], read: Reader, *, is_syntax: bool
-) -> Iterator[Diagnostic]:
-    """Yield the mistakes of a file, each with an edit that removes it, if one is found.
+) -> list[Diagnostic]:
+    """The mistakes of a file, each with an edit that removes it, if one is found; only one of them
+    if its edit removes all: the others follow from it.
 
     Args:
         is_syntax: whether the mistakes are of YAML's syntax, which hide all others: then an edit
             has to leave none.
     """
-    budget, gone = Budget(read), set[MistakeKey]()
+    budget, keys = Budget(read), mistake_keys(mistakes)
+    gone, fixed = set[MistakeKey](), list[Diagnostic]()
     for mistake in mistakes:
         fix = None
         if mistake.line and mistake_key(mistake) not in gone:
-            others = set() if is_syntax else mistake_keys(mistakes) - {mistake_key(mistake)}
-            fix = next(edits_that_remove(lines, mistake, others, budget), None)
-            if fix is not None:
-                gone |= mistake_keys(mistakes) - mistake_keys(read(fix.applied(lines)))
-        yield replace(mistake, fix=fix)
+            others = set() if is_syntax else keys - {mistake_key(mistake)}
+            fix = next(edits_that_remove(lines, mistake, others, budget, is_syntax), None)
+        if fix is not None:
+            left = mistake_keys(read(fix.applied(lines)))
+            gone |= keys - left
+            # advice on the place where a parser gives up, or on another line, is a guess
+            is_guess = is_syntax or fix.line != mistake.line
+            mistake = replace(mistake, fix=fix, help="" if is_guess else mistake.help)
+            if not left:
+                return [mistake]
+        fixed.append(mistake)
+    return fixed
 
 
 def edits_that_remove(
-    lines: list[str], mistake: Diagnostic, others: set[MistakeKey], budget: Budget
+    lines: list[str],
+    mistake: Diagnostic,
+    others: set[MistakeKey],
+    budget: Budget,
+    is_syntax: bool,
 ) -> Iterator[LineEdit]:
     """Yield the edits that remove a mistake and leave at most some others.
 
@@ -69,13 +81,11 @@ def edits_that_remove(
     first, start, end = scenario_at(lines, min(mistake.line, len(lines)) - 1)
     above = start - first
     part = [*lines[:first], *lines[start:end]]
-    if not mistake_keys(budget.read(part)) <= {
-        *others,
-        mistake_key(mistake),
-    }:  # it needs another one
+    needs_others = any("extends:" in line for line in part)
+    if needs_others or not mistake_keys(budget.read(part)) <= {*others, mistake_key(mistake)}:
         above, part = 0, lines
     moved_up = replace(mistake, line=mistake.line - above)
-    for edit in each_once(line_edits(part, moved_up)):
+    for edit in each_once(line_edits(part, moved_up, is_syntax)):
         if not budget.lines_left:
             return
         if mistake_keys(budget.read(edit.applied(part))) <= others:
@@ -136,8 +146,10 @@ def each_once(candidates: Iterable[LineEdit]) -> Iterator[LineEdit]:
 
 
 # --------------------------------------------------------------------------- candidates
-def line_edits(lines: list[str], mistake: Diagnostic) -> Iterator[LineEdit]:
-    """Yield edits of the lines around a mistake, the likeliest first."""
+def line_edits(lines: list[str], mistake: Diagnostic, is_syntax: bool) -> Iterator[LineEdit]:
+    """Yield edits of the lines around a mistake, the likeliest first: what can be read is rather at
+    the wrong level than without a sign.
+    """
     number = min(mistake.line, len(lines)) - 1
     near = lines_near(lines, number)
     is_code = "valid Python" in mistake.message or is_in_block(lines, number)
@@ -145,12 +157,13 @@ def line_edits(lines: list[str], mistake: Diagnostic) -> Iterator[LineEdit]:
     yield from in_place(number, words)
     for n in near:
         yield from in_place(n, chain(as_block(lines, n), () if is_code else spaced(lines[n])))
-        if not is_aligned(lines, n):
+        if not is_aligned(lines, n) or not (is_syntax or is_code):
             yield from moved(lines, n)
     for n in near:
         column = mistake.column - 1 if n == number else len(lines[n])
         yield from in_place(n, with_signs(lines[n], column, is_code))
         yield from chain(moved(lines, n), indented_below(lines, n))
+    yield from without_key(lines, number)
     for n in near if not is_code else ():
         yield from in_place(n, chain(rewritten(lines[n]), shortened(lines[n])))
     yield from (LineEdit(n + 1, 1, ()) for n in near if not re.search(r"\w", lines[n]))
@@ -161,6 +174,9 @@ def without_repeated(lines: list[str], number: int) -> Iterator[LineEdit]:
     code, one further above.
     """
     for n in lines_near(lines, min(number, len(lines)) - 1):
+        key = re.match(r"[\s-]*([\w.]+):", lines[n])
+        if key and key[1] not in FORMAT_WORDS and not is_in_block(lines, n):
+            continue  # a name, such as that of an input, may have been meant to be another
         if lines[n] in lines[max(0, n - (1 if is_in_block(lines, n) else FAR)) : n]:
             yield LineEdit(n + 1, 1, ())
 
@@ -181,15 +197,26 @@ def lines_near(lines: list[str], number: int) -> list[int]:
     return list(dict.fromkeys([*above[:2], *below[:1], *parents[:1]]))
 
 
+def ancestors(lines: list[str], n: int) -> Iterator[int]:
+    """Yield the lines that a line is below, as each is indented less than the one before."""
+    depth = indentation(lines[n])
+    for above in range(n - 1, -1, -1):
+        if lines[above].strip() and indentation(lines[above]) < depth:
+            yield above
+            depth = indentation(lines[above])
+
+
 def is_in_block(lines: list[str], n: int) -> bool:
     """Whether a line belongs to a block of text, which is code."""
+    return any(OPENS_BLOCK.search(lines[above]) for above in ancestors(lines, n))
+
+
+def without_key(lines: list[str], n: int) -> Iterator[LineEdit]:
+    """Yield a key above a line that is indented more than the line before, and those like it."""
     depth = indentation(lines[n])
-    for text in reversed(lines[:n]):
-        if text.strip() and indentation(text) < depth:
-            if OPENS_BLOCK.search(text):
-                return True
-            depth = indentation(text)
-    return False
+    for key in ("inputs:", "expect:", "scenarios:", "cases:", "layer: |"):
+        if depth >= STEP:
+            yield LineEdit(n + 1, 0, (" " * (depth - STEP) + key,))
 
 
 # ------------------------------ words
@@ -197,11 +224,23 @@ def advised(mistake: Diagnostic, line: str) -> Iterator[str]:
     """Yield a line with the text that the advice on a mistake writes, in place of the marked
     text.
     """
-    before, after = line[: mistake.column - 1], line[mistake.column - 1 + mistake.width :]
+    start, end = mistake.column - 1, mistake.column - 1 + mistake.width
+    before, marked, after = line[:start], line[start:end], line[end:]
+    if placed := re.match(r"write '(\w+)' before it", mistake.help):
+        yield f"{before}{placed[1]} {marked}{after}"
+        return
     for text in re.findall(r"(?<!\w)'(\w[^']*)'(?!\w)", mistake.help):
-        yield before + text + after
-        yield before + text.partition(":")[0] + after
-    for form in (r"write (.+)", r"write (.+?)[.;:] "):
+        key, _, new = text.partition(": ")
+        old = re.match(r":\s*(\[.*?\]|\{.*?\}|[^,{}\[\]]+)", after)
+        if old and "{" in new:
+            yield before + text.replace("…", old[1]) + after[old.end() :]
+        elif old and new.strip("…"):  # the old value has another meaning
+            yield before + text + after[old.end() :]
+        else:
+            yield before + key + after
+    if listed := re.search(r"such as \[(.*)\]$", mistake.help):
+        yield line.replace(listed[1], f"[{listed[1]}]", 1)
+    for form in (r"write ([\[{].*?[\]}])(?:$|[.;:,])", r"write (.+)", r"write (.+?)[.;:] "):
         if written := re.match(form, mistake.help):
             yield before + written[1] + after
 
@@ -262,6 +301,7 @@ def depths_around(lines: list[str], n: int) -> list[int]:
         beside.append(indentation(lines[n - 1]) + opens)
     beside += [indentation(text) for text in lines[n + 1 : n + 2] if text.strip()]
     around = {indentation(text) for text in lines[max(0, n - FAR) : n + FAR] if text.strip()}
+    around |= {indentation(lines[parent]) for parent in ancestors(lines, n)}
     others = sorted(around | {other + STEP for other in around}, key=lambda o: (abs(o - depth), o))
     return [other for other in dict.fromkeys([*beside, *others]) if other != depth]
 
@@ -288,6 +328,12 @@ def spaced(line: str) -> Iterator[str]:
         yield f"{entry[1]}: {entry[2]}"
     if entry := re.match(r"(\s*(?:- )?[\w.-]+)(?: *[=;：] *| +|(?=[\[{\"']))(\S.*)", line):
         yield f"{entry[1]}: {entry[2]}"
+    yield re.sub(r"^(\s*)- ", r"\1", line)
+    if entry := re.match(r"(\s*- )([^:]+)$", line):
+        yield f"{entry[1]}id: {entry[2]}"
+        yield f"{entry[1]}title: {entry[2]}"
+    if re.search(r": *\(", line):
+        yield re.sub(r"(?<=: )\(([^()]*)\)", r"[\1]", line)
     if entry := re.match(r"(\s*(?:- )?[\w.-]+: +)([^\s\"'\[{].*: .*[^\s\"'])", line):
         yield entry[1] + in_quotes(entry[2])
 
@@ -328,7 +374,7 @@ def punctuated(line: str, places: list[int], is_code: bool) -> Iterator[str]:
     if is_code:
         yield line + ":"
     for place in places:
-        if line[place : place + 1] in tuple("=;：") and not is_code:
+        if re.match(r"[=;：]|\. ", line[place:]) and not is_code:
             yield f"{line[:place].rstrip()}: {line[place + 1 :].lstrip()}"
             yield f"{line[:place]},{line[place + 1 :]}"
     for sign, place in product((", ", " ") if is_code else (": ", ", ", "- ", " "), places):

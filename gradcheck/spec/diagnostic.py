@@ -33,6 +33,8 @@ class LineEdit:
         """The new lines with their numbers, for a person; of a long block only the first ones."""
         if not self.lines:
             return [f"remove line {self.line}"]
+        if not self.removed:
+            return [f"insert line {self.line} │ {escape(self.lines[0])}"]
         shown = [
             f"line {number} │ {escape(line)}"
             for number, line in enumerate(self.lines[:_LINES_SHOWN], self.line)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import yaml
@@ -55,6 +56,7 @@ _ADVICE_ON_KEYS = {
     "argnums": "write 'stop_gradient: true' for the inputs that need no gradient",
     "args": "write 'inputs: …' for Tensors, and 'kwargs: …' for plain values",
     "strategy": "write only the 'matrix' in it, next to 'id'",
+    "timeout-minutes": "its counterpart, timeout, is in seconds",
     "reruns": "remove it: `gradcheck run --reruns 2` repeats cases that fail",
     **dict.fromkeys(("if", "when", "skipif"), "write 'backends: {paddle: {skip: {reason: …}}}'"),
 }
@@ -66,7 +68,7 @@ _OTHER_TOOLS_KEYS = {
     **dict.fromkeys(("nproc_per_node", "nprocs", "num_ranks", "world_size"), "world"),
     **dict.fromkeys(("options", "parameters", "params"), "kwargs"),
     "description": "title", "name": "id", "parametrize": "matrix", "random_seed": "seed",
-    "run": "script", "shapes": "inputs", "timeout-minutes": "timeout", "uses": "layer",
+    "run": "script", "shapes": "inputs", "uses": "layer",
     "with": "kwargs",
     # of an input
     **dict.fromkeys(("dims", "size"), "shape"),
@@ -290,7 +292,19 @@ def _report_value(detail: ErrorDetails, location: Location, text: SpecText) -> N
     else:
         help = _ADVICE.get(kind) or _advise_form(kind, value, mark, context, location.key)
     described = location.kind.keys() if location.kind else {}
+    if name := misplaced_key(location.steps):
+        help = f"{quote(name)} is a key of an input: write it within the input's braces"
     text.report(mark.place, message, help or described.get(location.key, ""))
+
+
+def misplaced_key(steps: DataPath) -> str:
+    """Return the name of the input that a path leads to, if it is a key of an input; otherwise
+    empty.
+    """
+    for section, name in pairwise(steps):
+        if section == "inputs" and name in model.Input.keys():  # noqa: SIM118 - of a class
+            return str(name)
+    return ""
 
 
 def _advise_form(

@@ -23,8 +23,7 @@ from gradcheck.spec.scenario_rules import find_scenario_mistakes
 from gradcheck.spec.text import SpecText, decode, read_text
 
 MOST_FIXES = 10
-"""The mistakes after which no fixes are searched for in further files: each takes up to half a
-second.
+"""The mistakes after which no fixes are searched for in further files: each takes up to a second.
 """
 AnyFormat = TypeVar("AnyFormat", bound=Format)
 
@@ -46,17 +45,32 @@ def read(path: str | os.PathLike[str], *, find_fixes: bool = True) -> SpecFile:
         from gradcheck.spec.corrections import with_fixes  # few files have mistakes
 
         is_syntax = bool(mistakes_of_lines(text.lines, text.path, parse))
-        read_lines = partial(mistakes_of_lines, path=text.path)
+        read_lines = partial(mistakes_of_lines, path=text.path, reader=compiled)
         fixed = with_fixes(text.lines, error.diagnostics, read_lines, is_syntax=is_syntax)
         raise SpecError(fixed) from None
 
 
+def compiled(text: SpecText) -> None:
+    """Read a text, and compile its code: some code can be parsed, and not compiled.
+
+    Code with a ``finally`` is not, as that may take long: see `PythonCode`.
+    """
+    for scenario in interpret(text).scenarios:
+        for source in (scenario.layer_source, scenario.script):
+            if source and "finally" not in source:
+                try:
+                    compile(source, text.path, "exec")
+                except SyntaxError as error:
+                    text.report((scenario.line, 1, 1), f"the code does not compile: {error.msg}")
+                    raise text.error() from None
+
+
 def mistakes_of_lines(
-    lines: list[str], path: str, reader: Callable[[SpecText], object] | None = None
+    lines: list[str], path: str, reader: Callable[[SpecText], object]
 ) -> list[Diagnostic]:
-    """The mistakes that a reader, otherwise `interpret`, finds in the lines of a file."""
+    """The mistakes that a reader finds in the lines of a file."""
     try:
-        (reader or interpret)(SpecText(path, lines))
+        reader(SpecText(path, lines))
     except SpecError as error:
         return error.diagnostics
     return []

@@ -14,7 +14,7 @@ from itertools import islice
 from gradcheck.spec.code_rules import EMPTY_CODE, find_code, find_words
 from gradcheck.spec.containers import variable, variables
 from gradcheck.spec.diagnostic import quote
-from gradcheck.spec.model import Expect, LayerOp, LayerRef, Scenario
+from gradcheck.spec.model import Expect, Input, LayerOp, LayerRef, Scenario
 from gradcheck.spec.python import (
     LAYER_BASES,
     bound_names,
@@ -182,6 +182,8 @@ class _Subject:
             if variable(name) not in words:
                 message = f"nothing uses the input {quote(variable(name))}"
                 help = "name it in the call, or remove it"
+                if name in Input.keys():  # noqa: SIM118 - of a class
+                    help = f"it is a key of an input: write '{name}: …' within the input's braces"
                 yield Violation(("inputs", name), message, help, at_key=True)
 
     def _missing_returns(self) -> Iterator[Violation]:

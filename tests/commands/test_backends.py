@@ -92,7 +92,7 @@ def test_what_two_backends_compute_differently_is_a_failure_of_its_own(spec, gra
     again = gradcheck("run", "--lf", "-b", "numpy,paddle@9.0.0")
     assert (again.code, [line.split()[0] for line in again.out.splitlines()[:3]]) == (1, ["PASS", "PASS", "FAIL"])
     resumed = gradcheck("run", "a.grad.yaml", "--resume", "-b", "numpy,paddle@9.0.0")
-    assert (resumed.code, "2 of 2 results are there" in resumed.err) == (1, True)
+    assert (resumed.code, "2 of 2 results are known" in resumed.err) == (1, True)
 
 
 def test_code_sees_the_release_s_interpreter_and_its_packages(spec, gradcheck, release):

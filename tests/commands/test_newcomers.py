@@ -84,7 +84,7 @@ MISTAKES = {
     "matrix numpy": ("numpy", "write -b numpy"),
     "export out": ("--pytest", "write --pytest DIR"),
     # run: what
-    "run ''": ("an empty argument follows run", "variable of the shell"),
+    "run ''": ("an empty argument follows run", "shell variable unset"),
     "run own.grad.yaml,empty": ("own.grad.yaml,empty", "write them separately: own.grad.yaml empty"),
     "run 'own.grad.yaml own-tanh'": ("'own.grad.yaml own-tanh'", "write own.grad.yaml own-tanh"),
     "run spaced/a b.grad.yaml": ("'spaced/a b.grad.yaml'", "write it in quotes"),
@@ -112,7 +112,7 @@ MISTAKES = {
     "run own.grad.yaml@numpy": ("own.grad.yaml@numpy", "write own.grad.yaml -b numpy"),
     "run own.grad.yaml/own-tanh": ("own.grad.yaml/own-tanh", "write own.grad.yaml own-tanh"),
     "run --allow-code yes": ("--allow-code takes no value", "remove yes"),
-    "run --backend=": ("--backend= has no value", "variable of the shell"),
+    "run --backend=": ("--backend= has no value", "shell variable unset"),
     "run --tag=-mine": ("'-mine'", "combine words with and"),
     "run -t mine,slow": ("'mine,slow'", "combine words with and"),
     "run own.grad.yml": ("own.grad.yml", "own.grad.yaml"),

@@ -153,7 +153,7 @@ def test_a_name_that_is_not_there_is_refused(gradcheck, module):
 def test_a_class_has_its_own_backward(gradcheck, module):
     done = gradcheck(*pair("Layer", "softplus_grad", "x=5"))
     assert done.code == 2
-    assert "pairs:Layer is a class: a backward is given for a function of NumPy arrays" in done.err
+    assert "pairs:Layer is a class, but a separate backward belongs to a function of NumPy arrays" in done.err
 
 
 def test_a_function_of_arrays_alone_is_told_how(gradcheck, module):

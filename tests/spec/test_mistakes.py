@@ -236,7 +236,7 @@ def test_a_wrong_schema_and_a_missing_one(diagnose):
         ),
         (
             LAYER + "inputs: {x: {shape: [1], dtype: uint8, init: integers, high: 999}}",
-            "2:62 uint8 holds whole numbers from 0 to 255, not all of", "change the limits: the higher is",
+            "2:62 uint8 holds whole numbers from 0 to 255, not all of", "change the limits: the upper limit is",
         ),
         (LAYER + "inputs: {x: {values: [1, [2]]}}", "2:26 the rows are uneven: a list of shape [1],", "same length"),
         (LAYER + "inputs: {x: {values: [[1, 2], [2]]}}", "2:31 the rows are uneven: a list of shape", "same length"),

@@ -34,12 +34,14 @@ in SARIF as `fixes`. An edit is shown only if the edited backward agrees with th
 the given point, at two others, at three other sizes and at other values of plain arguments, and if gradcheck then
 passes it. Edits are also found for a pair of NumPy functions, for Functions of [PyTorch](torch.md), and with `-b
 paddle` for a layer of an installed Paddle: the search runs on the engine, and the edited backward is checked on the
-framework itself. The `backward_fn` of a [static layer](static.md) is edited too, and checked in programs. Nothing is
-edited where `expect` says `differs`, `straight-through` or `zero`, nor in a [world](worlds.md) of ranks.
+framework itself. A backward that raises in a scenario, or in `gradcheck check`, gets a fix too: `return dy * ctx.k`
+where `k` is not defined. The `backward_fn` of a [static layer](static.md) is edited too, and checked in programs.
+Nothing is edited where `expect` says `differs`, `straight-through` or `zero`, nor in a [world](worlds.md) of ranks.
 
 `--effort least` (in Python `effort="least"`) leaves the search out. A FAIL with its causes and the search takes five
-to six times the time of a PASS: the search runs only those statements of backward that an edit changes, and stops once
-it has run as many as in 200 calls of backward. Far-fetched causes are sought only where no edit is found.
+to six times the time of a PASS: the search runs only those statements of backward that an edit changes, and stops
+once it has run as many as in 200 calls of backward, or in time for the verdict. Far-fetched causes are sought only
+where no edit is found.
 
 ## A whole backward
 
