@@ -10,7 +10,7 @@ import keyword
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, product
+from itertools import chain, product, takewhile
 
 from gradcheck.spec.diagnostic import Diagnostic, LineEdit
 from gradcheck.spec.model import Format
@@ -57,10 +57,22 @@ def with_fixes(
             # advice on the place where a parser gives up, or on another line, is a guess
             is_guess = is_syntax or fix.line != mistake.line
             mistake = replace(mistake, fix=fix, help="" if is_guess else mistake.help)
+            if is_syntax and fix.line < mistake.line:  # the parser went on after it
+                mistake = at_line(mistake, fix, lines)
             if not left:
                 return [mistake]
         fixed.append(mistake)
     return fixed
+
+
+def at_line(mistake: Diagnostic, fix: LineEdit, lines: list[str]) -> Diagnostic:
+    """A syntax error, reported at the line that its fix changes."""
+    old, new = lines[fix.line - 1], fix.lines[0] if fix.lines else ""
+    column = 1 + sum(
+        1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False))
+    )
+    message = f"not valid YAML, as the parser notices in line {mistake.line}"
+    return replace(mistake, line=fix.line, column=column, width=1, message=message, source_line=old)
 
 
 def edits_that_remove(
@@ -155,6 +167,8 @@ def line_edits(lines: list[str], mistake: Diagnostic, is_syntax: bool) -> Iterat
     is_code = "valid Python" in mistake.message or is_in_block(lines, number)
     words = chain(advised(mistake, lines[number]), spelt(lines, number, mistake.column))
     yield from in_place(number, words)
+    for n in ancestors(lines, number):
+        yield from in_place(n, as_block(lines, n))
     for n in near:
         yield from in_place(n, chain(as_block(lines, n), () if is_code else spaced(lines[n])))
         if not is_aligned(lines, n) or not (is_syntax or is_code):
@@ -280,6 +294,9 @@ def moved(lines: list[str], n: int) -> Iterator[LineEdit]:
             " " * max(0, indentation(text) + other - depth) + text.lstrip() for text in lines[n:end]
         ]
         yield LineEdit(n + 1, end - n, tuple(block))
+        keys = (k for k, text in enumerate(lines[n:end]) if re.match(rf" {{{other}}}[\w-]+:", text))
+        if next_key := next(keys, 0):  # of the mapping that the block is meant to be in
+            yield LineEdit(n + 1, next_key, tuple(block[:next_key]))
 
 
 def indented_below(lines: list[str], n: int) -> Iterator[LineEdit]:

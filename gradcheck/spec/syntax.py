@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import NamedTuple
 
 import yaml
@@ -111,20 +110,14 @@ WORDINGS = (
 )  # fmt: skip
 """Kinds of syntax errors; the first that matches is used."""
 
-OPENS_VALUE = re.compile(r":\s*$")
+
 OPENS_BLOCK = re.compile(r": +[|>][-+\d]*\s*(#.*)?$")
-OPENS_QUOTE = re.compile(r"\s*(?:- )?[\w.-]+: +(?P<quote>[\"'])(?:(?!(?P=quote)).)*$")
-PYTHON_LINE = re.compile(r"\s*(class \w+.*:|def \w+\(.*|import \w.*|from \w+ import .*|@\w+)\s*$")
 
 
 def report_syntax_error(error: yaml.MarkedYAMLError, text: SpecText) -> None:
     """Report a syntax error at its position."""
     line, column = place_of(error.problem_mark or error.context_mark)
     start_line, start_column = place_of(error.context_mark)
-    for find_place, message, help in LINES_ABOVE:
-        if place := find_place(text.lines, line):
-            text.report((*place, 1), message, help)
-            return
     if line > len(text.lines):
         # The file ended inside a construct.
         line, column = start_line, start_column
@@ -153,120 +146,6 @@ def report_syntax_error(error: yaml.MarkedYAMLError, text: SpecText) -> None:
     text.report((line, column, 1), f"this is not valid YAML: {error.problem or error.context}")
 
 
-def find_code_without_block(lines: list[str], line: int) -> tuple[int, int] | None:
-    """Return the first line of the Python code around `line` that is below a key without a ``|``,
-    if there is such code.
-    """
-    depth = indentation(lines[line - 1]) if line <= len(lines) else 0
-    for above in range(min(line, len(lines)) - 1, 0, -1):
-        text = lines[above - 1]
-        if not text.strip() or indentation(text) >= depth:
-            continue
-        begins_here = OPENS_VALUE.search(text) and PYTHON_LINE.match(lines[above])
-        if begins_here and not PYTHON_LINE.match(text):
-            return above + 1, indentation(lines[above]) + 1
-        depth = indentation(text)
-    return None
-
-
-def find_code_outside_block(lines: list[str], line: int) -> tuple[int, int] | None:
-    """Return the first line of the code below the last ``|`` above `line`, if it is not indented
-    more than the key of the ``|``.
-    """
-    for above in range(min(line, len(lines)) - 1, 0, -1):
-        key = lines[above - 1]
-        if OPENS_BLOCK.search(key):
-            depth = indentation(lines[above])
-            key_depth = len(key) - len(key.lstrip(" -"))
-            is_outside = PYTHON_LINE.match(lines[above]) and depth <= key_depth
-            return (above + 1, depth + 1) if is_outside else None
-    return None
-
-
-def find_open_quote(lines: list[str], line: int) -> tuple[int, int] | None:
-    """Return the position of the last quote above a line that is not closed on its own line,
-    provided that the next quote of the same kind is in the given line.
-    """
-    for above in range(min(line, len(lines)) - 1, 0, -1):
-        if opened := OPENS_QUOTE.match(lines[above - 1]):
-            quote = opened["quote"]
-            is_next = quote in lines[line - 1] and quote not in "".join(lines[above : line - 1])
-            return (above, opened.start("quote") + 1) if is_next else None
-    return None
-
-
-def find_comment_in_block(lines: list[str], line: int) -> tuple[int, int] | None:
-    """Return the position of a comment directly above a line, if the comment ends a block because
-    it is indented less than the block.
-    """
-    if not 2 < line <= len(lines) or not lines[line - 2].lstrip().startswith("#"):
-        return None
-    comment = indentation(lines[line - 2])
-    least = min(indentation(lines[line - 3]), indentation(lines[line - 1]))
-    for text in reversed(lines[: line - 2]):
-        if OPENS_BLOCK.search(text) and indentation(text) < least:
-            return (line - 1, comment + 1) if comment < least else None
-        if text.strip():
-            least = min(least, indentation(text))
-    return None
-
-
-def find_dash_without_space(lines: list[str], line: int) -> tuple[int, int] | None:
-    """Return the position of the ``-`` of a list entry, on a line or the one above, if no space
-    separates it from its key.
-    """
-    for number in (line, line - 1):
-        text = lines[number - 1] if 0 < number <= len(lines) else ""
-        if re.match(r"\s*-\w+:(\s|$)", text):
-            return number, indentation(text) + 1
-    return None
-
-
 def indentation(line: str) -> int:
     """The number of blank characters before the text of a line."""
     return len(line) - len(line.lstrip())
-
-
-def find_above(pattern: str) -> Callable[[list[str], int], tuple[int, int] | None]:
-    """Return a function for the position of the group ``place`` of a pattern in the line above a
-    line; the pattern may go on into the line itself.
-    """
-
-    def find_place(lines: list[str], line: int) -> tuple[int, int] | None:
-        above = lines[line - 2 : line] if line > 1 else []
-        match = re.match(pattern, "\n".join(above))
-        return (line - 1, match.start("place") + 1) if match else None
-
-    return find_place
-
-
-LINES_ABOVE = (
-    (
-        find_code_without_block,
-        "this is code, but keys or a list are expected",
-        "begin it as a block: put a '|' after the ':' of the line above",
-    ),
-    (
-        find_code_outside_block,
-        "this code is outside the block above, as it is not indented more than its key",
-        "indent all of the code more than the key",
-    ),
-    (
-        find_comment_in_block,
-        "this comment ends the text or code above, as it is indented less",
-        "indent the comment like the lines around it",
-    ),
-    (find_open_quote, "this quote is never closed", "close it at the end of the text"),
-    (
-        find_above(r"\s*(?:- )?[\w-]+(?P<place>:)\w"),
-        "a ':' without a space after it",
-        "put a space after the ':'",
-    ),
-    (
-        find_above(r"( *)- [\w-]+(?P<place> )[^\s:][^:\n]*\n\1 +[\w-]+:"),
-        "a key without a ':' after it",
-        "put a ':' before the space",
-    ),
-    (find_dash_without_space, "a '-' without a space after it", "put a space after the '-'"),
-)
-"""Mistakes that the parser notices on a later line: function for the position, message, help."""

@@ -22,6 +22,7 @@ scenarios:
           @staticmethod
           def forward(ctx, x):
               y = paddle.tanh(x)
+              # the output
               ctx.save_for_backward(y)
               return y
 
@@ -49,6 +50,9 @@ SLIPS = {
     "value misspelt": ("float32", "flaot32"),
     "word of the code misspelt": ("return dy", "retrun dy"),
     "name of the code misspelt": ("paddle.tanh", "padle.tanh"),
+    "no space at the top": ("schema: gradcheck/v1\n", "schema:gradcheck/v1\n"),
+    "no colon after an id": ("- id: own-product", "- id own-product"),
+    "comment that ends the code": ("              # the output\n", "# the output\n"),
     "colon left out": ("title: A product", "title A product"),
     "equals sign": ("title: A product", "title = A product"),
     "space after a colon left out": ("tags: [mine", "tags:[mine"),
@@ -137,15 +141,15 @@ def test_nothing_is_suggested_where_no_edit_helps(tmp_path: Path) -> None:
 def test_a_fix_is_printed_as_the_lines_to_write(tmp_path: Path) -> None:
     path = tmp_path / "own.grad.yaml"
     (mistake,) = mistakes_of(path, SPEC.replace("[2, 3]}", "[2, 3]"))
-    assert "      fix: line 28 │       a: {shape: [2, 3]}" in mistake.render()
+    assert "      fix: line 29 │       a: {shape: [2, 3]}" in mistake.render()
     (mistake,) = mistakes_of(path, SPEC.replace("    title: A product\n", "    title: A product\n" * 2))
-    assert mistake.render().endswith("fix: remove line 26")
+    assert mistake.render().endswith("fix: remove line 27")
     lines = "      gradient: matches\n      order: 2\n      calls: {forward: 1}\n"
     (mistake,) = mistakes_of(path, SPEC.replace(lines, lines.replace("      ", "    ")))
     assert mistake.render().splitlines()[-3:] == [
-        "      fix: line 21 │       gradient: matches",
-        "      fix: line 22 │       order: 2",
-        "      fix: line 23 │       calls: {forward: 1}",
+        "      fix: line 22 │       gradient: matches",
+        "      fix: line 23 │       order: 2",
+        "      fix: line 24 │       calls: {forward: 1}",
     ]
 
 
