@@ -24,6 +24,8 @@ MistakeKey = tuple[str, str]
 MOST_LINES_READ = 10_000
 """The most lines that a search reads, over all candidates: about a second, as a line takes 0.1 ms.
 """
+LONGEST_LINE = 500
+"""The characters of a line that a person may have written."""
 FAR = 9
 """The lines above and below a line whose indentation it may be meant to have."""
 STEP = 2
@@ -48,7 +50,7 @@ def with_fixes(
     gone, fixed = set[MistakeKey](), list[Diagnostic]()
     for mistake in mistakes:
         fix = None
-        if mistake.line and mistake_key(mistake) not in gone:
+        if mistake.line and budget.lines_left and mistake_key(mistake) not in gone:
             others = set() if is_syntax else keys - {mistake_key(mistake)}
             fix = next(edits_that_remove(lines, mistake, others, budget, is_syntax), None)
         if fix is not None:
@@ -208,7 +210,8 @@ def lines_near(lines: list[str], number: int) -> list[int]:
     above = [n for n in range(number, -1, -1) if lines[n].strip()]
     below = [n for n in range(number + 1, len(lines)) if lines[n].strip()]
     parents = [n for n in above if indentation(lines[n]) < indentation(lines[above[0]])]
-    return list(dict.fromkeys([*above[:2], *below[:1], *parents[:1]]))
+    near = dict.fromkeys([*above[:2], *below[:1], *parents[:1]])
+    return [n for n in near if len(lines[n]) <= LONGEST_LINE]
 
 
 def ancestors(lines: list[str], n: int) -> Iterator[int]:

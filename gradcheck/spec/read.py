@@ -22,6 +22,10 @@ from gradcheck.spec.resolve import resolve
 from gradcheck.spec.scenario_rules import find_scenario_mistakes
 from gradcheck.spec.text import SpecText, decode, read_text
 
+LARGEST_CORRECTED = 100_000
+"""The characters of a file above which no fixes are searched for; the largest bundled one has a
+third.
+"""
 MOST_FIXES = 10
 """The mistakes after which no fixes are searched for in further files: each takes up to a second.
 """
@@ -40,7 +44,7 @@ def read(path: str | os.PathLike[str], *, find_fixes: bool = True) -> SpecFile:
     try:
         return interpret(text)
     except SpecError as error:
-        if not find_fixes:
+        if not find_fixes or len(text.content) > LARGEST_CORRECTED:
             raise
         from gradcheck.spec.corrections import with_fixes  # few files have mistakes
 
