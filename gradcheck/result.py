@@ -119,7 +119,7 @@ class Value(_Record):
 
     name: str
     dtype: str = ""
-    """The name of the dtype; empty if there is no output or gradient."""
+    """The name of the dtype; empty without an output or gradient."""
     shape: Index = ()
     data: str = ""
     """The bytes of the elements, or of some of them, in base64."""
@@ -287,7 +287,7 @@ class GradientSummary(_Record):
 
 
 NOT_CHECKED = GradientSummary(verdict=Status.INCONCLUSIVE, worst_error=inf)
-"""The summary if there was no gradient check: nothing is wrong, nothing was measured."""
+"""The summary without a gradient check: nothing is wrong, nothing was measured."""
 
 
 class Result(_Record):

@@ -35,7 +35,7 @@ def inputs_from(
         options: values of the call's own keywords.
 
     Raises:
-        TypeError: an input and an option are mixed up, there are no inputs, or an input is not a
+        TypeError: an input and an option are mixed up, inputs are missing, or an input is not a
             text.
         ValueError: a text does not describe an input.
     """
@@ -101,7 +101,7 @@ def inputs(
     Raises:
         ImportError: Hypothesis is not installed: ``pip install hypothesis``.
         ValueError: a text does not describe an input.
-        TypeError: there are no inputs, or an input is given as an option.
+        TypeError: inputs are missing, or one is given as an option.
     """
     wanted = inputs_from("inputs(", shapes, keywords, {"dtypes": dtypes})
     return example_strategy(wanted, dtypes, ("contiguous",)).map(arrays_of)

@@ -156,9 +156,8 @@ def peers(record: Record) -> str:
     head = ("", f"{found['layers']} right, float64, float32: accepted", wrong, "a line is named")
     times = ", ".join(f"{name} {ratio:.1f}" for name, ratio in found["speed"].items())
     middle = f"{median(found['speed'].values()):.1f}"
-    sentence = (
-        f"The time of a check of a right torch layer, as a multiple of torch's fast mode: {times}; median **{middle}**."
-    )
+    about = "The time of a check of a right torch layer, as a multiple of the fast mode of torch"
+    sentence = f"{about}: {times}; median **{middle}**."
     return f"{table(head, *rows)}\n\n{sentence}"
 
 

@@ -222,7 +222,7 @@ NOT_THE_USERS = tuple(
     )
 )
 """The folders of engine, harness and frameworks: an operation that is called from there is not
-attributed to a line of the layer. The engine's code takes the place of Paddle's.
+attributed to a line of the layer. The engine's code stands in for Paddle.
 """
 
 
@@ -453,7 +453,7 @@ WALKS = ("grad()", RECORDED_WALK, "backward()")
 
 @dataclass(eq=False)
 class PerturbingWatch(Observer):
-    """An observer that perturbs the output of each operation and changes nothing else."""
+    """An observer that only perturbs the output of each operation."""
 
     perturbation: Perturbation | None
     """None to perturb nothing."""

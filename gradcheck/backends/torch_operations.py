@@ -1,4 +1,4 @@
-"""Interception of torch's operations as they run: perturbed, with casts left out, or replayed on
+"""Interception of torch operations as they run: perturbed, with casts left out, or replayed on
 the engine.
 
 A dispatch mode below autograd sees every aten operation of this thread: in forward and backward,

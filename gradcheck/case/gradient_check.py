@@ -89,7 +89,7 @@ def check_gradient(
         seed: of the directions and cotangents.
         rtol: widens the error bounds, relative to the largest entry of a gradient; never narrows
             them.
-        mode: ``probe`` compares only projections if there is no tape; ``auto`` also every entry of
+        mode: ``probe`` compares only projections without a tape; ``auto`` also every entry of
             the gradient if there is one; ``full`` every entry of every Jacobian.
         listed: the most wrong entries that the summary lists for an input; all that are found are
             counted.

@@ -2,7 +2,7 @@
 code with the evidence.
 
 The last rule is accuracy: in the layer's own dtypes, casts included, the gradient may not lose more
-digits than automatic differentiation or the rounding of its own operations would.
+digits than automatic differentiation or the rounding of its operations would.
 """
 
 from __future__ import annotations

@@ -359,7 +359,7 @@ class Point:
 
     @property
     def nothing_to_check(self) -> str:
-        """The reason why there is no gradient to check; empty if there is one."""
+        """The reason why no gradient is checked; empty if one is."""
         if not self.moved:
             return "no input takes a gradient"
         if not self.outputs.size:

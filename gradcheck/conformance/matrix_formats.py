@@ -76,7 +76,7 @@ def as_text(matrix: RuleMatrix, width: int = TEXT_WIDTH) -> str:
 def _section_lines(
     matrix: RuleMatrix, heading: str, rows: Sequence[Row], width: int
 ) -> Iterator[str]:
-    """Yield a heading and the rules below it; nothing if there are no rules."""
+    """Yield a heading and the rules below it; nothing without rules."""
     columns = []
     for backend in matrix.backends:
         cells = [str(row.cells[backend]) for row in matrix.rows]

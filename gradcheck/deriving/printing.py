@@ -102,7 +102,7 @@ class Printer:
         trace: of forward.
         dialect: the library's names.
         names: of the values that can be read.
-        is_fixed: whether no other values can be read, because forward must not save anything else.
+        is_fixed: whether only these values can be read, because forward must not save more.
         first: the printer that wrote the same before.
     """
 

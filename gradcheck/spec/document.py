@@ -223,7 +223,7 @@ def _entry_mistake(
         if "id" in mapping:
             help += ", or begin another entry of the list with '- id: …'"
         elif key == "schema":
-            help += ", or put what begins here into a file of its own"
+            help += ", or put what begins here into a separate file"
         return f"duplicate key {quote(key)}, first given in line {first}", help
     if value is None and not mark.style and (joined := JOINED.fullmatch(key)):
         return (

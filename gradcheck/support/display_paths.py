@@ -27,7 +27,7 @@ def align_columns(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def with_heading(heading: str, lines: list[str]) -> list[str]:
-    """Return lines below their heading; empty if there are no lines."""
+    """Return lines below their heading; empty without lines."""
     return [heading, *lines] if lines else []
 
 

@@ -5,7 +5,7 @@ python docs/examples/paddle_programs/run.py --page      # only write the page fr
 
 `gradcheck backends add paddle@3.3.1` makes the environment of a release; a release without one is an error. A program
 is a file of `programs/`: its title and what it is about as comments, the code, what is right, and what each release
-prints. It runs in a process of its own, forked from one that imported Paddle (`runner.py`).
+prints. It runs in a separate process, forked from one that imported Paddle (`runner.py`).
 """
 
 from __future__ import annotations

@@ -133,7 +133,7 @@ def fills_with(name: str, draw: Callable[..., Tensor], changes: int = 1) -> Call
 def copy_(x: Tensor, other: Tensor, blocking: bool = True) -> Tensor:
     """Give `x` the values and shape of `other`, of the same dtype (otherwise a RuntimeError).
 
-    As in Paddle, neither the graph nor the version counter registers it: a backward that needs the
+    Neither the graph nor the version counter registers it, as in Paddle: a backward that needs the
     old values reads the new ones.
     """
     check_tensor("copy_", "other", 1, other)
@@ -182,7 +182,7 @@ def set_value(x: Tensor, value: Any) -> None:
     """Write a Tensor or an array into the memory of `x`; an AssertionError for another shape, dtype
     or type.
 
-    As in Paddle, the version counter does not register it: see `copy_`.
+    The version counter does not register it, as in Paddle: see `copy_`.
     """
     text = f"set_value: the value must be a Tensor or an array, but got {type(value).__name__}"
     require(hasattr(value, "dtype"), text, error=AssertionError)

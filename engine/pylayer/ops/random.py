@@ -67,7 +67,7 @@ generator = current.get
 
 
 def draw(method: str, *args: Any, rng: Generator | None = None) -> Array:
-    """An array on the current device with numbers drawn by a `method` of NumPy's generator."""
+    """An array on the current device with numbers drawn by a `method` of a NumPy generator."""
     return default_module().asarray(getattr((rng or generator()).source, method)(*args))
 
 

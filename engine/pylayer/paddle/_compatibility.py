@@ -50,7 +50,7 @@ enable_dygraph, disable_dygraph = disable_static, enable_static
 
 
 class Tracer:
-    """The part of Paddle's tracer that layers use: `_has_grad` reads or sets whether calls are
+    """The part of the tracer that layers use: `_has_grad` reads or sets whether calls are
     recorded.
     """
 

@@ -89,7 +89,7 @@ class Executor:
         return list(map(to_numpy if return_numpy else Tensor, copies))
 
     def close(self) -> None:
-        """Do nothing: there are no resources to close."""
+        """Do nothing: an executor has no resources to close."""
 
 
 def resolve_fetch(program: Program, index: int, item: Any) -> Tensor:

@@ -1,4 +1,4 @@
-"""Dispatch of NumPy's operations on recorded arrays: to a rule, which records them, otherwise as a
+"""Dispatch of NumPy operations on recorded arrays: to a rule, which records them, otherwise as a
 leak.
 
 NumPy itself computes each operation first, on its own arrays. Its exceptions are raised. A result
