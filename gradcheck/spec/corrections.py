@@ -24,7 +24,7 @@ MistakeKey = tuple[str, str]
 MOST_LINES_READ = 10_000
 """The most lines that a search reads, over all candidates: about a second, as a line takes 0.1 ms.
 """
-LONGEST_LINE = 500
+LONGEST_WRITTEN = 500
 """The characters of a line that a person may have written."""
 FAR = 9
 """The lines above and below a line whose indentation it may be meant to have."""
@@ -211,7 +211,7 @@ def lines_near(lines: list[str], number: int) -> list[int]:
     below = [n for n in range(number + 1, len(lines)) if lines[n].strip()]
     parents = [n for n in above if indentation(lines[n]) < indentation(lines[above[0]])]
     near = dict.fromkeys([*above[:2], *below[:1], *parents[:1]])
-    return [n for n in near if len(lines[n]) <= LONGEST_LINE]
+    return [n for n in near if len(lines[n]) <= LONGEST_WRITTEN]
 
 
 def ancestors(lines: list[str], n: int) -> Iterator[int]:
