@@ -193,7 +193,7 @@ def check(named: LayerWords, world: InWorld, backends: tuple[str, ...], **argume
     reference = qualified_reference(named.reference)
     inputs = inputs_of_words(named.inputs)
     if not inputs and not named.call:
-        import_signature(reference, "".join(backends)).require_call(())
+        import_signature(reference, "".join(backends)).require_call({})
     keys = scenario_of_layer(reference, inputs, named, world)
     keys["nondet"] = arguments.pop("nondet")
     if (order := arguments.pop("order")) > 1:

@@ -140,7 +140,7 @@ def derived_from(
     with engine(always=True):
         subject, signature = subject_of(reference)
         if not call:
-            signature.require_call(arrays, others="in --call CODE")
+            signature.require_call(specs, others="in --call CODE")
         args, kwargs = called_with(subject, call, arrays)
         name = "Layer" if is_text(reference) else ""
         try:

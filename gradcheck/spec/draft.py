@@ -40,7 +40,7 @@ def qualified_reference(reference: str) -> str:
     if in_spec := re.fullmatch(r".+\.ya?ml(::?.+)?", reference):
         scenario = reference if in_spec[1] else f"{reference} ID"
         raise DraftError(
-            f"{reference} is of a spec file: `gradcheck run {reference}` runs it, "
+            f"{reference} is {'a scenario of ' if in_spec[1] else ''}a spec file: `gradcheck run {reference}` runs it, "
             f"`gradcheck explore {scenario}` explores one scenario"
         )
     if not re.fullmatch(REFERENCE, reference) or module.endswith(".py"):
