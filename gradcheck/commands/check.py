@@ -67,6 +67,11 @@ class LayerWords(NamedTuple):
             name, _, value = text.partition("=")
             if not value:
                 raise UserError(f"--kwarg {text}: write NAME=VALUE, such as --kwarg axis=-1")
+            if re.fullmatch(r"[-+]?\d+,\d+", value):  # Python reads a tuple
+                raise UserError(
+                    f"--kwarg {text}: {value} is two numbers; write a number as "
+                    f"{value.replace(',', '.')}, a tuple as --kwarg '{name}=({value})'"
+                )
             try:
                 keywords[name] = ast.literal_eval(value)
             except (ValueError, SyntaxError):

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from gradcheck.commands import main
-from gradcheck.commands.advice import ADVICE
+from gradcheck.commands.advice import ADVICE, OPTION_ADVICE, OPTION_PATTERNS
 
 FILES = {
     "own.grad.yaml": """\
@@ -76,6 +76,11 @@ MISTAKES = {
     "watch": ("'watch'", "gradcheck run --watch"),
     "--check mod:Own": ("--check", "write gradcheck check"),
     "-x run": ("'-x'", "gradcheck run -x"),
+    "--allow-code run own.grad.yaml": ("Options follow their command, as in gradcheck run --allow-code.",),
+    "--bundled list": ("'--bundled'", "as in gradcheck list --bundled"),
+    "-n 4 run": ("'-n'", "write -j N"),
+    "--verison run": ("--verison", "--version"),
+    "--bundled replay": ("'--bundled'", "it is an option of gradcheck run"),
     "own-tanh": ("own-tanh", "gradcheck run own-tanh"),
     "check mod:Own -i x=2 --lf": ("--lf", "an option of gradcheck run"),
     "run mod.py:Own": ("mod.py:Own", "gradcheck check mod:Own"),
@@ -138,6 +143,11 @@ MISTAKES = {
     "run own.grad.yaml:own-tanh": ("own.grad.yaml:own-tanh", "write own.grad.yaml own-tanh"),
     "run --only own-tanh": ("--only", "without an option"),
     "run --failed": ("--failed", "--lf"),
+    "run --rerun-failed": ("--rerun-failed", "write --lf"),
+    "run --only-failures": ("--only-failures", "write --lf"),
+    "run --maxfail 3": ("--maxfail", "did you mean --max-fail?"),
+    "run --re": ("'--re'", "did you mean --reruns or --resume or --report or --record?"),
+    "run --baseline json:known.json": ("json:known.json", "write the path alone: --baseline known.json"),
     "run --dry-run": ("--dry-run", "gradcheck list"),
     # run: how
     "run --device gpu": ("--device", "-b cupy"),
@@ -216,8 +226,8 @@ MISTAKES = {
     "check mdo:Own -i x=2x3": ("mdo", "did you mean mod"),
     "check 'mod:Own()' -i x=2": ("mod:Own()", "write mod:Own"),
     "check mod.Own:forward -i x=2": ("mod.Own", "did you mean mod:Own?"),
-    "check mod:Own -i x = 2": ("= 2", "as in -i x=2"),
-    "check mod:Own -i x 2 -i w 3": ("(2 3)", "as in -i x=2"),
+    "check mod:Own -i x = 2": ("-i x = 2", "write -i x=2"),
+    "check mod:Own -i x 2 -i w 3": ("-i x 2", "write -i x=2"),
     "check acme.bad:broken -i x=2": ("acme.bad", "did you mean bad?"),
     "check own.my_scale:scale -i x=2": ("own.my_scale", "did you mean own.my_scales?"),
     "check acme.losses:scale -i x=2": ("acme.losses", "name one of your modules"),
@@ -275,7 +285,12 @@ MISTAKES = {
     "check mod:Own -i x=2 --call 'Own.apply(x'": ("call", "'('"),
     "check mod:Own -i x=2 --call 'Own.apply(y)'": ("name it in the call", "'x'"),
     "check mod:Own -i x=2 --call 'mod.Own.apply(x)'": ("'mod'", "without it: Own.apply(x)"),
-    "check mod:Own -i x=2 --kwarg axis -1": ("'-1'", "--kwarg axis=-1"),
+    "check mod:Own -i x=2 --kwarg axis -1": ("--kwarg axis -1", "write --kwarg axis=-1"),
+    "check --kwarg axis mod:Own -i x=2": ("--kwarg axis: write NAME=VALUE",),
+    "check mod:Own -i x=2 --kwarg delta=0,5": ("0,5 is two numbers", "0.5", "--kwarg 'delta=(0,5)'"),
+    "check mod:Own -i x=2 --dtype float32": ("'--dtype'", "write -i x=2x3:float32"),
+    "check nowhere/mod.py:Own -i x=2": ("nowhere/mod.py", "no such file"),
+    "check ../mod.py:Own -i x=2": ("../mod.py", "no such file"),
     "check mod:Own -i x=2 --call 'y = Own.apply(x)'": ("call", "write one expression"),
     "check mod:Own -i x=2:float32,stopped": ("float32,stopped", "write :float32:stopped"),
     "check mod:Own -i x=2:torch.float32": ("torch.float32", "did you mean float32?"),
@@ -302,7 +317,12 @@ MISTAKES = {
     "derive own-tanh own.grad.yaml": ("own.grad.yaml", "write one word, as in own.grad.yaml::own-tanh"),
     "explore mod:Own -i x=B --time 20": ("'--time'", "write --seconds N"),
     "new mod:Own --id own": ("'--id'", "--kwarg id=VALUE"),
-    "explain --list": ("'--list'", "`gradcheck list codes` the codes"),
+    "explain --list": ("'--list'", "write gradcheck list codes"),
+    "backends --list": ("'--list'", "write gradcheck list backends"),
+    "backends --json": ("'--json'", "write gradcheck list backends --json"),
+    "backends list": ("'list'", "`gradcheck backends` alone lists all"),
+    "run --list": ("'--list'", "write gradcheck list."),
+    "compare --list": ("'--list'.",),
     "check mod:Own -i x=2x3,y=3": ("x=2x3,y=3", "as in -i x=2x3 -i y=3"),
     "check mod:Own -i x=own.npy": ("own.npy", "@data.npy"),
     "check mod:Own -i x=2:float32:float64": (":float64", "remove"),
@@ -311,6 +331,11 @@ MISTAKES = {
     "check mod:Own -i x=2 --allow-code": ("--allow-code", "no permission"),
     # new, explore
     "explore own.grad.yaml": ("own.grad.yaml", "gradcheck explore own.grad.yaml ID"),
+    "new mod:Own --save own2.grad.yaml": ("'--save'", "write -o FILE"),
+    "new mod:Own --out own2.grad.yaml": ("'--out'", "write -o FILE"),
+    "new mod:Own --framework pytorch": ("'pytorch'", "Did you mean torch?"),
+    "new mod:Own --force": ("'--force'", "not overwritten"),
+    "run --force": ("'--force'.",),
     "new mod:Own -o .": ("-o .", "write own.grad.yaml"),
     "new": ("PACKAGE.MODULE:LAYER",),
     "new mod.Own": ("mod.Own", "mod:Own"),
@@ -364,6 +389,8 @@ MISTAKES = {
     "completion bash": ("'completion'", "_GRADCHECK_COMPLETE=bash_source gradcheck"),
     "replay own-tanh": ("last run", "gradcheck run"),
     "compare empty.json": ("B.json",),
+    "compare json:empty.json empty.json": ("json:empty.json", "write the path alone: empty.json"),
+    "export --pytest pytest:out": ("pytest:out", "write the path alone: --pytest out"),
     "compare nowhere.json empty.json": ("nowhere.json", "no such file"),
     "compare empty.json empty.json": ("empty.json", "--report json:"),
     "compare own.grad.yaml empty.json": ("own.grad.yaml", "--report json:"),
@@ -420,6 +447,9 @@ def test_quotes_around_an_expression_are_accepted(line, project, monkeypatch):
 def test_advice_names_options_that_there_are():
     commands = [main.get_command(None, name) for name in main.list_commands(None)]
     options = {one for command in commands for option in command.params for one in option.opts}
-    named = {one for _, better in ADVICE for one in re.findall(r"--[a-z-]+", better)}
+    texts = [better for _, better in (*ADVICE, *OPTION_PATTERNS)]
+    for advice in OPTION_ADVICE.values():
+        texts += [advice] if isinstance(advice, str) else advice
+    named = {one for better in texts for one in re.findall(r"--[a-z-]+", better)}
     assert named
     assert named <= options
