@@ -226,8 +226,8 @@ def why_not_traced(calls: Sequence[LayerCall], error: Exception) -> str:
     for call in calls:
         try:
             call.run_on_ranks()
-        except Exception as raised:
-            errors.append(raised)
+        except Exception as own_error:
+            errors.append(own_error)
     if len(errors) < len(calls):
         return f"forward cannot be traced: {describe_error(error)}"
     call, raised = calls[0], errors[0]
