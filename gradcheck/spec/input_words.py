@@ -113,7 +113,7 @@ def _input(fields: dict[str, Any]) -> Input:
     if value is not None and not all(isinstance(size, int) for size in shape):
         fields["range"] = (value, value)
     elif value is not None:
-        del fields["shape"]
+        fields.pop("shape", None)  # without one, it is a scalar
         fields["values"] = nested_tuple(int(value) if is_whole else value, shape)
     elif is_whole and fields.keys().isdisjoint(("from", "range")):
         fields.setdefault("below", 2 if dtype == "bool" else USUAL_BELOW)
