@@ -231,7 +231,7 @@ def why_not_traced(calls: Sequence[LayerCall], error: Exception) -> str:
     if len(errors) < len(calls):
         return f"forward cannot be traced: {describe_error(error)}"
     call, raised = calls[0], errors[0]
-    file = inspect.getsourcefile(inspect.unwrap(call.function)) or ""
+    file = inspect.getsourcefile(inspect.unwrap(call.written_forward)) or ""
     steps = traceback.extract_tb(raised.__traceback__)
     lines = [step.lineno for step in steps if step.filename == file]
     place = f" (line {lines[-1]} of {shown_path(file)})" if lines else ""
