@@ -87,12 +87,12 @@ def require_joined_values(command: click.Command | None, words: Sequence[str]) -
 def is_value(name: str, word: str, option: click.Option) -> bool:
     """Whether a word can be a value of ``--kwarg``, or an input of ``-i``."""
     from gradcheck.commands.specs import layer_of_word
-    from gradcheck.spec.input_words import InputWordError, input_of_word  # loads the model
+    from gradcheck.spec.input_words import InputWordError, inputs_of_words  # loads the model
 
     if option.metavar == "NAME=VALUE":
         return not layer_of_word(word)
     with suppress(InputWordError):
-        return bool(input_of_word(name, word, letters=True))
+        return bool(inputs_of_words([f"{name}={word}"], letters=True))
     return False
 
 

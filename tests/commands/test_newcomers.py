@@ -227,6 +227,7 @@ MISTAKES = {
     "check 'mod:Own()' -i x=2": ("mod:Own()", "write mod:Own"),
     "check mod.Own:forward -i x=2": ("mod.Own", "did you mean mod:Own?"),
     "check mod:Own -i x = 2": ("-i x = 2", "write -i x=2"),
+    "check mod:Own -i xs [2x3,2x3]": ("-i xs [2x3,2x3]", "write -i xs=[2x3,2x3]"),
     "check mod:Own -i x 2 -i w 3": ("-i x 2", "write -i x=2"),
     "check acme.bad:broken -i x=2": ("acme.bad", "did you mean bad?"),
     "check own.my_scale:scale -i x=2": ("own.my_scale", "did you mean own.my_scales?"),
