@@ -75,10 +75,10 @@ def reference_in_file(text: str) -> str:
         module = os.path.relpath(path.with_suffix(""), folder).split(os.sep)
         if all(map(str.isidentifier, module)):  # .. is not one
             return f"{'.'.join(module)}{layer}"
-    raise DraftError(
-        f"{in_file[1]} cannot be imported from here: go to its folder, and name "
-        f"{path.stem}{layer or ':LAYER'}"
-    )
+    advice = f"go to its folder, and name {path.stem}{layer or ':LAYER'}"
+    if not path.stem.isidentifier():
+        advice = "rename it: the name of a module is letters, digits and _"
+    raise DraftError(f"{in_file[1]} cannot be imported from here: {advice}")
 
 
 def file_of_module(module: str, root: Path) -> Path | None:
