@@ -9,14 +9,15 @@ from __future__ import annotations
 import inspect
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from gradcheck.backends.base import Backend
 from gradcheck.case.reachable import unused_name
 from gradcheck.case.user_code import NoLayerError
 from gradcheck.spec.containers import variable, variables
+from gradcheck.spec.model import Input
 from gradcheck.spec.python import written_arguments
+from gradcheck.support.display_paths import shown_path
 from gradcheck.support.suggest import hint
 
 CANNOT_CHECK = "cannot be checked: "
@@ -75,7 +76,7 @@ class LayerSignature(NamedTuple):
         return f"{self.name}.apply" if self.is_applied else self.name
 
     def require_call(
-        self, inputs: Collection[str], keywords: Collection[str] = (), others: str = ""
+        self, inputs: Mapping[str, Input], keywords: Collection[str] = (), others: str = ""
     ) -> None:
         """Require that the layer can be called with the inputs, and with further keywords.
 
@@ -85,7 +86,9 @@ class LayerSignature(NamedTuple):
         """
         self.require_names(inputs, keywords)
         if missing := self.missing(inputs, keywords):
-            wanted = " ".join(f"--input {name}=2x3" for name in missing)
+            shapes = ["x".join(map(str, spec.shape)) for spec in inputs.values() if spec.shape]
+            shape = shapes[0] if shapes else "2x3"
+            wanted = " ".join(f"--input {name}={shape}" for name in missing)
             raise NoLayerError(
                 f"{self.place}forward takes {self.shown()}: give the shapes of those that are "
                 f"Tensors ({wanted}), and others {others or f'as --kwarg {missing[0]}=VALUE'}"
@@ -107,10 +110,10 @@ class LayerSignature(NamedTuple):
 
     @property
     def place(self) -> str:
-        """``layers.py:6: ``; empty if it is not known, as in an interactive session."""
+        """``own/layers.py:6: ``; empty if it is not known, as in an interactive session."""
         with suppress(TypeError, OSError):
             file = inspect.getsourcefile(inspect.unwrap(self.target))
-            return f"{Path(file or '').name}:{first_line(self.target)}: " if file else ""
+            return f"{shown_path(file)}:{first_line(self.target)}: " if file else ""
         return ""
 
     def call_to_complete(self, inputs: Collection[str], keywords: Mapping[str, Any]) -> str:

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gradcheck import __version__
-from gradcheck.commands.advice import add_advice, command_with_option
+from gradcheck.commands.advice import TYPED_WORDS, add_advice, command_with_option
 from gradcheck.commands.command_words import (
     report_misspelt_variables,
     require_fitting_quotes,
+    require_joined_values,
     require_values,
     require_whole_words,
 )
@@ -98,6 +99,11 @@ class LazyGroup(click.Group):
         command: click.Command = getattr(import_module(f"{__name__}.{module}"), attribute)
         return command
 
+    def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
+        """Parse the words in front of the command; all words are kept for advice."""
+        context.meta[TYPED_WORDS] = [*args]
+        return super().parse_args(context, args)
+
     def resolve_command(
         self, context: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
@@ -109,6 +115,7 @@ class LazyGroup(click.Group):
         name, command, words = super().resolve_command(context, args)
         if not context.resilient_parsing:
             require_values(command, words)
+            require_joined_values(command, words)
             require_fitting_quotes(command, words)
         return name, command, words
 

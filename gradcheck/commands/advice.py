@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import click
 
@@ -18,10 +19,9 @@ ADVICE = (
         r"\1: write -i before each input, as in -i \2",
     ),
     (
-        r"(Got unexpected extra arguments? \((?:= )?(\d+(?:x\d+)*)(?: .*)?\))",
-        r"\1: an input is one word, as in -i x=\2",
+        r"(No such command '.*')\.$",
+        r"\1: the commands are add and remove; `gradcheck backends` alone lists all.",
     ),
-    (r"(No such command '.*')\.$", r"\1: the commands are add and remove."),
     (
         r"(.*'--format'.* '(json|html)' is not one of '(auto|table)'.*)",
         r"\1 A report is written by --report \2:PATH.",
@@ -32,8 +32,14 @@ MOST_LISTED_OPTIONS = 6
 OUTPUT_OPTIONS = ("--out", "--output", "--output-file", "-o")
 """Options of other tools for a file to write to."""
 WHERE_INIT_WRITES = "it sets up the current folder; go to another one first"
+NOT_OVERWRITTEN = "an existing file is not overwritten: remove it first"
+ONLY_FOR = {WHERE_INIT_WRITES: ("init",), NOT_OVERWRITTEN: ("explore", "init", "new")}
+"""Advice → the commands for which it is right."""
 ID_ALONE = "write the id without an option"
-NO_TOLERANCE = "every estimate has an error bound; `rtol: 1e-3` in a scenario widens it"
+TYPED_WORDS = "gradcheck.commands.words"
+"""The key of ``Context.meta`` for the words of the command line."""
+LISTED_BY = {"backends": "list backends", "explain": "list codes", "run": "list", "show": "list"}
+"""Command → the one that lists its subjects."""
 OPTION_ADVICE = {
     **dict.fromkeys(
         ("--eps", "--epsilon", "--delta", "--step"),
@@ -42,7 +48,7 @@ OPTION_ADVICE = {
     "--nondet-tol": "write --nondet 1e-6, which is relative to the largest entry",
     **dict.fromkeys(
         ("--dtype", "--dtypes"),
-        "`dtype: float32` at an input of a scenario, or its word -i x=2x3:float32",
+        ("write -i x=2x3:float32", "`dtype: float32` at an input of a scenario sets it"),
     ),
     **dict.fromkeys(
         ("--nproc", "--nproc-per-node", "--ranks", "--world-size"), "write --world RANKS"
@@ -53,15 +59,22 @@ OPTION_ADVICE = {
     **dict.fromkeys(("--numprocesses", "--parallel", "--threads", "--workers", "-n"), "write -j N"),
     **dict.fromkeys(("--html", "--json"), "write --report html:PATH or --report json:PATH"),
     **dict.fromkeys(("--junit", "--junitxml", "--xml"), "write --report junit:PATH"),
-    **dict.fromkeys((*OUTPUT_OPTIONS, "--output-format"), "write --report FORMAT:PATH"),
-    **dict.fromkeys(("--failed", "--failed-first", "--ff", "--last-failed"), "write --lf"),
+    "--output-format": "write --report FORMAT:PATH",
+    **dict.fromkeys(
+        OUTPUT_OPTIONS,
+        (
+            "write -o FILE",
+            "write --save FILE",
+            "write --report FORMAT:PATH",
+            WHERE_INIT_WRITES,
+            "write > FILE after the command",
+        ),
+    ),
+    "--save": "write -o FILE",
+    "--ff": "write --lf",
     **dict.fromkeys(("--case", "--id", "--only", "--scenario", "--select"), ID_ALONE),
     **dict.fromkeys(("--deselect", "--exclude", "--skip"), "write -k 'not ID'"),
     **dict.fromkeys(("--filter", "--keyword", "--keywords"), "write -k EXPR"),
-    **dict.fromkeys(
-        ("--collect-only", "--dry-run", "--list"),
-        "`gradcheck list` shows the scenarios, `gradcheck list codes` the codes",
-    ),
     **dict.fromkeys(
         ("--cpu", "--cuda", "--device", "--gpu"),
         "write -b cupy for Paddle's layers on a GPU, and nothing for the CPU",
@@ -72,14 +85,25 @@ OPTION_ADVICE = {
     "--silent": "write -q",
     "--kwarg": "write --call CODE, such as --call 'Own.apply(x, 3)'",
     "--no-color": "write --color never",
-    "--force": "an existing file is not overwritten: remove it first",
+    "--force": NOT_OVERWRITTEN,
     **dict.fromkeys(("--fail-fast", "--failfast"), "write -x"),
     **dict.fromkeys(("--apply", "--fix", "--in-place"), "write --write"),
     "--random-seed": "write --seed N",
     "--time-limit": "write --timeout SECONDS",
     **dict.fromkeys(("--duration", "--max-time", "--time"), "write --seconds N"),
 }
-"""Options of other tools → the equivalent; an equivalent option only if the command has it."""
+"""Options of other tools → the equivalent, or several, of which the first that applies is meant."""
+OPTION_PATTERNS = (
+    (
+        r"--(?:\w+-)?[ar]?tol(?:erances?)?(?:-\w+)?",
+        "every estimate has an error bound; `rtol: 1e-3` in a scenario widens it",
+    ),
+    (
+        r"--(?:(?:last|only|re-?play|re-?run|re-?try)-)?fail(?:ed|ing|ures)(?:-(?:first|only))?",
+        "write --lf",
+    ),
+)
+"""Patterns of such options that are not in the table."""
 
 
 def add_advice(error: click.ClickException) -> click.ClickException:
@@ -88,7 +112,10 @@ def add_advice(error: click.ClickException) -> click.ClickException:
         return error
     message = one_line(error.format_message())  # it may quote terminal control characters
     if isinstance(error, click.BadParameter) and isinstance(error.param, click.Option):
-        if error.param.metavar:
+        wrong, choices = re.search("'([^']*)' is not one of", message), choices_of(error.param)
+        if wrong and (near := nearest(wrong[1], choices)):
+            message += f" Did you mean {near}?"
+        elif error.param.metavar:
             message += f" Write {error.param.opts[-1]} {error.param.metavar}."
     elif isinstance(error, click.NoSuchOption) and error.ctx:
         message = unknown_option(one_line(error.option_name), error.ctx)
@@ -104,47 +131,71 @@ def unknown_option(name: str, context: click.Context) -> str:
     """Return the message for an option that a command does not have."""
     command, word = context.command, name.lstrip("-")
     message = f"No such option {name!r}"
+    if isinstance(command, click.Group) and context.parent is None:
+        return early_option(name, context)
     if advice := advice_on_option(name, context):
         return f"{message}: {advice}."
     if near := near_option(name, context):
         return f"{message}; did you mean {near}?"
-    if isinstance(command, click.Group):
-        if command.get_command(context, word):
-            return f"{message}. Write gradcheck {word}."
-        if follows := command_with_option(context, name):
-            return f"{message}. Options follow their command, as in gradcheck {follows} {name}."
     if context.parent and (other := command_with_option(context.parent, name)):
         message += f"; it is an option of gradcheck {other}"
     elif word.isidentifier() and find_option(command, "--kwarg"):
-        argument = f"another argument of the layer --kwarg {word}=VALUE"
-        return f"{message}. An input is written -i x=2x3, {argument}."
+        argument = f"if {word} is another argument of the layer, write --kwarg {word}=VALUE"
+        return f"{message}. An input is written -i x=2x3; {argument}."
     options = [option.opts[-1] for option in command.params if isinstance(option, click.Option)]
     if 0 < len(options) <= MOST_LISTED_OPTIONS:
         message += f"; the options of {command.name} are {', '.join(options)}"
     return f"{message}."
 
 
+def early_option(name: str, context: click.Context) -> str:
+    """Return the message for an unknown option in front of the command."""
+    group, message = context.command, f"No such option {name!r}"
+    assert isinstance(group, click.Group)
+    words = context.meta.get(TYPED_WORDS, ())
+    typed = {word: command for word in words if (command := group.get_command(context, word))}
+    having = [word for word, command in typed.items() if find_option(command, name)]
+    if not typed and (first := command_with_option(context, name)):
+        having = [first]
+    for follows in having:
+        return f"{message}. Options follow their command, as in gradcheck {follows} {name}."
+    if near := near_option(name, context):
+        return f"{message}; did you mean {near}?"
+    for word, command in typed.items():
+        return unknown_option(name, click.Context(command, context, word))
+    is_command = group.get_command(context, name.lstrip("-"))
+    return f"{message}. Write gradcheck {name.lstrip('-')}." if is_command else f"{message}."
+
+
 def advice_on_option(name: str, context: click.Context) -> str:
     """Return the equivalent of an option that a command does not have; empty if none is known."""
-    command, word, advice = context.command, name.lstrip("-"), OPTION_ADVICE.get(name, "")
-    if advice == ID_ALONE and find_option(command, "--call"):  # it takes a layer
-        advice = ""
-    if "tol" in name and not advice:
-        advice = NO_TOLERANCE
-    if advised := re.match(r"write (-\S+)( \S)?", advice):
-        option = find_option(command, advised[1])
-        if option is None or option.is_flag is bool(advised[2]):
-            advice = ""
-    if name in OUTPUT_OPTIONS and not advice and not find_option(command, "-o"):
-        advice = WHERE_INIT_WRITES if command.name == "init" else "write > FILE after the command"
-        advice = "write --save FILE" if find_option(command, "--save") else advice
+    command, word = context.command, name.lstrip("-")
     if context.parent and find_option(context.parent.command, name):
-        advice = f"write gradcheck {name}"
-    elif re.fullmatch(r"-\d+", name) and find_option(command, "--kwarg"):
-        advice = f"write NAME=VALUE as one word, as in --kwarg axis={name}"
-    elif not advice and (option := option_with_choice(command, word)):
-        advice = f"write {option.opts[-1]} {word}"
-    return advice
+        return f"write gradcheck {name}"
+    lists = LISTED_BY.get(command.name or "", "")
+    if lists and name in ("--collect-only", "--dry-run", "--list"):
+        return f"write gradcheck {lists}"
+    if lists not in ("", "list") and name == "--json":
+        return f"write gradcheck {lists} --json"
+    advice = OPTION_ADVICE.get(name, ())
+    several = [advice] if isinstance(advice, str) else [*advice]
+    several += [each for pattern, each in OPTION_PATTERNS if re.fullmatch(pattern, name)]
+    for each in several:
+        if applies(each, command):
+            return each
+    option = option_with_choice(command, word)
+    return f"write {option.opts[-1]} {word}" if option else ""
+
+
+def applies(advice: str, command: click.Command) -> bool:
+    """Whether advice is right for a command: the command has the option that it names."""
+    if advice == ID_ALONE:
+        return find_option(command, "--call") is None  # with it, the command takes a layer
+    if advice in ONLY_FOR:
+        return command.name in ONLY_FOR[advice]
+    advised = re.match(r"write (-\S+)( \S)?", advice)
+    option = find_option(command, advised[1]) if advised else None
+    return advised is None or (option is not None and option.is_flag is not bool(advised[2]))
 
 
 def near_option(name: str, context: click.Context) -> str:
@@ -154,6 +205,7 @@ def near_option(name: str, context: click.Context) -> str:
     form = r"--\w.*" if name.startswith("--") else r"-\w"
     known = {word.lstrip("-"): word for word in words if re.fullmatch(form, word)}
     near = known.get(nearest(name.lstrip("-"), known), "")
+    near = near or " or ".join(word for word in known.values() if word.startswith(name))
     is_opposite = name.startswith("--no") and not near.startswith("--no")
     return "" if is_opposite else near
 
@@ -219,10 +271,15 @@ def command_with_option(context: click.Context, name: str) -> str:
 def option_with_choice(command: click.Command | None, word: str) -> click.Option | None:
     """Return the option of a command that has a word among its choices; None if it has none."""
     for option in command.params if command is not None else ():
-        choices = getattr(option.type, "choices", ())
-        if isinstance(option, click.Option) and word in choices:
+        if isinstance(option, click.Option) and word in choices_of(option):
             return option
     return None
+
+
+def choices_of(option: click.Option) -> Sequence[str]:
+    """Return the words that an option takes; none if it takes any."""
+    choices: Sequence[str] = getattr(option.type, "choices", ())
+    return choices
 
 
 def find_option(command: click.Command | None, name: str) -> click.Option | None:

@@ -67,6 +67,11 @@ class LayerWords(NamedTuple):
             name, _, value = text.partition("=")
             if not value:
                 raise UserError(f"--kwarg {text}: write NAME=VALUE, such as --kwarg axis=-1")
+            if re.fullmatch(r"[-+]?\d+,\d+", value):  # Python reads a tuple
+                raise UserError(
+                    f"--kwarg {text}: {value} is two numbers; write a number as "
+                    f"{value.replace(',', '.')}, a tuple as --kwarg '{name}=({value})'"
+                )
             try:
                 keywords[name] = ast.literal_eval(value)
             except (ValueError, SyntaxError):
@@ -193,7 +198,7 @@ def check(named: LayerWords, world: InWorld, backends: tuple[str, ...], **argume
     reference = qualified_reference(named.reference)
     inputs = inputs_of_words(named.inputs)
     if not inputs and not named.call:
-        import_signature(reference, "".join(backends)).require_call(())
+        import_signature(reference, "".join(backends)).require_call({})
     keys = scenario_of_layer(reference, inputs, named, world)
     keys["nondet"] = arguments.pop("nondet")
     if (order := arguments.pop("order")) > 1:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import pairwise
 
 import click
@@ -14,6 +15,8 @@ from gradcheck.support.escape import one_line
 from gradcheck.support.suggest import nearest, require_one_name
 from gradcheck.support.user_error import UserError
 
+_PARTS = r"([A-Za-z_]\w*)(?:\n=\n|\n=|=\n|\n)([^-=:\s][^=\s]*|-\d[^=\s]*)(?=\n|$)"
+"""A name and its value on lines of their own, perhaps with the sign between them."""
 PREFIX, VARIABLES = "GRADCHECK_", ("ALLOW_CODE", "ENVIRONMENTS", "START")
 """The names of the environment variables that gradcheck reads: their beginning, and each ending."""
 
@@ -67,6 +70,30 @@ def require_values(command: click.Command | None, words: Sequence[str]) -> None:
             raise UserError(f"{option} takes no value: remove {word}")
         if not found.is_flag and find_option(command, word):
             raise UserError(f"{option} has no value: {word} follows it")
+
+
+def require_joined_values(command: click.Command | None, words: Sequence[str]) -> None:
+    """Raise UserError if the value of an option such as ``--kwarg NAME=VALUE`` is several words."""
+    for place, word in enumerate(words):
+        option = find_option(command, word)
+        if option is None or not (option.metavar or "").startswith("NAME="):
+            continue
+        parts = re.match(_PARTS, "\n".join(words[place + 1 :]))
+        if parts and is_value(parts[1], parts[2], option):
+            typed = " ".join(parts[0].split())
+            raise UserError(f"{word} {typed}: write {word} {parts[1]}={parts[2]}")
+
+
+def is_value(name: str, word: str, option: click.Option) -> bool:
+    """Whether a word can be a value of ``--kwarg``, or an input of ``-i``."""
+    from gradcheck.commands.specs import layer_of_word
+    from gradcheck.spec.input_words import InputWordError, inputs_of_words  # loads the model
+
+    if option.metavar == "NAME=VALUE":
+        return not layer_of_word(word)
+    with suppress(InputWordError):
+        return bool(inputs_of_words([f"{name}={word}"], letters=True))
+    return False
 
 
 def require_fitting_quotes(command: click.Command | None, words: Sequence[str]) -> None:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import click
 
+from gradcheck.commands.report_options import require_bare_path
 from gradcheck.report.record import REPORT_FORMAT, Report
 from gradcheck.result import Result
 from gradcheck.run.known_failure import KnownFailure
@@ -31,6 +32,8 @@ def compare(before: str, after: str) -> None:
     Exits with 1 if B has a failure that A does not have. Wrong gradients and broken contracts are
     compared, not the wording of causes.
     """
+    for path in (before, after):
+        require_bare_path("", path)
     first, second = results_in(before), results_in(after)
     names = dict.fromkeys([*first, *second])
     new_failures = unchanged = 0

@@ -35,7 +35,7 @@ from gradcheck.deriving.source import SourceText, source_of_file
 from gradcheck.report.check_result import CheckResult
 from gradcheck.run.plan import plan
 from gradcheck.run.select import select_ids
-from gradcheck.spec.draft import qualified_reference
+from gradcheck.spec.draft import qualified_reference, reference_in_file
 from gradcheck.spec.input_words import FORM, inputs_of_words
 from gradcheck.spec.model import Input, Scenario, is_static
 from gradcheck.support.display_paths import shown_path
@@ -140,7 +140,7 @@ def derived_from(
     with engine(always=True):
         subject, signature = subject_of(reference)
         if not call:
-            signature.require_call(arrays, others="in --call CODE")
+            signature.require_call(specs, others="in --call CODE")
         args, kwargs = called_with(subject, call, arrays)
         name = "Layer" if is_text(reference) else ""
         try:
@@ -225,9 +225,8 @@ def subject_of(reference: str) -> tuple[Any, LayerSignature]:
     if is_text(reference):
         function = function_of_text(reference)
         return function, signature_of(function, "Layer", backend_of(function, (), is_named=True))
-    module, separator, name = reference.partition(".py:")
-    if separator:
-        reference = f"{'.'.join(Path(module).parts)}:{name}"
+    if ".py:" in reference:
+        reference = reference_in_file(reference)
     reference = qualified_reference(reference)
     # a function that names no framework is one of arrays, or of the engine's Tensors
     subject, backend = import_layer(reference, named="numpy")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from gradcheck.commands.report_options import require_bare_path
 from gradcheck.commands.specs import read_bundled, with_releases
 from gradcheck.conformance.pytest_files import export_files
 from gradcheck.conformance.releases import read_release, require_recorded
@@ -31,6 +32,7 @@ def export(folder: str, as_version: str) -> None:
     Known deviations of the release are xfail with their reasons; scenarios that kill the process
     are not run.
     """
+    require_bare_path("--pytest ", folder, ["pytest"])
     release = require_recorded(as_version or [*release_paths()][-1])
     target = Path(folder)
     backend = f"paddle@{release}"

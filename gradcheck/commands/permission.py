@@ -74,13 +74,14 @@ def require_permission(cases: Sequence[Case], permission: Permission) -> None:
         return
     click.echo("\n".join(refused), err=True)
     how = (
-        "or for this project with `allow-code = true` under [tool.gradcheck] in its pyproject.toml"
+        ", or for this project with `allow-code = true` under [tool.gradcheck] in its "
+        "pyproject.toml"
     )
     if permission.project.config.allow_code:
-        how = "the project allows only the files inside its folder"
+        how = "; the project allows only the files inside its folder"
     raise UserError(
         "this code is not from gradcheck, so it was not run. Read it; then allow it with "
-        f"--allow-code, {how}"
+        f"--allow-code{how}"
     )
 
 

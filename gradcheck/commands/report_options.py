@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext, redirect_stdout
 from pathlib import Path
 
@@ -77,6 +77,13 @@ def report_file(text: str, formats: Sequence[str], in_folder: str) -> tuple[str,
     folder = file if name == in_folder else file.parent
     require_folder(folder, f"--report {text}")
     return name, file
+
+
+def require_bare_path(option: str, text: str, prefixes: Collection[str] = FORMATS) -> None:
+    """Raise UserError if a format precedes a path where only a path is expected."""
+    prefix, _, path = text.partition(":")
+    if path and prefix in prefixes and not Path(text).exists():
+        raise UserError(f"{option}{text}: write the path alone: {option}{path}")
 
 
 def meant_report(text: str, formats: Sequence[str]) -> str:

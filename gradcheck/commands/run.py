@@ -18,7 +18,12 @@ from gradcheck.commands import shared_options as options
 from gradcheck.commands.backends import chosen_backends
 from gradcheck.commands.errors import NOTHING_SELECTED
 from gradcheck.commands.permission import permission_of, require_permission
-from gradcheck.commands.report_options import report_files, report_option, results_shown
+from gradcheck.commands.report_options import (
+    report_files,
+    report_option,
+    require_bare_path,
+    results_shown,
+)
 from gradcheck.commands.run_cases import (
     Beginning,
     RunSettings,
@@ -240,6 +245,7 @@ class RunOptions:
         """Return the known failures. Raises UserError: the file cannot be read."""
         if self.baseline is None:
             return NO_BASELINE
+        require_bare_path("--baseline ", self.baseline)
         return Baseline.read(Path(self.baseline), new=self.baseline_update)
 
     def slots(self, config: Config) -> int:

@@ -117,8 +117,8 @@ def show_scenarios(names: Sequence[str], reproduce: bool, rules: Sequence[str]) 
     for name in ids:
         if scenario_of(name) not in known:
             require_one_name(name, {*known, *rules, *CODES}.__contains__)
-            code = f"GC{name.upper().removeprefix('GC').strip('-_ ').translate(DIGITS)}"
-            near = code if code in CODES else nearest(name, [*known, *rules])
+            near = " or ".join(near_codes(name) or near_codes("".join(ids)))
+            near = near or nearest(name, [*known, *rules])
             meant = f"did you mean {near}?" if near else LISTS
             raise UserError(f"there is no scenario, rule or code {name!r}; {meant}")
     everything = plan(specs, with_usual_backends((), specs))
@@ -133,6 +133,16 @@ def show_scenarios(names: Sequence[str], reproduce: bool, rules: Sequence[str]) 
         for scenario in spec.scenarios:
             if scenario.id in cases:
                 show_scenario(scenario, spec)
+
+
+def near_codes(text: str) -> list[str]:
+    """Return the diagnosis codes that a text may mean: written otherwise, or with a digit too
+    many.
+    """
+    digits = text.upper().removeprefix("GC").strip("-_ ").translate(DIGITS)
+    meant = [digits, *(digits[:k] + digits[k + 1 :] for k in range(len(digits)))]
+    codes = [f"GC{number}" for number in dict.fromkeys(meant) if f"GC{number}" in CODES]
+    return codes[:1] if codes[:1] == [f"GC{digits}"] else codes
 
 
 def show_scenario(scenario: Scenario, spec: SpecFile) -> None:

@@ -48,12 +48,12 @@ class Target:
         return bool(self.path and (self.id or self.line is not None))
 
 
-_PLACE = re.compile(r"(.*\.ya?ml)(?:::(.+)|:(\d{1,9}))")
+_PLACE = re.compile(r"(.*\.ya?ml)(?:::(.+)|:(\d{1,9})(?::\d{1,9}:?)?)")
 
 
 def parse_target(word: str) -> Target:
     """Resolve a word: a path if it exists or looks like one, ``-`` for stdin,
-    ``FILE::ID``, ``FILE:LINE`` or an id.
+    ``FILE::ID``, ``FILE:LINE`` (also with a column, as output has it) or an id.
     """
     if word == "-" or Path(word).exists():
         return Target(word)

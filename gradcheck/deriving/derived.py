@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import linecache
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -36,6 +38,7 @@ from gradcheck.deriving.writing import (
     write_static,
 )
 from gradcheck.result import Status
+from gradcheck.support.display_paths import shown_path
 from gradcheck.support.foreign import describe_error
 
 GradientCheck = Callable[..., Any]
@@ -211,7 +214,28 @@ def traced_call(
         with suppress(Exception):
             if not call.is_layer:
                 return of_arrays, trace(of_arrays)
-        raise NotDerived(f"forward cannot be traced: {describe_error(error)}") from None
+        calls = [call] if call.is_layer else [call, of_arrays]
+        raise NotDerived(why_not_traced(calls, error)) from None
+
+
+def why_not_traced(calls: Sequence[LayerCall], error: Exception) -> str:
+    """The reason why forward cannot be traced: the error of the first of its calls, with the line,
+    if all fail without being traced as well.
+    """
+    errors = []
+    for call in calls:
+        try:
+            call.run_on_ranks()
+        except Exception as own_error:
+            errors.append(own_error)
+    if len(errors) < len(calls):
+        return f"forward cannot be traced: {describe_error(error)}"
+    call, raised = calls[0], errors[0]
+    file = inspect.getsourcefile(inspect.unwrap(call.written_forward)) or ""
+    steps = traceback.extract_tb(raised.__traceback__)
+    lines = [step.lineno for step in steps if step.filename == file]
+    place = f" (line {lines[-1]} of {shown_path(file)})" if lines else ""
+    return f"forward fails at {call.shapes() or 'its arguments'}: {describe_error(raised)}{place}"
 
 
 def write_class(call: LayerCall, traced: Trace, name: str, backward: WrittenBackward) -> Written:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from math import inf
@@ -39,12 +40,13 @@ def qualified_reference(reference: str) -> str:
     module, _, name = reference.partition(":")
     if in_spec := re.fullmatch(r".+\.ya?ml(::?.+)?", reference):
         scenario = reference if in_spec[1] else f"{reference} ID"
+        kind = "a scenario of a spec file" if in_spec[1] else "a spec file"
         raise DraftError(
-            f"{reference} is of a spec file: `gradcheck run {reference}` runs it, "
+            f"{reference} is {kind}: `gradcheck run {reference}` runs it, "
             f"`gradcheck explore {scenario}` explores one scenario"
         )
     if not re.fullmatch(REFERENCE, reference) or module.endswith(".py"):
-        meant = meant_layer(reference)
+        meant = meant_layer(reference_in_file(reference))
         if meant == ANY_LAYER and not re.search(r"[:\s]", reference):
             meant += f"; if this is a scenario, `gradcheck run {reference}` runs it"
         raise DraftError(f"{reference!r} names no layer: write {meant}")
@@ -53,6 +55,30 @@ def qualified_reference(reference: str) -> str:
             packages = root.relative_to(around_package(root)).parts
             return f"{'.'.join([*packages, module])}:{name}"
     return reference
+
+
+def reference_in_file(text: str) -> str:
+    """Return the reference to the layer that ``own/layers.py:Norm`` names, or to its module without
+    a layer; another text as it is.
+
+    Raises DraftError: there is no such file, or its module cannot be imported from here.
+    """
+    in_file = re.fullmatch(r"(.+\.py)(?:::?(\w+))?", text)
+    if in_file is None or not ("/" in text or os.path.isfile(in_file[1])):
+        return text
+    path = Path(os.path.realpath(in_file[1]))
+    if not path.is_file():
+        raise DraftError(f"{in_file[1]}: no such file")
+    layer = f":{in_file[2]}" if in_file[2] else ""
+    folders = [Path(os.path.realpath(root)) for root in roots()]
+    for folder in sorted(folders, key=lambda each: len(each.parts), reverse=True):
+        module = os.path.relpath(path.with_suffix(""), folder).split(os.sep)
+        if all(map(str.isidentifier, module)):  # .. is not one
+            return f"{'.'.join(module)}{layer}"
+    advice = f"go to its folder, and name {path.stem}{layer or ':LAYER'}"
+    if not path.stem.isidentifier():
+        advice = "rename it: the name of a module is letters, digits and _"
+    raise DraftError(f"{in_file[1]} cannot be imported from here: {advice}")
 
 
 def file_of_module(module: str, root: Path) -> Path | None:

@@ -113,7 +113,7 @@ def _input(fields: dict[str, Any]) -> Input:
     if value is not None and not all(isinstance(size, int) for size in shape):
         fields["range"] = (value, value)
     elif value is not None:
-        del fields["shape"]
+        fields.pop("shape", None)  # without one, it is a scalar
         fields["values"] = nested_tuple(int(value) if is_whole else value, shape)
     elif is_whole and fields.keys().isdisjoint(("from", "range")):
         fields.setdefault("below", 2 if dtype == "bool" else USUAL_BELOW)
@@ -147,9 +147,10 @@ def _sizes(shape: str, letters: bool) -> tuple[int | str, ...]:
         return ()
     pattern = _SHAPE_TO_DRAW if letters else _SHAPE
     if not pattern.fullmatch(shape):
-        size = r"(?:\d+|[A-Z])" if letters else r"\d+"
+        size = r"(?:\d+|[A-Z]|[a-wyz])" if letters else r"\d+"
         sizes_apart = re.fullmatch(rf"[\[(]?{size}(?: *[xX×*, ] *{size})*,?[\])]?", shape)
-        meant = "x".join(re.findall(size, shape)) if sizes_apart else "3x4"
+        sizes = [each.upper() for each in re.findall(size, shape)] if sizes_apart else ["3", "4"]
+        meant = "x".join(sizes)
         if shape.endswith((".npy", ".npz")):
             raise InputWordError(
                 f"{shape!r} is not a shape: write @ before a file, as in @data.npy"

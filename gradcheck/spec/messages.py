@@ -110,7 +110,7 @@ _NOT_TEXT = "remove the '{}', which makes text of the lines below"
 """Advice on a ``|`` or ``>`` where a mapping or list is expected."""
 WORDS_OF_NUMPY = {
     "double": "float64", "half": "float16", "single": "float32", "short": "int16", "long": "int64",
-    "int": "int64",
+    "int": "int64", "fp16": "float16", "fp32": "float32", "fp64": "float64", "bf16": "bfloat16",
     "randn": "normal", "gaussian": "normal", "rand": "uniform", "random": "uniform",
     "randint": "integers", "arange": "linspace", "non-contiguous": "strided",
 }  # fmt: skip

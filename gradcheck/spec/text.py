@@ -152,7 +152,7 @@ def _file_suggestion(path: Path) -> str:
     try:
         if path.is_symlink():
             return f"it is a link to {path.readlink()}, which does not exist"
-        if near := path_in_project(str(path)):
+        if near := path_in_project(str(path)) or path_in_project(path.name):
             return f"did you mean '{near}'?"
         others = sorted(path.parent.iterdir())[:1000]
         names = [each.name for each in others if each.is_dir() or each.suffix in (".yaml", ".yml")]

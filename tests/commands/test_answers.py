@@ -80,6 +80,17 @@ def test_a_line_behind_the_end_of_a_file_is_no_scenario(gradcheck, spec):
     )
 
 
+@pytest.mark.parametrize("place", ["a.grad.yaml:6", "a.grad.yaml:6:5", "a.grad.yaml:7:12:"])
+@pytest.mark.parametrize("command", ["run", "list", "show", "replay"])
+def test_a_place_is_taken_as_output_has_it(gradcheck, spec, command, place):
+    spec(TWO)
+    assert gradcheck("run", "a.grad.yaml").code == 0
+    done = gradcheck(command, place)
+    assert (done.code, done.err) == (0, "")
+    assert "two" in done.out
+    assert "one" not in done.out
+
+
 @pytest.mark.parametrize(
     ("tags", "written"), [("slow gpu", "[slow, gpu]"), ("3", "['3']"), ("Slow", "[slow]"), ("a, b", "[a, b]")]
 )

@@ -343,7 +343,7 @@ def test_inside_a_package_its_modules_are_named_alone(gradcheck, package, folder
         (["own_package.layers:Scale", "-i", "x=2", "-i", "w=2:flaot32"], "unknown option 'flaot32'; did you mean"),
         (["own_package.layers:Plain"], "class Plain has no forward: name a PyLayer"),
         (["no_such.module:Layer"], "there is no module no_such.module below"),
-        (["own_package.layers:Scale"], "layers.py:6: forward takes x, w, times=2.0: give the shapes"),
+        (["own_package.layers:Scale"], "own_package/layers.py:6: forward takes x, w, times=2.0: give the shapes"),
         (["own_package.layers:Scale", "-i", "x=2x3"], "(--input w=2x3)"),
         (["own_package.layers:Scale", "-i", "x:2x3"], "--input x:2x3: write NAME="),
         (["own_package.layers:Scale", "-i", "x=2", "-i", "w=2:float8"], "float8"),

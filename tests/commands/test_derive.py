@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -371,4 +372,17 @@ def test_a_forward_that_does_not_run_at_the_inputs_is_the_reason(gradcheck, modu
     _, name = module(TANH.replace("paddle.tanh(x)", "paddle.tanh(x @ x)"))
     done = gradcheck("derive", f"{name}:Tanh", "-i", "x=3x4")
     assert done.code == 1, done.err
-    assert "forward cannot be traced: ValueError: " in done.err
+    assert "forward fails at x=3x4: ValueError: " in done.err
+    assert re.search(r"\(line \d+ of [^ ]+\.py\)\n", done.err)
+
+
+def test_a_layer_may_be_named_by_its_file(gradcheck, module, folder, monkeypatch):
+    _, name = module(TANH)
+    file = folder / f"{name}.py"
+    assert gradcheck("derive", f"{file}:Tanh", "-i", "x=3x4").code == 0
+    (folder / "other").mkdir()
+    (folder / "other" / "pyproject.toml").touch()
+    monkeypatch.chdir(folder / "other")
+    assert gradcheck("derive", f"../{name}.py:Tanh", "-i", "x=3x4").err == (
+        f"gradcheck: ../{name}.py cannot be imported from here: go to its folder, and name {name}:Tanh\n"
+    )

@@ -69,7 +69,7 @@ def test_where_nothing_could_be_checked_nothing_is_green(explore):
     ("args", "said"),
     [
         (["own:Bias"], "--input"),
-        (["own:Bias", "-i", "x=BxC"], "--input b=2x3"),
+        (["own:Bias", "-i", "x=BxC"], "--input b=BxC"),
         (["own:Bias", "-i", "x=bxc", "-i", "b=C"], "is not a shape"),
         (["own:Nothing", "-i", "x=B"], "has no 'Nothing'"),
         (["own:Double", "-i", "x=B", "--save", "found.yaml"], "write found.grad.yaml"),

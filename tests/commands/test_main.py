@@ -71,9 +71,10 @@ def test_an_unknown_command_brings_up_the_nearest_one(gradcheck, name, hint):
 @pytest.mark.parametrize(
     ("words", "advice"),
     [
-        (("check", "m:L", "-i", "a", "3x4"), "(3x4): an input is one word, as in -i x=3x4\n"),
+        (("check", "m:L", "-i", "a", "3x4"), "gradcheck: -i a 3x4: write -i a=3x4\n"),
+        (("check", "m:L", "--kwarg", "by", "mean"), "gradcheck: --kwarg by mean: write --kwarg by=mean\n"),
         (("check", "m:L", "a=3x4"), "(a=3x4): write -i before each input, as in -i a=3x4\n"),
-        (("backends", "install", "paddle@3.0.0"), "'install': the commands are add and remove.\n"),
+        (("backends", "install", "paddle@3.0.0"), "are add and remove; `gradcheck backends` alone lists all.\n"),
     ],
 )
 def test_a_mistake_that_click_reports_has_advice(gradcheck, words, advice):

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from gradcheck.commands import main
-from gradcheck.commands.advice import ADVICE
+from gradcheck.commands.advice import ADVICE, OPTION_ADVICE, OPTION_PATTERNS
 
 FILES = {
     "own.grad.yaml": """\
@@ -41,6 +41,7 @@ class Own(PyLayer):
 """,
     "acme/layers.py": "def scale(x):\n    return x * 2\n",
     "own/my_scales.py": "def scale(x):\n    return x * 2\n",
+    "my-mod.py": "class Own: pass\n",
     "bad.py": "x = 1\ndef broken(:\n",
     "empty/notes.txt": "",
     "spaced/a b.grad.yaml": "schema: gradcheck/v1\nscenarios:\n  - {id: spaced, script: x = 1}\n",
@@ -76,6 +77,11 @@ MISTAKES = {
     "watch": ("'watch'", "gradcheck run --watch"),
     "--check mod:Own": ("--check", "write gradcheck check"),
     "-x run": ("'-x'", "gradcheck run -x"),
+    "--allow-code run own.grad.yaml": ("Options follow their command, as in gradcheck run --allow-code.",),
+    "--bundled list": ("'--bundled'", "as in gradcheck list --bundled"),
+    "-n 4 run": ("'-n'", "write -j N"),
+    "--verison run": ("--verison", "--version"),
+    "--bundled replay": ("'--bundled'", "it is an option of gradcheck run"),
     "own-tanh": ("own-tanh", "gradcheck run own-tanh"),
     "check mod:Own -i x=2 --lf": ("--lf", "an option of gradcheck run"),
     "run mod.py:Own": ("mod.py:Own", "gradcheck check mod:Own"),
@@ -89,6 +95,7 @@ MISTAKES = {
     "run 'own.grad.yaml own-tanh'": ("'own.grad.yaml own-tanh'", "write own.grad.yaml own-tanh"),
     "run spaced/a b.grad.yaml": ("'spaced/a b.grad.yaml'", "write it in quotes"),
     "run --baseline empty --baseline-update": ("--baseline empty", "this is a folder"),
+    "run own.grad.yaml:90:5": ("own.grad.yaml:90", "the file has 13 lines"),
     "run own.grad.yaml:0": ("own.grad.yaml:0", "gradcheck list own.grad.yaml"),
     "run 'own.grad.yaml --lf'": ("'own.grad.yaml --lf'", "write its words separately"),
     "run --baseline 'a.json --lf'": ("'a.json --lf'", "write its words separately"),
@@ -117,7 +124,7 @@ MISTAKES = {
     "run -t mine,slow": ("'mine,slow'", "combine words with and"),
     "run own.grad.yml": ("own.grad.yml", "own.grad.yaml"),
     "run own.grad": ("own.grad", "own.grad.yaml"),
-    "run nowhere/own.grad.yaml": ("nowhere/own.grad.yaml", "no such file"),
+    "run nowhere/own.grad.yaml": ("nowhere/own.grad.yaml", "no such file", "did you mean 'own.grad.yaml'?"),
     "run own-tahn": ("own-tahn", "own-tanh"),
     "run own-tanh@nupmy": ("nupmy", "numpy"),
     "run own-tanh@chainer": ("chainer", "numpy"),
@@ -137,6 +144,11 @@ MISTAKES = {
     "run own.grad.yaml:own-tanh": ("own.grad.yaml:own-tanh", "write own.grad.yaml own-tanh"),
     "run --only own-tanh": ("--only", "without an option"),
     "run --failed": ("--failed", "--lf"),
+    "run --rerun-failed": ("--rerun-failed", "write --lf"),
+    "run --only-failures": ("--only-failures", "write --lf"),
+    "run --maxfail 3": ("--maxfail", "did you mean --max-fail?"),
+    "run --re": ("'--re'", "did you mean --reruns or --resume or --report or --record?"),
+    "run --baseline json:known.json": ("json:known.json", "write the path alone: --baseline known.json"),
     "run --dry-run": ("--dry-run", "gradcheck list"),
     # run: how
     "run --device gpu": ("--device", "-b cupy"),
@@ -215,8 +227,9 @@ MISTAKES = {
     "check mdo:Own -i x=2x3": ("mdo", "did you mean mod"),
     "check 'mod:Own()' -i x=2": ("mod:Own()", "write mod:Own"),
     "check mod.Own:forward -i x=2": ("mod.Own", "did you mean mod:Own?"),
-    "check mod:Own -i x = 2": ("= 2", "as in -i x=2"),
-    "check mod:Own -i x 2 -i w 3": ("(2 3)", "as in -i x=2"),
+    "check mod:Own -i x = 2": ("-i x = 2", "write -i x=2"),
+    "check mod:Own -i xs [2x3,2x3]": ("-i xs [2x3,2x3]", "write -i xs=[2x3,2x3]"),
+    "check mod:Own -i x 2 -i w 3": ("-i x 2", "write -i x=2"),
     "check acme.bad:broken -i x=2": ("acme.bad", "did you mean bad?"),
     "check own.my_scale:scale -i x=2": ("own.my_scale", "did you mean own.my_scales?"),
     "check acme.losses:scale -i x=2": ("acme.losses", "name one of your modules"),
@@ -242,7 +255,7 @@ MISTAKES = {
     "check bad:broken -i x=2": ("bad.py:2",),
     "check mod:Own.forward -i x=2": ("Own.forward", "write mod:Own"),
     "check 'mod:Own -i x=2'": ("'mod:Own -i x=2'", "write mod:Own -i x=2 without quotes"),
-    "check own.grad.yaml::own-tanh": ("of a spec file", "gradcheck explore own.grad.yaml::own-tanh"),
+    "check own.grad.yaml::own-tanh": ("is a scenario of a spec file", "gradcheck explore own.grad.yaml::own-tanh"),
     "check mod:Own -i x=2 --report html out.html": ("(out.html)", "write --report html:out.html"),
     "check mod:Own -i x=2 --kwarg axis=": ("axis=", "--kwarg axis=-1"),
     "check mod:Own -i x=2 --nproc 4": ("'--nproc'", "write --world RANKS"),
@@ -274,7 +287,13 @@ MISTAKES = {
     "check mod:Own -i x=2 --call 'Own.apply(x'": ("call", "'('"),
     "check mod:Own -i x=2 --call 'Own.apply(y)'": ("name it in the call", "'x'"),
     "check mod:Own -i x=2 --call 'mod.Own.apply(x)'": ("'mod'", "without it: Own.apply(x)"),
-    "check mod:Own -i x=2 --kwarg axis -1": ("'-1'", "--kwarg axis=-1"),
+    "check mod:Own -i x=2 --kwarg axis -1": ("--kwarg axis -1", "write --kwarg axis=-1"),
+    "check --kwarg axis mod:Own -i x=2": ("--kwarg axis: write NAME=VALUE",),
+    "check mod:Own -i x=2 --kwarg delta=0,5": ("0,5 is two numbers", "0.5", "--kwarg 'delta=(0,5)'"),
+    "check mod:Own -i x=2 --dtype float32": ("'--dtype'", "write -i x=2x3:float32"),
+    "check my-mod.py:Own -i x=2": ("my-mod.py cannot be imported", "rename it"),
+    "check nowhere/mod.py:Own -i x=2": ("nowhere/mod.py", "no such file"),
+    "check ../mod.py:Own -i x=2": ("../mod.py", "no such file"),
     "check mod:Own -i x=2 --call 'y = Own.apply(x)'": ("call", "write one expression"),
     "check mod:Own -i x=2:float32,stopped": ("float32,stopped", "write :float32:stopped"),
     "check mod:Own -i x=2:torch.float32": ("torch.float32", "did you mean float32?"),
@@ -292,6 +311,7 @@ MISTAKES = {
     "check mod:Own -i x=2:int": ("'int'", "did you mean int64?"),
     "check mod:Own -i x=2:range=0..1": ("'range=0..1'", "~LOW..HIGH"),
     "check mod:Own --input-shape 2x3": ("'--input-shape'", "write -i x=2x3"),
+    "check mod:Own -i x=2:fp32": ("'fp32'", "did you mean float32?"),
     "check mod:Own -i x=2:half": ("'half'", "did you mean float16?"),
     "check mod:Own --backward -i x=2": ("--backward has no value", "-i follows it"),
     "check mod:Own -i x=2 --rel-tol 1": ("'--rel-tol'", "has an error bound"),
@@ -300,7 +320,12 @@ MISTAKES = {
     "derive own-tanh own.grad.yaml": ("own.grad.yaml", "write one word, as in own.grad.yaml::own-tanh"),
     "explore mod:Own -i x=B --time 20": ("'--time'", "write --seconds N"),
     "new mod:Own --id own": ("'--id'", "--kwarg id=VALUE"),
-    "explain --list": ("'--list'", "`gradcheck list codes` the codes"),
+    "explain --list": ("'--list'", "write gradcheck list codes"),
+    "backends --list": ("'--list'", "write gradcheck list backends"),
+    "backends --json": ("'--json'", "write gradcheck list backends --json"),
+    "backends list": ("'list'", "`gradcheck backends` alone lists all"),
+    "run --list": ("'--list'", "write gradcheck list."),
+    "compare --list": ("'--list'.",),
     "check mod:Own -i x=2x3,y=3": ("x=2x3,y=3", "as in -i x=2x3 -i y=3"),
     "check mod:Own -i x=own.npy": ("own.npy", "@data.npy"),
     "check mod:Own -i x=2:float32:float64": (":float64", "remove"),
@@ -309,6 +334,11 @@ MISTAKES = {
     "check mod:Own -i x=2 --allow-code": ("--allow-code", "no permission"),
     # new, explore
     "explore own.grad.yaml": ("own.grad.yaml", "gradcheck explore own.grad.yaml ID"),
+    "new mod:Own --save own2.grad.yaml": ("'--save'", "write -o FILE"),
+    "new mod:Own --out own2.grad.yaml": ("'--out'", "write -o FILE"),
+    "new mod:Own --framework pytorch": ("'pytorch'", "Did you mean torch?"),
+    "new mod:Own --force": ("'--force'", "not overwritten"),
+    "run --force": ("'--force'.",),
     "new mod:Own -o .": ("-o .", "write own.grad.yaml"),
     "new": ("PACKAGE.MODULE:LAYER",),
     "new mod.Own": ("mod.Own", "mod:Own"),
@@ -320,6 +350,7 @@ MISTAKES = {
     "explore mod:Own": ("x", "--input x="),
     "explore mod:Own -i x=Bx": ("x=Bx",),
     "explore mod:Own -i x=b": ("x=b", "capital"),
+    "explore mod:Own -i x=bxc": ("'bxc' is not a shape", "write BxC"),
     "explore mod:Own -i x=B --dtype flaot32": ("flaot32", "float32"),
     "explore mod:Own -i x=B --seconds 0": ("--seconds", "1<=x"),
     "explore own-tanh own.grad.yaml": ("the file comes first", "write own.grad.yaml own-tanh"),
@@ -346,6 +377,8 @@ MISTAKES = {
     "explain GC999": ("GC999", "gradcheck list codes"),
     "explain 104": ("104", "GC104"),
     "explain GC1O4": ("GC1O4", "GC104"),
+    "explain GC 119": ("'GC'", "did you mean GC119?"),
+    "explain GC1119": ("'GC1119'", "did you mean GC119 or GC111?"),
     "explain own-tahn": ("own-tahn", "own-tanh"),
     "explain own.grad.yml::own-tanh": ("own.grad.yml", "own.grad.yaml"),
     "explain save-at-most-onec": ("save-at-most-onec", "save-at-most-once"),
@@ -359,6 +392,8 @@ MISTAKES = {
     "completion bash": ("'completion'", "_GRADCHECK_COMPLETE=bash_source gradcheck"),
     "replay own-tanh": ("last run", "gradcheck run"),
     "compare empty.json": ("B.json",),
+    "compare json:empty.json empty.json": ("json:empty.json", "write the path alone: empty.json"),
+    "export --pytest pytest:out": ("pytest:out", "write the path alone: --pytest out"),
     "compare nowhere.json empty.json": ("nowhere.json", "no such file"),
     "compare empty.json empty.json": ("empty.json", "--report json:"),
     "compare own.grad.yaml empty.json": ("own.grad.yaml", "--report json:"),
@@ -415,6 +450,9 @@ def test_quotes_around_an_expression_are_accepted(line, project, monkeypatch):
 def test_advice_names_options_that_there_are():
     commands = [main.get_command(None, name) for name in main.list_commands(None)]
     options = {one for command in commands for option in command.params for one in option.opts}
-    named = {one for _, better in ADVICE for one in re.findall(r"--[a-z-]+", better)}
+    texts = [better for _, better in (*ADVICE, *OPTION_PATTERNS)]
+    for advice in OPTION_ADVICE.values():
+        texts += [advice] if isinstance(advice, str) else advice
+    named = {one for better in texts for one in re.findall(r"--[a-z-]+", better)}
     assert named
     assert named <= options

@@ -14,6 +14,7 @@ WORDS = {
     "x=5~0.1..3": {"shape": [5], "range": [0.1, 3.0]},
     "x=5~-1..1e-3": {"shape": [5], "range": [-1.0, 1e-3]},
     "x=3@0": {"values": [0.0, 0.0, 0.0]},
+    "x=@2": {"values": 2.0},
     "x=2:float32@-2.5": {"values": [-2.5, -2.5], "dtype": "float32"},
     "x=3:float32:below=5": {"shape": [3], "below": 5, "dtype": "float32"},
     "x=1x2:int64@7": {"values": [[7, 7]], "dtype": "int64"},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -153,3 +154,20 @@ def softplus(x: np.ndarray) -> np.ndarray:
 
 def test_a_function_of_arrays_beside_torch_is_derived_as_one() -> None:
     assert gradcheck.derive(softplus, np.ones(3)).backward == "e = np.exp(x)\nreturn dy / (1 + e) * e"
+
+
+class Doubled(Function):
+    @staticmethod
+    def forward(ctx, x, bias):
+        return 2 * (x + bias)
+
+    @staticmethod
+    def backward(ctx, g):
+        return 2 * g, 2 * g.sum(0)
+
+
+def test_the_line_of_a_forward_that_fails_is_the_users() -> None:
+    derived = gradcheck.derive(Doubled, np.ones((3, 4)), np.ones(3))
+    assert derived.refused.startswith("forward fails at x=3x4, bias=3: RuntimeError: ")
+    line = Doubled.forward.__code__.co_firstlineno + 2
+    assert re.search(rf"\(line {line} of \S*test_deriving\.py\)$", derived.refused)
