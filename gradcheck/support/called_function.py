@@ -34,10 +34,12 @@ def advise_on_arguments(error: BaseException, message: str) -> str:
     if function is None:
         return ""
     signature = without_annotations(inspect.signature(function, follow_wrapped=False))
-    definition = " ".join(f"{function.__name__}{signature}".split())
     unexpected = UNEXPECTED.search(message)
+    if unexpected and unexpected[1] in signature.parameters:  # another function of this name
+        return ""
     near = nearest(unexpected[1], signature.parameters) if unexpected else ""
     meant = f"; did you mean {near}?" if near and "did you mean" not in message.lower() else ""
+    definition = " ".join(f"{function.__name__}{signature}".split())
     return f"; it is defined as {definition}{meant}"
 
 
@@ -70,6 +72,7 @@ def functions_named(frame: FrameType, qualified: str) -> Iterator[Any]:
     code, variables = frame.f_code, {**frame.f_globals, **frame.f_locals}
     names = {*code.co_names, *code.co_varnames, *code.co_cellvars, *code.co_freevars}
     names.add(qualified.rpartition(".")[2])  # such as __init__
+    names.discard("__class__")  # a class whose method the subclass may override
     waiting, visited = [variables[name] for name in names & variables.keys()], set[int]()
     while waiting:
         value = waiting.pop()
@@ -82,7 +85,7 @@ def functions_named(frame: FrameType, qualified: str) -> Iterator[Any]:
         if id(owner) in visited:
             continue
         visited.add(id(owner))
-        if is_function and value.__qualname__ == qualified:
+        if is_function and qualified in (value.__qualname__, value.__name__):  # torch omits a class
             yield value
         elif not is_function:
             members = (inspect.getattr_static(owner, name, None) for name in names)
