@@ -33,6 +33,7 @@ from gradcheck.case.layer_signature import CANNOT_CHECK
 from gradcheck.case.naming import is_file
 from gradcheck.case.never_ran import refuse_foreign_layers
 from gradcheck.case.of_arrays import without_backward
+from gradcheck.case.saved_tensors import hint_of_saved_tensors
 from gradcheck.case.static_layer import EagerStaticLayer, StaticLayer
 from gradcheck.case.user_code import (
     Namespace,
@@ -101,6 +102,7 @@ def execute(case: Case) -> Result:
             message = text_of(error)
             if hint := (
                 hint_of_framework(error)
+                or hint_of_saved_tensors(error)
                 or without_backward(message)
                 or hint_of_dtype(message, scenario.inputs)
             ):
