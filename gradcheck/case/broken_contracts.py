@@ -4,11 +4,16 @@ framework rejects them.
 
 from __future__ import annotations
 
+import dis
+import inspect
 import re
 from contextlib import suppress
+from typing import Any
 
-from gradcheck.backends.base import Backend
+from gradcheck.backends.base import Backend, Spot
 from gradcheck.backends.paddle_api import APPLIED
+from gradcheck.case.layer_calls import subclasses, written_backward
+from gradcheck.causes.words import source_place
 from gradcheck.result import Diagnosis, GradientSummary, Status
 
 
@@ -41,7 +46,25 @@ def refusal_summary(backend: Backend, error: BaseException) -> GradientSummary |
     if isinstance(error, BrokenContract):
         diagnosis = error.diagnosis
     elif refusal is not None:
-        diagnosis = Diagnosis.of(refusal.code, refusal.text, refusal.inputs)
+        place = dict[str, Any]()
+        if (spot := return_of_backward(backend, refusal.layer)) is not None:
+            place = {"detail": "returned here", **source_place(spot).fields}
+        diagnosis = Diagnosis(code=refusal.code, text=refusal.text, inputs=refusal.inputs, **place)
     else:
         return None
     return GradientSummary(verdict=Status.FAIL, diagnosis=(diagnosis,))
+
+
+def return_of_backward(backend: Backend, name: str) -> Spot | None:
+    """The instruction by which the hand-written backward of a layer returns; None if there are
+    several lines of such instructions, or several layers of this name.
+    """
+    spots = dict[int, Spot]()
+    for layer in subclasses(backend.layer_type) if name else ():
+        if layer.__name__ == name:
+            code = getattr(inspect.unwrap(written_backward(layer)), "__code__", None)
+            for step in dis.get_instructions(code) if code else ():
+                if step.opname in ("RETURN_VALUE", "RETURN_CONST"):
+                    spot = code, step.offset
+                    spots[source_place(spot).line] = spot
+    return next(iter(spots.values())) if len(spots) == 1 else None
