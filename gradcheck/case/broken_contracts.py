@@ -8,12 +8,14 @@ import dis
 import inspect
 import re
 from contextlib import suppress
+from types import CodeType
 from typing import Any
 
-from gradcheck.backends.base import Backend, Spot
+from gradcheck.backends.base import Backend
 from gradcheck.backends.paddle_api import APPLIED
 from gradcheck.case.layer_calls import subclasses, written_backward
-from gradcheck.causes.words import source_place
+from gradcheck.case.user_code import is_users
+from gradcheck.causes.words import SourcePlace, source_place
 from gradcheck.result import Diagnosis, GradientSummary, Status
 
 
@@ -32,39 +34,50 @@ class NoGradient(BrokenContract):
         super().__init__(Diagnosis.of("GC137", f"backward returns {text}", inputs))
 
 
-def drop_library_place(error: BaseException) -> None:
-    """Remove a source position that is not the user's from the notes of an error."""
+def drop_library_place(error: BaseException, generated_call: str = "") -> None:
+    """Remove a source position that is not the user's from the notes of an error: in gradcheck, or
+    that of a call that gradcheck wrote.
+    """
     with suppress(Exception):  # its notes may be anything
-        error.__notes__[:] = [re.sub(f", {APPLIED}$", "", note) for note in error.__notes__]
+        notes = [note.removesuffix(f", applied at {generated_call}") for note in error.__notes__]
+        error.__notes__[:] = [re.sub(f", {APPLIED}$", "", note) for note in notes]
 
 
-def refusal_summary(backend: Backend, error: BaseException) -> GradientSummary | None:
+def refusal_summary(
+    backend: Backend, error: BaseException, generated_call: str
+) -> GradientSummary | None:
     """A FAIL if an error means that backward returned values that are not gradients; otherwise
-    None.
+    None. The position of a call that gradcheck wrote is left out.
     """
     refusal = backend.refusal(error)
     if isinstance(error, BrokenContract):
         diagnosis = error.diagnosis
     elif refusal is not None:
         place = dict[str, Any]()
-        if (spot := return_of_backward(backend, refusal.layer)) is not None:
-            place = {"detail": "returned here", **source_place(spot).fields}
-        diagnosis = Diagnosis(code=refusal.code, text=refusal.text, inputs=refusal.inputs, **place)
+        if (statement := return_of_backward(backend, refusal.layer)) is not None:
+            place = {"detail": "returned here", **statement.fields}
+        text = refusal.text.replace(f" (applied at {generated_call})", "")
+        diagnosis = Diagnosis(code=refusal.code, text=text, inputs=refusal.inputs, **place)
     else:
         return None
     return GradientSummary(verdict=Status.FAIL, diagnosis=(diagnosis,))
 
 
-def return_of_backward(backend: Backend, name: str) -> Spot | None:
-    """The instruction by which the hand-written backward of a layer returns; None if there are
-    several lines of such instructions, or several layers of this name.
+def return_of_backward(backend: Backend, name: str) -> SourcePlace | None:
+    """The return statement of the user's backward of a layer; None if it returns on several lines,
+    or several layers have this name.
     """
-    spots = dict[int, Spot]()
-    for layer in subclasses(backend.layer_type) if name else ():
+    places = dict[int, SourcePlace]()
+    for layer in subclasses(backend.layer_type):
         if layer.__name__ == name:
-            code = getattr(inspect.unwrap(written_backward(layer)), "__code__", None)
-            for step in dis.get_instructions(code) if code else ():
+            backward = inspect.unwrap(written_backward(layer))
+            code: CodeType | None = getattr(backward, "__code__", None)
+            if code is None or not is_users(code.co_filename):
+                return None
+            for step in dis.get_instructions(code):
                 if step.opname in ("RETURN_VALUE", "RETURN_CONST"):
-                    spot = code, step.offset
-                    spots[source_place(spot).line] = spot
-    return next(iter(spots.values())) if len(spots) == 1 else None
+                    place = source_place((code, step.offset))
+                    places[place.line] = place
+    place, *others = [*places.values(), SourcePlace()]
+    is_statement = place.text.startswith("return")  # the end of a function returns None
+    return place if is_statement and len(others) == 1 else None

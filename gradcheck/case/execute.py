@@ -27,7 +27,12 @@ from gradcheck.case.gradient_check import (
 )
 from gradcheck.case.input_arrays import NoInputError
 from gradcheck.case.instead import OutcomeReader
-from gradcheck.case.layer import ScenarioLayer, WrongCotangent, keep_layer
+from gradcheck.case.layer import (
+    ScenarioLayer,
+    WrongCotangent,
+    keep_layer,
+    place_of_generated_call,
+)
 from gradcheck.case.layer_calls import LayerCalls
 from gradcheck.case.layer_signature import CANNOT_CHECK
 from gradcheck.case.naming import is_file
@@ -98,7 +103,7 @@ def execute(case: Case) -> Result:
         except (Exception, SystemExit) as error:
             if not raised_by_scenario(scenario.path, error):
                 raise
-            drop_library_place(error)
+            drop_library_place(error, place_of_generated_call(scenario))
             message = text_of(error)
             if hint := (
                 hint_of_framework(error)

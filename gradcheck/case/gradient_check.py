@@ -319,7 +319,7 @@ def refusal_of(function: TensorFunction, error: Exception) -> GradientSummary:
         Exception: it is any other error; if the function's code names a layer of another framework
             and no backward ran, ForeignFrameworkError.
     """
-    summary = refusal_summary(function.backend, error)
+    summary = refusal_summary(function.backend, error, function.generated_call)
     if summary is None:
         refuse_foreign_layers(function)
         raise error

@@ -125,6 +125,22 @@ def test_what_is_no_gradient_fails_as_a_broken_contract(run: Run, gradient: str,
     assert run("layer", code, X, "expect: {differs: {code: GC137}}").status is Status.PASS
 
 
+def test_the_return_of_rejected_gradients_is_shown(run: Run) -> None:
+    code = TANH.replace("dy * (1 - y * y)", "dy.sum()")
+    (cause,) = run("layer", code, X).checked.diagnosis
+    assert cause.source_line[cause.column : cause.end_column] == "return dy.sum()"
+    for body in ("if y is None: return dy\n        return dy.sum()", "y.sum()"):
+        (cause,) = run("layer", TANH.replace("return dy * (1 - y * y)", body), X).checked.diagnosis
+        assert (cause.code, cause.line) == ("GC137", "")
+
+
+@pytest.mark.parametrize("backward", ["dy.sum()", "dy.sums()"])
+def test_the_place_of_a_call_that_gradcheck_writes_is_left_out(run: Run, backward: str) -> None:
+    code = TANH.replace("dy * (1 - y * y)", backward)
+    assert "applied at" not in run("layer", code, X).message
+    assert "applied at" in run("layer", code, X, "call: Tanh.apply(x)").message
+
+
 def test_what_is_no_gradient_may_be_the_exception_that_is_expected(run: Run) -> None:
     code = TANH.replace("dy * (1 - y * y)", "dy.sum()")
     assert run("layer", code, X, "expect: {raises: {type: ValueError, phase: backward}}").status is Status.PASS
