@@ -129,9 +129,15 @@ def test_the_return_of_rejected_gradients_is_shown(run: Run) -> None:
     code = TANH.replace("dy * (1 - y * y)", "dy.sum()")
     (cause,) = run("layer", code, X).checked.diagnosis
     assert cause.source_line[cause.column : cause.end_column] == "return dy.sum()"
-    for body in ("if y is None: return dy\n        return dy.sum()", "y.sum()"):
-        (cause,) = run("layer", TANH.replace("return dy * (1 - y * y)", body), X).checked.diagnosis
-        assert (cause.code, cause.line) == ("GC137", "")
+    several = "if y is None: return dy\n        return dy.sum()"
+    (cause,) = run("layer", TANH.replace("return dy * (1 - y * y)", several), X).checked.diagnosis
+    assert (cause.code, cause.line) == ("GC137", "")
+
+
+def test_a_backward_without_a_return_has_none_to_show(run: Run) -> None:
+    code = TANH.replace("(ctx, x)", "(ctx, x, z)").replace("return dy * (1 - y * y)", "y.gradient = dy")
+    (cause,) = run("layer", code, "inputs: {x: {shape: [3]}, z: {shape: [3]}}").checked.diagnosis
+    assert (cause.code, cause.line) == ("GC137", "")
 
 
 @pytest.mark.parametrize("backward", ["dy.sum()", "dy.sums()"])
