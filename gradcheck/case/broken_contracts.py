@@ -19,6 +19,10 @@ from gradcheck.causes.words import SourcePlace, source_place
 from gradcheck.result import Diagnosis, GradientSummary, Status
 
 
+OF_WORLD = re.compile(r"applied at [^:]*world_call\.py:\d+$")
+"""The note on the layer in which gradcheck runs the ranks of a world."""
+
+
 class BrokenContract(Exception):  # noqa: N818 - it is what was found, not an error of the checker
     """A contract is broken, so that no gradient can be checked."""
 
@@ -40,6 +44,7 @@ def drop_library_place(error: BaseException, generated_call: str = "") -> None:
     """
     with suppress(Exception):  # its notes may be anything
         notes = [note.removesuffix(f", applied at {generated_call}") for note in error.__notes__]
+        notes = [note for note in notes if not OF_WORLD.search(note)]
         error.__notes__[:] = [re.sub(f", {APPLIED}$", "", note) for note in notes]
 
 

@@ -147,6 +147,11 @@ def test_the_place_of_a_call_that_gradcheck_writes_is_left_out(run: Run, backwar
     assert "applied at" in run("layer", code, X, "call: Tanh.apply(x)").message
 
 
+def test_the_layer_that_runs_the_ranks_is_left_out(run: Run) -> None:
+    result = run("layer", TANH.replace("dy * (1 - y * y)", "dy.sums()"), X, "world: 2")
+    assert "in backward of GradNodePyLayer_Tanh · on all 2 ranks (line " in result.message
+
+
 def test_what_is_no_gradient_may_be_the_exception_that_is_expected(run: Run) -> None:
     code = TANH.replace("dy * (1 - y * y)", "dy.sum()")
     assert run("layer", code, X, "expect: {raises: {type: ValueError, phase: backward}}").status is Status.PASS
