@@ -11,13 +11,11 @@ from contextlib import suppress
 from types import CodeType
 from typing import Any
 
-from gradcheck.backends.base import Backend
 from gradcheck.backends.paddle_api import APPLIED
-from gradcheck.case.layer_calls import subclasses, written_backward
+from gradcheck.case.layer_calls import LayerCalls, written_backward
 from gradcheck.case.user_code import is_users
 from gradcheck.causes.words import SourcePlace, source_place
 from gradcheck.result import Diagnosis, GradientSummary, Status
-
 
 OF_WORLD = re.compile(r"applied at [^:]*world_call\.py:\d+$")
 """The note on the layer in which gradcheck runs the ranks of a world."""
@@ -49,17 +47,17 @@ def drop_library_place(error: BaseException, generated_call: str = "") -> None:
 
 
 def refusal_summary(
-    backend: Backend, error: BaseException, generated_call: str
+    calls: LayerCalls, error: BaseException, generated_call: str
 ) -> GradientSummary | None:
-    """A FAIL if an error means that backward returned values that are not gradients; otherwise
-    None. The position of a call that gradcheck wrote is left out.
+    """A FAIL if an error of some calls means that backward returned values that are not gradients;
+    otherwise None. The position of a call that gradcheck wrote is left out.
     """
-    refusal = backend.refusal(error)
+    refusal = calls.backend.refusal(error)
     if isinstance(error, BrokenContract):
         diagnosis = error.diagnosis
     elif refusal is not None:
         place = dict[str, Any]()
-        if (statement := return_of_backward(backend, refusal.layer)) is not None:
+        if (statement := return_of_backward(calls, refusal.layer)) is not None:
             place = {"detail": "returned here", **statement.fields}
         text = refusal.text.replace(f" (applied at {generated_call})", "")
         diagnosis = Diagnosis(code=refusal.code, text=text, inputs=refusal.inputs, **place)
@@ -68,13 +66,13 @@ def refusal_summary(
     return GradientSummary(verdict=Status.FAIL, diagnosis=(diagnosis,))
 
 
-def return_of_backward(backend: Backend, name: str) -> SourcePlace | None:
-    """The return statement of the user's backward of a layer; None if it returns on several lines,
-    or several layers have this name.
+def return_of_backward(calls: LayerCalls, name: str) -> SourcePlace | None:
+    """The return statement of the user's backward of a layer that ran; None if it returns on
+    several lines, or several layers have this name.
     """
     places = dict[int, SourcePlace]()
-    for layer in subclasses(backend.layer_type):
-        if layer.__name__ == name:
+    for layer in calls.backwards:
+        if isinstance(layer, type) and layer.__name__ == name:
             backward = inspect.unwrap(written_backward(layer))
             code: CodeType | None = getattr(backward, "__code__", None)
             if code is None or not is_users(code.co_filename):

@@ -256,7 +256,8 @@ class Run:
                 raise
             if phase_of(error) == "backward":
                 self.fix = self.find_fix(layer)
-            gradient = refusal_of(layer, error).model_copy(update={"fix": self.fix})
+            gradient = refusal_of(layer, error, self.calls)
+            gradient = gradient.model_copy(update={"fix": self.fix})
         else:
             gradient = self.check(layer)
         return [*findings, *judge(gradient, self.expect)], gradient
