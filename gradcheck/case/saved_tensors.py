@@ -54,7 +54,7 @@ def hint_of_saved_tensors(error: BaseException) -> str:
         for each in assignments:
             name = last_name(each.target)
             value = step.tb_frame.f_locals.get(name)
-            if name in operands and isinstance(value, tuple):
+            if name in operands and issubclass(type(value), tuple):
                 return f"line {each.line}: {each.value} is a tuple: {unpacking(name, each, value)}"
     return ""
 

@@ -67,7 +67,7 @@ def tracebacks(error: BaseException) -> Iterator[TracebackType]:
 
 def functions_named(frame: FrameType, qualified: str) -> Iterator[Any]:
     """The functions of a qualified name among the objects that a frame's code names: its
-    variables, and attributes of modules and classes. No user code runs.
+    variables, and attributes of modules and classes.
     """
     code, variables = frame.f_code, {**frame.f_globals, **frame.f_locals}
     names = {*code.co_names, *code.co_varnames, *code.co_cellvars, *code.co_freevars}
