@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 import linecache
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from types import CodeType, TracebackType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from gradcheck.case.user_code import is_users
 from gradcheck.causes.words import source_place
@@ -53,13 +53,13 @@ def hint_of_saved_tensors(error: BaseException) -> str:
         operands = {node.id for node in operands_of(step)}
         for each in assignments:
             name = last_name(each.target)
-            value = step.tb_frame.f_locals.get(name)
+            value: Any = step.tb_frame.f_locals.get(name)
             if name in operands and issubclass(type(value), tuple):
                 return f"line {each.line}: {each.value} is a tuple: {unpacking(name, each, value)}"
     return ""
 
 
-def unpacking(name: str, assignment: Assignment, value: tuple[object, ...]) -> str:
+def unpacking(name: str, assignment: Assignment, value: Sequence[object]) -> str:
     """Advice on the statement that unpacks a tuple of saved Tensors."""
     if len(value) == 1:
         return f"write `{name}, = {assignment.value}`"
