@@ -93,6 +93,8 @@ class Refusal(NamedTuple):
     inputs: tuple[str, ...] = ()
     code: str = "GC137"
     """The code of the contract that is broken."""
+    layer: str = ""
+    """The name of the layer; empty if the message does not tell it."""
 
 
 class LibraryNames(NamedTuple):

@@ -97,7 +97,7 @@ class PaddleApi(Backend):
         if match is None:
             return None
         text = f"backward of {match[1]}: {TAIL.sub('', match[2])}"
-        return Refusal(text, tuple(INPUT.findall(text)))
+        return Refusal(text, tuple(INPUT.findall(text)), layer=match[1])
 
     def alias(self, tensor: Tensor, stop_gradient: bool) -> Tensor:
         leaf = tensor.detach()

@@ -182,7 +182,8 @@ class TorchBackend(Backend):
             return None
         name, text, other, other_text = match.groups()
         text = (text or other_text).partition("\n")[0]
-        return Refusal(f"backward of {name or other}: returned {text}")
+        layer = name or other
+        return Refusal(f"backward of {layer}: returned {text}", layer=layer)
 
     # ----------------------------------------------------------------- layers
     def layer_of(self, value: Any) -> Any:

@@ -27,12 +27,18 @@ from gradcheck.case.gradient_check import (
 )
 from gradcheck.case.input_arrays import NoInputError
 from gradcheck.case.instead import OutcomeReader
-from gradcheck.case.layer import ScenarioLayer, WrongCotangent, keep_layer
+from gradcheck.case.layer import (
+    ScenarioLayer,
+    WrongCotangent,
+    keep_layer,
+    place_of_generated_call,
+)
 from gradcheck.case.layer_calls import LayerCalls
 from gradcheck.case.layer_signature import CANNOT_CHECK
 from gradcheck.case.naming import is_file
 from gradcheck.case.never_ran import refuse_foreign_layers
 from gradcheck.case.of_arrays import without_backward
+from gradcheck.case.saved_tensors import hint_of_saved_tensors
 from gradcheck.case.static_layer import EagerStaticLayer, StaticLayer
 from gradcheck.case.user_code import (
     Namespace,
@@ -97,10 +103,11 @@ def execute(case: Case) -> Result:
         except (Exception, SystemExit) as error:
             if not raised_by_scenario(scenario.path, error):
                 raise
-            drop_library_place(error)
+            drop_library_place(error, place_of_generated_call(scenario))
             message = text_of(error)
             if hint := (
                 hint_of_framework(error)
+                or hint_of_saved_tensors(error)
                 or without_backward(message)
                 or hint_of_dtype(message, scenario.inputs)
             ):
@@ -249,7 +256,8 @@ class Run:
                 raise
             if phase_of(error) == "backward":
                 self.fix = self.find_fix(layer)
-            gradient = refusal_of(layer, error).model_copy(update={"fix": self.fix})
+            gradient = refusal_of(layer, error, self.calls)
+            gradient = gradient.model_copy(update={"fix": self.fix})
         else:
             gradient = self.check(layer)
         return [*findings, *judge(gradient, self.expect)], gradient

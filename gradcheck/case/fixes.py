@@ -13,7 +13,7 @@ from typing import Any
 
 from gradcheck.backends.base import package_of
 from gradcheck.case.function import TensorFunction
-from gradcheck.case.layer_calls import LayerCalls, definer, wrapped_methods
+from gradcheck.case.layer_calls import LayerCalls, definer, wrapped_methods, written_backward
 from gradcheck.case.static_calls import applied_functions, replaced_backward_fn
 from gradcheck.case.static_layer import StaticLayer
 from gradcheck.deriving.call import AppliedCall, LayerCall, on_engine, static_call
@@ -96,11 +96,6 @@ def in_scope_of(original: Any, backward: Any) -> Any:
     before = inspect.unwrap(original)
     scope = {**before.__globals__, **inspect.getclosurevars(before).nonlocals}
     return FunctionType(backward.__code__, scope, backward.__name__, backward.__defaults__)
-
-
-def written_backward(layer: Any) -> Any:
-    """The user's hand-written backward, of a layer or for a function of arrays."""
-    return layer.pair[1] if hasattr(layer, "pair") else layer.backward
 
 
 def call_and_backward(

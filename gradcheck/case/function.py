@@ -158,6 +158,8 @@ class TensorFunction:
     """Whether layers of the same name count as one."""
     expects_backward = True
     """Whether the result is marked if no hand-written backward ran."""
+    generated_call = ""
+    """``file:line`` of the call, if gradcheck wrote it; otherwise empty."""
 
     def __init__(
         self,

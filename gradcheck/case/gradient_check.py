@@ -22,6 +22,7 @@ import numpy as np
 from gradcheck.backends.base import is_differentiable
 from gradcheck.case.broken_contracts import refusal_summary
 from gradcheck.case.function import TensorFunction
+from gradcheck.case.layer_calls import LayerCalls
 from gradcheck.case.never_ran import CODE as NEVER_RAN
 from gradcheck.case.never_ran import refuse_foreign_layers, with_backwards_that_ran
 from gradcheck.case.observe import GAVE_LESS, GAVE_OTHER_SHAPES
@@ -311,15 +312,17 @@ def differs_by_call(summary: GradientSummary) -> bool:
     return any(diagnosis.code == "GC131" for diagnosis in summary.diagnosis)
 
 
-def refusal_of(function: TensorFunction, error: Exception) -> GradientSummary:
+def refusal_of(
+    function: TensorFunction, error: Exception, calls: LayerCalls | None = None
+) -> GradientSummary:
     """A FAIL if an error of the function means that backward returned values that are not
-    gradients.
+    gradients. It was raised in `calls`, by default those of the function.
 
     Raises:
         Exception: it is any other error; if the function's code names a layer of another framework
             and no backward ran, ForeignFrameworkError.
     """
-    summary = refusal_summary(function.backend, error)
+    summary = refusal_summary(calls or function.calls, error, function.generated_call)
     if summary is None:
         refuse_foreign_layers(function)
         raise error

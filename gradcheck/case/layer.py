@@ -40,6 +40,7 @@ from gradcheck.support.entry_points import installed_operations
 
 if TYPE_CHECKING:
     from gradcheck.case.case import Case
+    from gradcheck.spec.model import Scenario
 
 
 class WrongCotangent(Exception):  # noqa: N818 - a mistake in the scenario
@@ -74,6 +75,14 @@ def keep_layer(value: Any) -> Any:
     return value
 
 
+def place_of_generated_call(scenario: Scenario) -> str:
+    """``file:line`` of the call that gradcheck writes for a scenario without ``call``; otherwise
+    empty. It is the layer's line.
+    """
+    has_call = scenario.layer is None or scenario.call
+    return "" if has_call else f"{scenario.path}:{scenario.line_of('layer')}"
+
+
 class ScenarioLayer(TensorFunction):
     """A scenario's layer, its inputs and its call, on one backend.
 
@@ -93,6 +102,7 @@ class ScenarioLayer(TensorFunction):
     ) -> None:
         self.backend, self.namespace, self.counterpart = backend, namespace, counterpart
         self.scenario = scenario = case.scenario
+        self.generated_call = place_of_generated_call(scenario)
         self.inputs = {name: scenario.input_at(name, case.parameters) for name in scenario.inputs}
         self.folder = Path(scenario.path).parent
         self.defined_line = 0

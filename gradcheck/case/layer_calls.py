@@ -190,6 +190,11 @@ def definer(layer: type, method: str) -> type | None:
     return next((cls for cls in layer.__mro__ if method in vars(cls)), None)
 
 
+def written_backward(layer: Any) -> Any:
+    """The user's hand-written backward, of a layer or for a function of arrays."""
+    return layer.pair[1] if hasattr(layer, "pair") else layer.backward
+
+
 def label(layer: Any) -> str:
     """The dotted name of a layer."""
     return layer if isinstance(layer, str) else f"{layer.__module__}.{layer.__qualname__}"

@@ -135,6 +135,8 @@ def mismatch(got: Any, expected: Any, rtol: float | None) -> str:
     if {"O", "U"} & {values.dtype.kind, wanted.dtype.kind}:  # None or text: nothing is close to it
         is_same = values.tolist() == wanted.tolist()
         return "" if is_same else wanted_text + value_text(values)
+    if values.shape != wanted.shape and () in (values.shape, wanted.shape):
+        return wanted_text + value_text(values)
     if values.shape != wanted.shape:
         shapes = f"expected shape {list(wanted.shape)}, got {list(values.shape)}"
         return f"{shapes}: {value_text(values)}"

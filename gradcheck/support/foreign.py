@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from gradcheck.support.called_function import advise_on_arguments
 from gradcheck.support.suggest import nearest
 
 
@@ -38,14 +39,17 @@ def describe_error(error: BaseException) -> str:
 
 
 def advise(error: BaseException) -> str:
-    """Return what was likely meant: another attribute in place of a missing one, or the call of a
-    method in place of the method.
+    """Return what was likely meant: another attribute in place of a missing one, the call of a
+    method in place of the method, or the arguments that a function takes.
     """
-    if type(error) is TypeError and re.search(r"(\b|_)method(' | object)", text_of(error)):
-        return "; is the () of a call missing?"
-    if type(error) is not AttributeError or "did you mean" in text_of(error).lower():
+    message, near = text_of(error), ""
+    if type(error) is TypeError:
+        if re.search(r"(\b|_)method(' | object)", message):
+            return "; is the () of a call missing?"
+        with suppress(Exception):  # the user's objects may fail to show themselves
+            return advise_on_arguments(error, message)
+    if type(error) is not AttributeError or "did you mean" in message.lower():
         return ""
-    near = ""
     with suppress(Exception):  # the user's object may fail to list its names
         names = [name for name in dir(error.obj) if not name.startswith("_")]
         near = nearest(str(error.name), names)

@@ -125,6 +125,33 @@ def test_what_is_no_gradient_fails_as_a_broken_contract(run: Run, gradient: str,
     assert run("layer", code, X, "expect: {differs: {code: GC137}}").status is Status.PASS
 
 
+def test_the_return_of_rejected_gradients_is_shown(run: Run) -> None:
+    code = TANH.replace("dy * (1 - y * y)", "dy.sum()")
+    (cause,) = run("layer", code, X).checked.diagnosis
+    assert cause.source_line[cause.column : cause.end_column] == "return dy.sum()"
+    several = "if y is None: return dy\n        return dy.sum()"
+    (cause,) = run("layer", TANH.replace("return dy * (1 - y * y)", several), X).checked.diagnosis
+    assert (cause.code, cause.line) == ("GC137", "")
+
+
+def test_a_backward_without_a_return_has_none_to_show(run: Run) -> None:
+    code = TANH.replace("(ctx, x)", "(ctx, x, z)").replace("return dy * (1 - y * y)", "y.gradient = dy")
+    (cause,) = run("layer", code, "inputs: {x: {shape: [3]}, z: {shape: [3]}}").checked.diagnosis
+    assert (cause.code, cause.line) == ("GC137", "")
+
+
+@pytest.mark.parametrize("backward", ["dy.sum()", "dy.sums()"])
+def test_the_place_of_a_call_that_gradcheck_writes_is_left_out(run: Run, backward: str) -> None:
+    code = TANH.replace("dy * (1 - y * y)", backward)
+    assert "applied at" not in run("layer", code, X).message
+    assert "applied at" in run("layer", code, X, "call: Tanh.apply(x)").message
+
+
+def test_the_layer_that_runs_the_ranks_is_left_out(run: Run) -> None:
+    result = run("layer", TANH.replace("dy * (1 - y * y)", "dy.sums()"), X, "world: 2")
+    assert "in backward of GradNodePyLayer_Tanh · on all 2 ranks (line " in result.message
+
+
 def test_what_is_no_gradient_may_be_the_exception_that_is_expected(run: Run) -> None:
     code = TANH.replace("dy * (1 - y * y)", "dy.sum()")
     assert run("layer", code, X, "expect: {raises: {type: ValueError, phase: backward}}").status is Status.PASS

@@ -202,9 +202,17 @@ def test_arrays_are_operands_on_both_sides() -> None:
 @pytest.mark.parametrize("other", [[1.0, 2.0], (1, 2), "a"], ids=["list", "tuple", "str"])
 @pytest.mark.parametrize("function", [operator.add, operator.mul, operator.pow, operator.lt, operator.matmul])
 def test_lists_and_strings_are_no_operands(function: Any, other: Any) -> None:
-    wanted = rf"must be int, float, bool or Tensor, but got {type(other).__name__}. Convert it with paddle.to_tensor"
+    wanted = rf"must be int, float, bool or Tensor, but got {type(other).__name__}\."
     with pytest.raises(TypeError, match=wanted):
         function(t([1.0, 2.0]), other)
+
+
+@pytest.mark.parametrize(("value", "converts"), [([1.0], True), (1.0, True), ((1.0,), False), ("a", False)])
+def test_only_numbers_and_lists_are_to_be_converted(value: Any, converts: bool) -> None:
+    for function in (paddle.tanh, lambda value: paddle.matmul(t([1.0]), value)):
+        with pytest.raises(ValueError, match="must be Tensor, but got") as raised:
+            function(value)
+        assert ("Convert it with paddle.to_tensor" in str(raised.value)) is converts
 
 
 @pytest.mark.parametrize("other", [None, [1.0], "a", object()])

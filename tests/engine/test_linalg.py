@@ -94,6 +94,10 @@ ones = paddle.ones
         (lambda: paddle.addmm(ones([3, 2]), ones([1, 2]), ones([2, 2])), r"is not broadcastable .*\[3, 2\] .*\[1, 2\]"),
         (lambda: paddle.t(ones([1, 2, 3])), r"t\(\): the input must have at most 2 dimensions"),
         (lambda: ones([1]).mT, r"Tensor.ndim\(1\) is required to be greater than or equal to 2"),
+        (
+            lambda: t(normal(5, 3)) @ t(normal(2, 3)),
+            r"matmul\(\): Dimension mismatch: the sizes 3 and 2 must be equal \(shapes \[5, 3\], \[2, 3\]\)",
+        ),
     ],
 )  # fmt: skip
 def test_what_does_not_fit_is_refused(call: Any, message: str) -> None:

@@ -22,7 +22,7 @@ from pylayer.tape.op import Operation, binary, composed, op, unary
 from pylayer.tape.symbol import named
 from pylayer.tape.vjp import Derivative, Function
 from pylayer.tensor.array import Array
-from pylayer.tensor.invalid import as_floating, check_supported, invalid
+from pylayer.tensor.invalid import as_floating, check_supported, invalid, wrong_type
 from pylayer.tensor.tensor import Tensor
 
 TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
@@ -414,9 +414,8 @@ def check_same_dtype(name: str, tensors: Sequence[Any]) -> None:
     for position, tensor in enumerate(tensors):
         check_supported(tensor)
         if not isinstance(tensor, Tensor):
-            got = f"must be Tensor, but got {type(tensor).__name__}"
-            got = f"argument (position {position}) {got}. Convert it with paddle.to_tensor"
-            raise invalid(f"{name}(): {got}")
+            expected = f"{name}(): argument (position {position}) must be Tensor"
+            raise invalid(wrong_type(expected, tensor))
         if tensor.dtype is not tensors[0].dtype:
             text = f"({tensors[0].dtype.name}) does not match the type of data"
             text = f"{text} ({tensor.dtype.name}) of argument (position {position})"

@@ -31,7 +31,7 @@ from pylayer.tape.op import composed
 from pylayer.tape.vjp import OPS, OpDef
 from pylayer.tensor.array import XP, Place, check_place, owner, set_device, to_numpy
 from pylayer.tensor.dtype import bfloat16
-from pylayer.tensor.invalid import plain_number
+from pylayer.tensor.invalid import plain_number, wrong_type
 from pylayer.tensor.tensor import Tensor
 from pylayer.watch import from_numpy_hook
 
@@ -209,8 +209,7 @@ def as_operand(x: Tensor, other: Any) -> Any:
         return Tensor(XP[type(x.array)].asarray(other, bfloat16.numpy))
     if isinstance(other, (int, float, complex)):
         return other
-    text = f"must be int, float, bool or Tensor, but got {type(other).__name__}"
-    text = f"the operand of a Tensor {text}. Convert it with paddle.to_tensor"
+    text = wrong_type("the operand of a Tensor must be int, float, bool or Tensor", other)
     require(not isinstance(other, (list, tuple, str)), text, error=TypeError)
     return NotImplemented
 

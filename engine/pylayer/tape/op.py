@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 import weakref
 from collections.abc import Callable, Sequence
 from types import ModuleType, NoneType
@@ -170,6 +171,10 @@ class Op(OpDef):
             raise invalid(f"{self.name}(): needs at least one Tensor, but got an empty list")
 
 
+CORE_SIZES = re.compile(r"core dimension.*\(size (\d+) is different from (\d+)\)")
+"""NumPy's message on matrices whose sizes do not fit, as those of a product."""
+
+
 def compute(row: OpDef, kernel: Function, raw: Sequence[Any]) -> Any:
     """The forward on raw arrays, with errors that name the operation and the shapes."""
     try:
@@ -181,6 +186,8 @@ def compute(row: OpDef, kernel: Function, raw: Sequence[Any]) -> Any:
         text = str(error).removeprefix("(InvalidArgument) ").removesuffix(".")
         if "broadcast" in text:
             text = "Broadcast dimension mismatch: the shapes do not broadcast together"
+        elif sizes := CORE_SIZES.search(text):
+            text = f"Dimension mismatch: the sizes {sizes[2]} and {sizes[1]} must be equal"
         shapes = ", ".join(str(list(a.shape)) for a in leaves_in(list(raw)) if type(a) in XP)
         kind = ValueError if isinstance(error, OverflowError) else type(error)
         raise kind(f"(InvalidArgument) {row.name}(): {text} (shapes {shapes}).") from None

@@ -54,13 +54,22 @@ def check_supported(value: Any) -> None:
 def no_tensor(name: str, argument: str, position: int, value: Any) -> ValueError:
     """The error for an argument that is not a Tensor (key phrase: observed rule 77)."""
     check_supported(value)
-    return invalid(
-        f"{name}(): argument '{argument}' (position {position}) must be Tensor, but got "
-        f"{type(value).__name__}. Convert it with paddle.to_tensor"
-    )
+    expected = f"{name}(): argument '{argument}' (position {position}) must be Tensor"
+    return invalid(wrong_type(expected, value))
 
 
 PLAIN: tuple[Any, ...] = (int, float, complex, bool)
+
+
+def wrong_type(expected: str, value: Any) -> str:
+    """The sentence on a value in place of a Tensor, with advice for numbers, and lists and arrays
+    of them.
+
+    A tuple is rather Tensors that were not unpacked.
+    """
+    text = f"{expected}, but got {type(value).__name__}"
+    converts = isinstance(value, (list, *PLAIN, np.generic, np.ndarray))
+    return f"{text}. Convert it with paddle.to_tensor" if converts else text
 
 
 def plain_number(value: Any) -> Any:
