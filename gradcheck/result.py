@@ -151,8 +151,8 @@ class Diagnosis(_Record):
     text: str
     inputs: tuple[str, ...] = ()
     line: str = ""
-    """``file:line`` of the forward's operation whose share of the gradient is wrong; empty if none
-    is known.
+    """``file:line`` of forward's operation whose share of the gradient is wrong, or of backward's
+    line that breaks a contract; empty if none is known.
     """
     source_line: str = ""
     column: Count = 0
