@@ -48,7 +48,10 @@ OPTION_ADVICE = {
     "--nondet-tol": "write --nondet 1e-6, which is relative to the largest entry",
     **dict.fromkeys(
         ("--dtype", "--dtypes"),
-        ("write -i x=2x3:float32", "`dtype: float32` at an input of a scenario sets it"),
+        (
+            "write -i x=2x3:float32, the dtype after the shape",
+            "`dtype: float32` at an input of a scenario sets it",
+        ),
     ),
     **dict.fromkeys(
         ("--nproc", "--nproc-per-node", "--ranks", "--world-size"), "write --world RANKS"
@@ -66,6 +69,7 @@ OPTION_ADVICE = {
             "write -o FILE",
             "write --save FILE",
             "write --report FORMAT:PATH",
+            "write --pytest DIR",
             WHERE_INIT_WRITES,
             "write > FILE after the command",
         ),
@@ -232,6 +236,8 @@ def advice_on_bare_word(word: str, command: click.Command) -> str:
     """
     from gradcheck.backends.environments import name_problem  # few mistakes need it
 
+    if word in ("all", "everything"):
+        return "leave it out: without a name, all scenarios of the project are meant"
     if find_option(command, f"--{word}"):
         return f"did you mean --{word}?"
     if option := option_with_choice(command, word):

@@ -224,7 +224,9 @@ class RunOptions:
     def require_consistency(self) -> None:
         """Raise UserError if two options exclude each other."""
         if (self.baseline_update or self.baseline_prune) and not self.baseline:
-            raise UserError("--baseline-update and --baseline-prune need --baseline FILE")
+            raise UserError(
+                "--baseline-update and --baseline-prune need --baseline FILE: it names the file"
+            )
         if self.lf and self.resume:
             raise UserError(
                 "--lf runs failed cases again, and --resume keeps their results: use one of them"

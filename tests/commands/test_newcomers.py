@@ -89,6 +89,8 @@ MISTAKES = {
     "schema matrix": ("matrix", "did you mean --matrix?"),
     "matrix numpy": ("numpy", "write -b numpy"),
     "export out": ("--pytest", "write --pytest DIR"),
+    "export -o out": ("'-o'", "write --pytest DIR"),
+    "run all": ("'all'", "leave it out"),
     # run: what
     "run ''": ("an empty argument follows run", "shell variable unset"),
     "run own.grad.yaml,empty": ("own.grad.yaml,empty", "write them separately: own.grad.yaml empty"),
