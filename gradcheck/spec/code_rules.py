@@ -249,7 +249,7 @@ def _find_packed(tree: ast.AST, role: str) -> Iterator[Violation]:
             continue
         nodes = [*ast.walk(function)]
         names = Counter(each.id for each in nodes if is_set(each))
-        computed = {ast.unparse(operand) for node in nodes for operand in operands_of(node)}
+        computed = {ast.unparse(operand) for node in nodes for operand in arithmetic_operands(node)}
         for node in nodes:
             if not isinstance(node, ast.Assign):
                 continue
@@ -267,7 +267,7 @@ def is_set(node: ast.AST) -> TypeGuard[ast.Name]:
     return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
 
 
-def operands_of(node: ast.AST) -> list[ast.expr]:
+def arithmetic_operands(node: ast.AST) -> list[ast.expr]:
     """Return the operands of an arithmetic operation or comparison; empty for any other node."""
     match node:
         case ast.BinOp():
