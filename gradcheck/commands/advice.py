@@ -209,9 +209,7 @@ def near_option(name: str, context: click.Context) -> str:
     form = r"--\w.*" if name.startswith("--") else r"-\w"
     known = {word.lstrip("-"): word for word in words if re.fullmatch(form, word)}
     near = known.get(nearest(name.lstrip("-"), known), "")
-    near = near or " or ".join(word for word in known.values() if word.startswith(name))
-    is_opposite = name.startswith("--no") and not near.startswith("--no")
-    return "" if is_opposite else near
+    return near or " or ".join(word for word in known.values() if word.startswith(name))
 
 
 def advice_on_extra_word(word: str, context: click.Context) -> str:

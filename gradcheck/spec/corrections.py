@@ -26,6 +26,8 @@ MOST_LINES_READ = 10_000
 """
 LONGEST_WRITTEN = 500
 """The characters of a line that a person may have written."""
+MOST_KEYS = 12
+"""The most keys of a mapping whose values have forms of their own; a scenario has twice as many."""
 FAR = 9
 """The lines above and below a line whose indentation it may be meant to have."""
 STEP = 2
@@ -99,10 +101,16 @@ def edits_that_remove(
     if needs_others or not mistake_keys(budget.read(part)) <= {*others, mistake_key(mistake)}:
         above, part = 0, lines
     moved_up = replace(mistake, line=mistake.line - above)
-    for edit in each_once(line_edits(part, moved_up, is_syntax)):
+
+    def removes(edit: LineEdit) -> bool:
+        return mistake_keys(budget.read(edit.applied(part))) <= others
+
+    keys = [edit for edit in with_other_keys(part[moved_up.line - 1], moved_up) if removes(edit)]
+    candidates = chain(keys if len(keys) == 1 else (), line_edits(part, moved_up, is_syntax))
+    for edit in each_once(candidates):
         if not budget.lines_left:
             return
-        if mistake_keys(budget.read(edit.applied(part))) <= others:
+        if removes(edit):
             in_file = replace(edit, line=edit.line + above)
             if mistake_keys(budget.read(in_file.applied(lines))) <= others:
                 yield in_file
@@ -169,6 +177,9 @@ def line_edits(lines: list[str], mistake: Diagnostic, is_syntax: bool) -> Iterat
     is_code = "valid Python" in mistake.message or is_in_block(lines, number)
     words = chain(advised(mistake, lines[number]), spelt(lines, number, mistake.column))
     yield from in_place(number, words)
+    if mistake.help.startswith("indent it less"):
+        yield from moved(lines, number, indentation(lines[number]))
+        return
     for n in ancestors(lines, number):
         yield from in_place(n, as_block(lines, n))
     for n in near:
@@ -237,6 +248,19 @@ def without_key(lines: list[str], n: int) -> Iterator[LineEdit]:
 
 
 # ------------------------------ words
+def with_other_keys(line: str, mistake: Diagnostic) -> Iterator[LineEdit]:
+    """Yield a line with each known key in place of an unknown one that none is similar to.
+
+    Plain text fits too many of the keys of a scenario.
+    """
+    if listed := re.match(r"the keys of \w+(?: \w+)* are (.*)", mistake.help):
+        before, after = line[: mistake.column - 1], line[mistake.column - 1 + mistake.width :]
+        names = re.split(", | and ", listed[1])
+        if len(names) > MOST_KEYS and not re.match(r":\s*([\[{]|$)", after):
+            return
+        yield from in_place(mistake.line - 1, (before + name + after for name in names))
+
+
 def advised(mistake: Diagnostic, line: str) -> Iterator[str]:
     """Yield a line with the text that the advice on a mistake writes, in place of the marked
     text.
@@ -283,15 +307,17 @@ def is_aligned(lines: list[str], n: int) -> bool:
     return indentation(lines[n]) in [indentation(text) for text in others if text.strip()]
 
 
-def moved(lines: list[str], n: int) -> Iterator[LineEdit]:
-    """Yield a line, alone and with the block below it, at the indentations of lines around it."""
+def moved(lines: list[str], n: int, below: int = LONGEST_WRITTEN) -> Iterator[LineEdit]:
+    """Yield a line, alone and with the block below it, at the indentations of lines around it that
+    are smaller than a given one.
+    """
     depth = indentation(lines[n])
     end = n + 1
     while end < len(lines) and (not lines[end].strip() or indentation(lines[end]) > depth):
         end += 1
     while not lines[end - 1].strip():
         end -= 1
-    for other in depths_around(lines, n):
+    for other in filter(below.__gt__, depths_around(lines, n)):
         yield from in_place(n, [" " * other + lines[n].lstrip()])
         block = [
             " " * max(0, indentation(text) + other - depth) + text.lstrip() for text in lines[n:end]
@@ -352,6 +378,8 @@ def spaced(line: str) -> Iterator[str]:
     if entry := re.match(r"(\s*- )([^:]+)$", line):
         yield f"{entry[1]}id: {entry[2]}"
         yield f"{entry[1]}title: {entry[2]}"
+    if called := re.search(r"(?<=: )[\w.]+\(.*\)(?=\s*\}|$)", line):
+        yield line[: called.start()] + in_quotes(called[0]) + line[called.end() :]
     if re.search(r": *\(", line):
         yield re.sub(r"(?<=: )\(([^()]*)\)", r"[\1]", line)
     if entry := re.match(r"(\s*(?:- )?[\w.-]+: +)([^\s\"'\[{].*: .*[^\s\"'])", line):
@@ -420,5 +448,5 @@ def in_quotes(text: str) -> str:
 
 def shortened(line: str) -> Iterator[str]:
     """Yield a line without one of its signs."""
-    for sign in re.finditer(r"[^\w\s]", line):
+    for sign in re.finditer(r"[^\w\s.-]|[.-](?!\d)", line):  # another number is another test
         yield line[: sign.start()] + line[sign.end() :]

@@ -225,6 +225,8 @@ def _entry_mistake(
         elif key == "schema":
             help += ", or put what begins here into a separate file"
         return f"duplicate key {quote(key)}, first given in line {first}", help
+    if value is None and key.count(")") > key.count("("):
+        return "a ',' ends the text before", "put text that contains ',' in quotes"
     if value is None and not mark.style and (joined := JOINED.fullmatch(key)):
         return (
             "there is no ': ' between a key and its value",

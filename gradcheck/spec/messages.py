@@ -65,6 +65,7 @@ _OTHER_TOOLS_KEYS = {
     # of a scenario
     **dict.fromkeys(("base", "parent", "inherit", "inherits"), "extends"),
     **dict.fromkeys(("marks", "markers"), "tags"),
+    "code": "layer",
     **dict.fromkeys(("nproc_per_node", "nprocs", "num_ranks", "world_size"), "world"),
     **dict.fromkeys(("options", "parameters", "params"), "kwargs"),
     "description": "title", "name": "id", "parametrize": "matrix", "random_seed": "seed",
@@ -112,7 +113,8 @@ WORDS_OF_NUMPY = {
     "double": "float64", "half": "float16", "single": "float32", "short": "int16", "long": "int64",
     "int": "int64", "fp16": "float16", "fp32": "float32", "fp64": "float64", "bf16": "bfloat16",
     "randn": "normal", "gaussian": "normal", "rand": "uniform", "random": "uniform",
-    "randint": "integers", "arange": "linspace", "non-contiguous": "strided",
+    "randint": "integers", "arange": "linspace",
+    **dict.fromkeys(("non-contiguous", "non_contiguous", "noncontiguous"), "strided"),
 }  # fmt: skip
 """Names of dtypes and random functions in NumPy and torch → our names."""
 _OTHER_FORMS = {
@@ -234,6 +236,8 @@ def _advise_key(key: str, kind: type[model.Format], value: object, beside: Colle
     """Return advice on a key of another tool or a key without a ``:``; empty for other keys."""
     if re.match(r"[\w-]+ *[\[{]", key):
         return "put a ':' and a space before the bracket"
+    if key in ("dtype", "layout") and isinstance(value, Seq):
+        return f"write 'matrix: {{{key}: …}}'"
     ours = _OTHER_TOOLS_KEYS.get(key, "")
     if ours == "gradient" and isinstance(value, Map):
         ours = "grads"

@@ -50,6 +50,8 @@ def advise(error: BaseException) -> str:
             return advise_on_arguments(error, message)
     if type(error) is not AttributeError or "did you mean" in message.lower():
         return ""
+    if inspect.isroutine(error.obj):
+        return "; is the () of a call missing?"
     with suppress(Exception):  # the user's object may fail to list its names
         names = [name for name in dir(error.obj) if not name.startswith("_")]
         near = nearest(str(error.name), names)

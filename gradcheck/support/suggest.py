@@ -38,6 +38,11 @@ def hint(name: str, known: Iterable[str], otherwise: str) -> str:
     return f"did you mean {near}?" if near else otherwise
 
 
+def is_opposite(name: str, other: str) -> bool:
+    """Whether a word is the negation of another: noncontiguous."""
+    return name.endswith(other) and name.removesuffix(other).strip("-_") in ("no", "non", "not")
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """Return the name in `known` that was likely meant, ignoring case; empty if none is similar.
 
@@ -49,7 +54,8 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
     if len(name) > LONGEST_SOUGHT:
         return ""
-    name, by_lower = name.lower(), {candidate.lower(): candidate for candidate in known}
+    name = name.lower()
+    by_lower = {other.lower(): other for other in known if not is_opposite(name, other.lower())}
     for other in by_lower:
         if sorted(other) == sorted(name):
             return by_lower[other]

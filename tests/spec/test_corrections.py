@@ -47,6 +47,7 @@ scenarios:
 SLIPS = {
     "key misspelt": ("    inputs:\n      x", "    input:\n      x"),
     "key of another tool": ("matches\n      order", "matches\n      second_order"),
+    "key without a similar one": ("      calls: {forward", "      count: {forward"),
     "value misspelt": ("float32", "flaot32"),
     "word of the code misspelt": ("return dy", "retrun dy"),
     "name of the code misspelt": ("paddle.tanh", "padle.tanh"),
