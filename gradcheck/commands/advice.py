@@ -75,6 +75,8 @@ OPTION_ADVICE = {
         ),
     ),
     "--save": "write -o FILE",
+    **dict.fromkeys(("--fast", "--fast-mode", "--fast_mode"), "write --mode probe"),
+    **dict.fromkeys(("--gradgrad", "--gradgradcheck", "--second-order"), "write --order 2"),
     "--ff": "write --lf",
     **dict.fromkeys(("--case", "--id", "--only", "--scenario", "--select"), ID_ALONE),
     **dict.fromkeys(("--deselect", "--exclude", "--skip"), "write -k 'not ID'"),

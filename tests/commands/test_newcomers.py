@@ -89,6 +89,8 @@ MISTAKES = {
     "schema matrix": ("matrix", "did you mean --matrix?"),
     "matrix numpy": ("numpy", "write -b numpy"),
     "export out": ("--pytest", "write --pytest DIR"),
+    "check mod:Own -i x=2 --fast-mode": ("'--fast-mode'", "write --mode probe"),
+    "check mod:Own -i x=2 --gradgradcheck": ("'--gradgradcheck'", "write --order 2"),
     "export -o out": ("'-o'", "write --pytest DIR"),
     "run all": ("'all'", "leave it out"),
     # run: what
