@@ -215,13 +215,16 @@ def in_place(n: int, texts: Iterable[str]) -> Iterator[LineEdit]:
 
 
 def lines_near(lines: list[str], number: int) -> list[int]:
-    """The line of a mistake, the one above, the one below, and the first above that is indented
-    less: blank ones do not count.
+    """The lines that may be at fault for a mistake in a line: itself, the one above, the one below,
+    and the first above that is indented less; above, lines with an open quote and the first lines
+    of the mappings and lists that the line is in. Blank ones do not count.
     """
     above = [n for n in range(number, -1, -1) if lines[n].strip()]
     below = [n for n in range(number + 1, len(lines)) if lines[n].strip()]
     parents = [n for n in above if indentation(lines[n]) < indentation(lines[above[0]])]
-    near = dict.fromkeys([*above[:2], *below[:1], *parents[:1]])
+    opened = [n for n in above[:FAR] if any(lines[n].count(sign) % 2 for sign in QUOTES)]
+    firsts = [n + 1 for n in ancestors(lines, number) if lines[n].endswith(":")]
+    near = dict.fromkeys([*above[:2], *below[:1], *parents[:1], *opened, *firsts])
     return [n for n in near if len(lines[n]) <= LONGEST_WRITTEN]
 
 

@@ -44,6 +44,8 @@ def _find_impossible_checks(expect: Expect, scenario: Scenario) -> Iterator[Viol
             "give one a floating dtype and 'stop_gradient: false', or write 'gradient: unchecked'"
         )
         checks.discard("grads")
+        if not scenario.inputs:
+            help = "list the layer's Tensors under 'inputs', such as 'inputs: {x: [2, 3]}'"
     elif expect.written_gradient == "unchecked":
         why, help = "asks for a check, 'gradient: unchecked' for none", "remove one of the two"
         checks.discard("grads")

@@ -69,6 +69,7 @@ SLIPS = {
     "quote not closed": ('output"', "output"),
     "block not opened": ("layer: |", "layer:"),
     "dash left out": ("  - id: own-product", "    id: own-product"),
+    "dash of the first entry left out": ("  - id: own-tanh", "    id: own-tanh"),
     "no space after the dash": ("- id: own-product", "-id: own-product"),
     "line too far right": ("    title: A", "     title: A"),
     "line too far left": ("      b: {values", "    b: {values"),
