@@ -154,12 +154,14 @@ def mismatch(got: Any, expected: Any, rtol: float | None) -> str:
 
 def plain_mismatch(got: Any, expected: bool | str | None) -> str:
     """How `got` differs from an expected None, boolean or string."""
+    kind = ""
     if isinstance(expected, str):
+        kind = "" if isinstance(got, str) else "the text "
         got = text_of(got)
     elif isinstance(got, np.ndarray) and got.dtype == bool and got.size == 1:
         got = bool(got)
     is_same = type(got) is type(expected) and got == expected
-    return "" if is_same else f"expected {expected!r}, got {value_text(got)}"
+    return "" if is_same else f"expected {kind}{expected!r}, got {value_text(got)}"
 
 
 def value_text(value: Any) -> str:

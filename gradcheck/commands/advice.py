@@ -89,7 +89,11 @@ OPTION_ADVICE = {
     "--allow-code": "this command needs no permission",
     "--verbosity": "write -v",
     "--silent": "write -q",
-    "--kwarg": "write --call CODE, such as --call 'Own.apply(x, 3)'",
+    "--kwarg": (
+        "write --call CODE, such as --call 'Own.apply(x, 3)'",
+        "`kwargs: {axis: -1}` in the scenario sets it",
+    ),
+    "--nondet": "`nondet: 1e-6` in the scenario sets it",
     "--no-color": "write --color never",
     "--force": NOT_OVERWRITTEN,
     **dict.fromkeys(("--fail-fast", "--failfast"), "write -x"),

@@ -100,6 +100,8 @@ def edits_that_remove(
     needs_others = any("extends:" in line for line in part)
     if needs_others or not mistake_keys(budget.read(part)) <= {*others, mistake_key(mistake)}:
         above, part = 0, lines
+    if mistake.help == "rename or remove one of the two":  # nobody knows the name that was meant
+        return
     moved_up = replace(mistake, line=mistake.line - above)
 
     def removes(edit: LineEdit) -> bool:

@@ -219,7 +219,7 @@ def _entry_mistake(
         return f"a key must be text, not {describe(key)}", "write a name; put a number in quotes"
     if key in mapping:
         first = mapping.marks[key][0].line
-        help = "remove one of the two"
+        help = "rename or remove one of the two"
         if "id" in mapping:
             help += ", or begin another entry of the list with '- id: …'"
         elif key == "schema":
