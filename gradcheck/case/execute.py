@@ -278,7 +278,8 @@ class Run:
         for name, expected in self.expect.grads.items():
             text = mismatch(self.on_host(self.gradients[name]), expected, self.scenario.rtol)
             if text:
-                findings.append(Finding(Status.FAIL, f"gradient of {name}: {text}"))
+                line = self.scenario.line_of(f"expect.grads.{name}")
+                findings.append(self.unexpected(f"gradient of {name}: {text}", line))
         return [*findings, *self.check_values(), *self.check_calls()]
 
     def keep_values(self, named: Iterable[tuple[str, Any]]) -> None:
@@ -311,7 +312,7 @@ class Run:
             if expected is not None:
                 text = f"expected {expected.type} in {expected.phase}, but nothing was raised"
         if text:
-            findings.append(Finding(Status.FAIL, text))
+            findings.append(self.unexpected(text, self.scenario.line_of("expect.raises")))
 
     def missing_words(self, expected: Raises | Warns, message: str) -> Message | None:
         """The expected words that a message lacks, for all implementations or for this one."""
@@ -337,13 +338,21 @@ class Run:
                 findings.append(Finding(Status.ERROR, text))
                 continue
             if text:
-                findings.append(Finding(Status.FAIL, f"{expression}: {text}"))
+                findings.append(self.unexpected(f"{expression}: {text}", line))
         return findings
+
+    def unexpected(self, text: str, line: int) -> Finding:
+        """A FAIL with the line of the expectation that does not hold."""
+        is_here = is_file(self.scenario.path) and line > self.scenario.line
+        return Finding(Status.FAIL, f"{text} (line {line} of the spec)" if is_here else text)
 
     def check_calls(self) -> list[Finding]:
         """The differences between expected and actual calls of forward and backward."""
         return [
-            Finding(Status.FAIL, f"{name} ran {count} times, expected {expected}")
+            self.unexpected(
+                f"{name} ran {count} times, expected {expected}",
+                self.scenario.line_of(f"expect.calls.{name}"),
+            )
             for name, (count, expected) in self.counted_calls().items()
             if count != expected
         ]
