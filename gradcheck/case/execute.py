@@ -344,6 +344,7 @@ class Run:
     def unexpected(self, text: str, line: int) -> Finding:
         """A FAIL with the line of the expectation that does not hold."""
         is_here = is_file(self.scenario.path) and line > self.scenario.line
+        is_here = is_here and not text.endswith("of the spec)")
         return Finding(Status.FAIL, f"{text} (line {line} of the spec)" if is_here else text)
 
     def check_calls(self) -> list[Finding]:
