@@ -199,6 +199,8 @@ def find_unused_parameters(scenario: Scenario) -> Iterator[Violation]:
             otherwise = "use it in a shape, the layer, the call or an expression; 'dtype', "
             otherwise += "'layout' and 'world' have an effect without that; -b chooses backends"
             help = suggest(name, ("dtype", "layout", "world"), otherwise)
+            if section == "sizes":
+                help = "use it in a shape, or remove it"
             if name in Scenario.keys():  # noqa: SIM118 - of a class
                 help = f"it is a key of a scenario: write '{name}: …' next to 'id'"
             elif name == "shape":
@@ -219,8 +221,8 @@ def _parse_python(source: str, role: str) -> PythonCode | Violation:
     code = source.lstrip(" \t") if _MODES[role] == "eval" else source
     try:
         parsed = PythonCode(code, _MODES[role])
-        mistakes = chain(_find_annotations(parsed.tree, role), _find_packed(parsed.tree, role))
-        return next(mistakes, parsed)
+        finders = (_find_stray_returns, _find_annotations, _find_packed)
+        return next(chain.from_iterable(find(parsed.tree, role) for find in finders), parsed)
     except SyntaxError as error:
         place = (error.lineno or 1, (error.offset or 1) + len(source) - len(code), 1)
         help = ""
@@ -238,6 +240,17 @@ def _parse_python(source: str, role: str) -> PythonCode | Violation:
         return Violation((), f"{role} is not valid Python: {problem}", help, inside=place)
     except (ValueError, RecursionError, MemoryError):
         return Violation((), f"{role} is too deeply nested for Python", "make it simpler")
+
+
+def _find_stray_returns(tree: ast.AST, role: str) -> Iterator[Violation]:
+    """Yield each ``return`` outside of a function, which only a compiler refuses."""
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    inside = {node for function in functions for node in ast.walk(function)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Return) and node not in inside:
+            place = (node.lineno, node.col_offset + 1, len("return"))
+            message = f"{role}: 'return' outside of a function"
+            yield Violation((), message, "indent it like the lines of the function", inside=place)
 
 
 def _find_packed(tree: ast.AST, role: str) -> Iterator[Violation]:

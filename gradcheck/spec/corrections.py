@@ -30,6 +30,8 @@ MOST_KEYS = 12
 """The most keys of a mapping whose values have forms of their own; a scenario has twice as many."""
 FAR = 9
 """The lines above and below a line whose indentation it may be meant to have."""
+FAR_QUOTE = 40
+"""The lines above a mistake in which a quote may have been left open."""
 STEP = 2
 """The spaces by which blocks are usually indented."""
 BRACKETS = (("(", ")"), ("[", "]"), ("{", "}"))
@@ -88,10 +90,11 @@ def edits_that_remove(
 ) -> Iterator[LineEdit]:
     """Yield the edits that remove a mistake and leave at most some others.
 
-    All but the removal of a repeated line are tried on the scenario of the mistake alone, and then
-    on the whole file.
+    All but the removal of a repeated line and the end of a quote are tried on the scenario of the
+    mistake alone, and then on the whole file.
     """
-    for edit in without_repeated(lines, mistake.line):
+    quoted = closed_quotes(lines, mistake.line) if is_syntax else ()
+    for edit in chain(without_repeated(lines, mistake.line), quoted):
         if mistake_keys(budget.read(edit.applied(lines))) <= others:
             yield edit
     first, start, end = scenario_at(lines, min(mistake.line, len(lines)) - 1)
@@ -210,6 +213,14 @@ def without_repeated(lines: list[str], number: int) -> Iterator[LineEdit]:
             yield LineEdit(n + 1, 1, ())
 
 
+def closed_quotes(lines: list[str], number: int) -> Iterator[LineEdit]:
+    """Yield the lines above a mistake whose text in quotes does not end, with its end."""
+    for n in range(min(number, len(lines)) - 1, max(-1, number - FAR_QUOTE), -1):
+        opened = re.match(r".*?(?:: |- )([\"'])", lines[n])
+        if opened and lines[n].count(opened[1]) % 2:
+            yield from in_place(n, [lines[n] + opened[1]])
+
+
 def in_place(n: int, texts: Iterable[str]) -> Iterator[LineEdit]:
     """Yield the edits that write one of some texts in a line, which counts from 0."""
     for text in texts:
@@ -218,15 +229,14 @@ def in_place(n: int, texts: Iterable[str]) -> Iterator[LineEdit]:
 
 def lines_near(lines: list[str], number: int) -> list[int]:
     """The lines that may be at fault for a mistake in a line: itself, the one above, the one below,
-    and the first above that is indented less; above, lines with an open quote and the first lines
-    of the mappings and lists that the line is in. Blank ones do not count.
+    the first above that is indented less, and the first lines of the mappings and lists that it is
+    in. Blank ones do not count.
     """
     above = [n for n in range(number, -1, -1) if lines[n].strip()]
     below = [n for n in range(number + 1, len(lines)) if lines[n].strip()]
     parents = [n for n in above if indentation(lines[n]) < indentation(lines[above[0]])]
-    opened = [n for n in above[:FAR] if any(lines[n].count(sign) % 2 for sign in QUOTES)]
     firsts = [n + 1 for n in ancestors(lines, number) if lines[n].endswith(":")]
-    near = dict.fromkeys([*above[:2], *below[:1], *parents[:1], *opened, *firsts])
+    near = dict.fromkeys([*above[:2], *below[:1], *parents[:1], *firsts])
     return [n for n in near if len(lines[n]) <= LONGEST_WRITTEN]
 
 
@@ -334,11 +344,13 @@ def moved(lines: list[str], n: int, below: int = LONGEST_WRITTEN) -> Iterator[Li
 
 
 def indented_below(lines: list[str], n: int) -> Iterator[LineEdit]:
-    """Yield the lines below a key that has no value, indented more: one line, two, and so on."""
+    """Yield the lines below a key that has no value, or no text, indented more: one line, two, and
+    so on.
+    """
     depth = indentation(lines[n])
-    for end in range(n + 2, min(n + FAR, len(lines)) + 1):
+    for end in range(n + 2, min(n + 2 * FAR, len(lines)) + 1):
         below = lines[n + 1 : end]
-        if not lines[n].endswith(":") or min(map(indentation, below)) != depth:
+        if not lines[n].endswith((":", "|")) or min(map(indentation, below)) != depth:
             return
         yield LineEdit(n + 2, len(below), tuple(" " * STEP + text for text in below))
 

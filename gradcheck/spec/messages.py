@@ -178,12 +178,15 @@ def _report_no_mapping(kind: type[model.Format], location: Location, text: SpecT
 def _example(kind: type[model.Format], value: object) -> str:
     """Return an example of an object that contains the text written in its place, if possible."""
     key = re.fullmatch(r"\{(\w+): [^:]*\}", kind.example)
+    if type(value) is int and key is not None and key[1] == "shape":
+        return f"{{shape: [{value}]}}"
     if not isinstance(value, str) or value.lower() in _NOTHING or key is None:
         return kind.example
     if value.endswith((".npy", ".npz")):
         return f"{{from: {value}}}"
     if key[1] == "shape":
-        return f"{{shape: {as_list(value)}}}" if _SEVERAL.fullmatch(value) else kind.example
+        is_list = _SEVERAL.fullmatch(value) or re.fullmatch(r"\(?\w+(?:, ?\w+)+\)?", value)
+        return f"{{shape: {as_list(value)}}}" if is_list else kind.example
     return yaml.safe_dump({key[1]: value}, default_flow_style=True, width=1000).strip()
 
 

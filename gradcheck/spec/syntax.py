@@ -77,7 +77,7 @@ WORDINGS = (
             "the brackets do not close here as they should",
             "check for a missing ',' or closing bracket of the bracket opened in line {context}"),
     Hint("could not find expected ':'", "this line is neither 'key: value' nor a list entry",
-            "write ': ' in place of '='; indent code, so that it belongs to the key above",
+            "indent code, so that it belongs to the key above; write ': ' in place of '='",
             r"\0[\w-]+ *=", at_context=True),
     Hint("could not find expected ':'|" + UNFIT, "this line begins with a sign that is not a '-'",
             "begin an entry of a list with a '-' and a space", r"\0[^\w\s\"'{}\[\]&*!|>%@`#,?:-] "),

@@ -220,7 +220,7 @@ def test_calls_are_counted_by_the_same_record(tmp_path: Path) -> None:
     counted = LAYER.replace("APPLY", "") + "        call: Own.apply(Own.apply(x))\n"
     assert run(tmp_path, counted + "        expect: {calls: {forward: 2, backward: 2}}\n").status is Status.PASS
     wrong = run(tmp_path, counted + "        expect: {calls: {backward: 1}}\n")
-    assert (wrong.status, wrong.message) == (Status.FAIL, "backward ran 2 times, expected 1")
+    assert (wrong.status, wrong.message) == (Status.FAIL, "backward ran 2 times, expected 1 (line 16 of the spec)")
 
 
 def test_an_inherited_forward_that_is_called_directly_is_told_of_the_class_that_is_named() -> None:

@@ -80,6 +80,8 @@ SLIPS = {
     "code too far left": ("              return y\n", "             return y\n"),
     "tab": ("    title: A", "\ttitle: A"),
     "line twice": ("    title: A product\n", "    title: A product\n    title: A product\n"),
+    "return outside of its function": ("              return y\n", "          return y\n"),
+    "quote closed by a later one": ('output"\n    tags: [mine, smooth]', 'output\n    tags: ["mine", smooth]'),
     "line of Markdown": ("schema: gradcheck/v1\n", "```\nschema: gradcheck/v1\n"),
     "plain word for a list": ("[mine, smooth]", "mine, smooth"),
 }

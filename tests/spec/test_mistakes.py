@@ -199,7 +199,7 @@ def test_a_wrong_schema_and_a_missing_one(diagnose):
         ),
         ("layer: |\n  class A: pass", "2:3 the layer defines no subclass of PyLayer or Function to apply", "derive it"),
         # inputs
-        (LAYER + "inputs: {x: 3}", "2:13 an input must be a mapping, not 3", "write {shape: [2, 3]}; the keys are"),
+        (LAYER + "inputs: {x: 3}", "2:13 an input must be a mapping, not 3", "write {shape: [3]}; the keys are"),
         (LAYER + "inputs: {x: {}}", "2:13 an input needs 'shape' or 'values'", "add 'shape: [2, 3]'"),
         (LAYER + "inputs: {x: {shape: [1], values: [1]}}", "2:14 'values' and 'shape' exclude each other", "remove"),
         (LAYER + "inputs: {x: {values: 1, init: ones}}", "2:25 'values' and 'init' exclude each other", "remove one"),
