@@ -63,9 +63,10 @@ def compiled(text: SpecText) -> None:
         for source in (scenario.layer_source, scenario.script):
             if source and "finally" not in source:
                 try:
-                    compile(source, text.path, "exec")
-                except SyntaxError as error:
-                    text.report((scenario.line, 1, 1), f"the code does not compile: {error.msg}")
+                    with warnings.catch_warnings(action="ignore"):  # of code that nobody wrote
+                        compile(source, text.path, "exec")
+                except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+                    text.report((scenario.line, 1, 1), f"the code does not compile: {error}")
                     raise text.error() from None
 
 
