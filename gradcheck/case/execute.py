@@ -254,7 +254,7 @@ class Run:
             if not is_checked:
                 refuse_foreign_layers(layer)
                 raise
-            if phase_of(error) == "backward":
+            if phase_of(error) == "backward" and not self.backend.lacks(error):
                 self.fix = self.find_fix(layer)
             gradient = refusal_of(layer, error, self.calls)
             gradient = gradient.model_copy(update={"fix": self.fix})
@@ -343,9 +343,10 @@ class Run:
 
     def unexpected(self, text: str, line: int) -> Finding:
         """A FAIL with the line of the expectation that does not hold."""
-        is_here = is_file(self.scenario.path) and line > self.scenario.line
-        is_here = is_here and not text.endswith("of the spec)")
-        return Finding(Status.FAIL, f"{text} (line {line} of the spec)" if is_here else text)
+        has_place = text.endswith("of the spec)")
+        if is_file(self.scenario.path) and line > self.scenario.line and not has_place:
+            text += f" (line {line} of the spec)"
+        return Finding(Status.FAIL, text)
 
     def check_calls(self) -> list[Finding]:
         """The differences between expected and actual calls of forward and backward."""

@@ -15,10 +15,8 @@ from gradcheck.causes.words import source_place
 from gradcheck.support.called_function import tracebacks
 from gradcheck.support.display_paths import count
 from gradcheck.support.foreign import text_of
-from gradcheck.support.syntax_tree import last_name
+from gradcheck.support.syntax_tree import last_name, reads_saved_tensors
 
-READERS = ("saved_tensor", "saved_tensors")
-"""The names by which contexts give the saved Tensors: Paddle's method, and torch's attribute."""
 GOT = re.compile(r"unpack.*\bgot (\d+)|unpack.*(NoneType)")
 """Python's message on too few values to unpack."""
 
@@ -70,11 +68,10 @@ def assignments_of_saved(code: CodeType) -> Iterator[Assignment]:
     """The statements of a function's code that assign the saved Tensors."""
     for line in sorted({line for *_, line in code.co_lines() if line}):
         for statement in statements(linecache.getline(code.co_filename, line)):
-            if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
-                value = statement.value
-                read = value.func if isinstance(value, ast.Call) else value
-                if last_name(read) in READERS:
-                    yield Assignment(line, statement.targets[0], ast.unparse(value))
+            if not isinstance(statement, ast.Assign) or len(statement.targets) > 1:
+                continue
+            if reads_saved_tensors(statement.value):
+                yield Assignment(line, statement.targets[0], ast.unparse(statement.value))
 
 
 def operands_of(step: TracebackType) -> Iterator[ast.Name]:

@@ -10,6 +10,7 @@ from string import Formatter
 from typing import Any
 
 from gradcheck.deriving.source import FunctionNode
+from gradcheck.support.syntax_tree import reads_saved_tensors
 
 MODULES = ("paddle", "torch", "F", "np", "numpy", "nn", "ctx")
 """Usual names of modules, which are not values."""
@@ -183,7 +184,7 @@ def places_in(function: FunctionNode) -> list[ast.expr]:
     waiting = [(statement, "body") for statement in function.body]
     while waiting:
         node, field = waiting.pop(0)
-        if getattr(getattr(node, "func", node), "attr", "") in SAVED_TENSORS:
+        if reads_saved_tensors(node):
             continue
         if isinstance(node, ast.expr) and field not in NOT_VALUES and may_change(node):
             places.append(node)
@@ -202,8 +203,6 @@ def is_signed_number(node: ast.AST) -> bool:
     return isinstance(node, ast.UnaryOp) and isinstance(node.operand, ast.Constant)
 
 
-SAVED_TENSORS = ("saved_tensor", "saved_tensors")
-"""Attributes of ctx that hold the values that forward saved."""
 TARGETS = ("targets", "target")
 """Fields of assignment targets: only an index in them is a value."""
 NOT_VALUES = ("func", *TARGETS)

@@ -26,7 +26,7 @@ from gradcheck.spec.python import (
     static_forward,
 )
 from gradcheck.spec.violation import Violation, below, find_conflicts
-from gradcheck.support.syntax_tree import last_name
+from gradcheck.support.syntax_tree import reads_saved_tensors
 
 MAX_CHARACTERS = 20_000
 """The most names in one piece of code: part of the work of Python's compiler grows with names times
@@ -244,7 +244,8 @@ def _parse_python(source: str, role: str) -> PythonCode | Violation:
 
 def _find_stray_returns(tree: ast.AST, role: str) -> Iterator[Violation]:
     """Yield each ``return`` outside of a function, which only a compiler refuses."""
-    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    kinds = ast.FunctionDef, ast.AsyncFunctionDef
+    functions = [node for node in ast.walk(tree) if isinstance(node, kinds)]
     inside = {node for function in functions for node in ast.walk(function)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Return) and node not in inside:
@@ -266,11 +267,9 @@ def _find_packed(tree: ast.AST, role: str) -> Iterator[Violation]:
         for node in nodes:
             if not isinstance(node, ast.Assign):
                 continue
-            name, value = ast.unparse(node.targets[0]), node.value
-            getter = value.func if isinstance(value, ast.Call) else value
-            is_tuple = last_name(getter) in ("saved_tensor", "saved_tensors")
-            if is_tuple and name in computed and names[name] == 1:
-                message = f"{role}: {quote(ast.unparse(value))} is a tuple, not a Tensor"
+            name = ast.unparse(node.targets[0])
+            if reads_saved_tensors(node.value) and name in computed and names[name] == 1:
+                message = f"{role}: {quote(ast.unparse(node.value))} is a tuple, not a Tensor"
                 place = (node.lineno, node.col_offset + 1, len(name))
                 yield Violation((), message, f"write {name},", inside=place)
 

@@ -137,6 +137,18 @@ def test_a_mistake_is_corrected_whatever_others_the_file_has(tmp_path: Path) -> 
     ]
 
 
+def test_code_of_candidates_does_not_warn(tmp_path: Path, recwarn: pytest.WarningsRecorder) -> None:
+    path = tmp_path / "own.grad.yaml"
+    (mistake,) = mistakes_of(path, SPEC.replace("(1 - y * y)", "[1, 2][1, y]").replace("order: 2", "oder: 2"))
+    assert mistake.fix is not None
+    assert not recwarn.list
+
+
+def test_a_return_of_an_asynchronous_function_is_in_a_function(tmp_path: Path) -> None:
+    text = SPEC.replace("      class Tanh", "      async def later():\n          return 1\n\n      class Tanh")
+    assert mistakes_of(tmp_path / "own.grad.yaml", text) == []
+
+
 def test_nothing_is_suggested_where_no_edit_helps(tmp_path: Path) -> None:
     (mistake,) = mistakes_of(tmp_path / "own.grad.yaml", SPEC.replace("{op: multiply}", "[1, 2]"))
     assert mistake.fix is None
