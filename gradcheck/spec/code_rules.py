@@ -263,11 +263,16 @@ def _find_packed(tree: ast.AST, role: str) -> Iterator[Violation]:
             continue
         nodes = [*ast.walk(function)]
         names = Counter(each.id for each in nodes if is_set(each))
-        computed = {ast.unparse(operand) for node in nodes for operand in arithmetic_operands(node)}
+        computed = {
+            operand.id
+            for node in nodes
+            for operand in arithmetic_operands(node)
+            if isinstance(operand, ast.Name)
+        }
         for node in nodes:
-            if not isinstance(node, ast.Assign):
+            if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Name):
                 continue
-            name = ast.unparse(node.targets[0])
+            name = node.targets[0].id
             if reads_saved_tensors(node.value) and name in computed and names[name] == 1:
                 message = f"{role}: {quote(ast.unparse(node.value))} is a tuple, not a Tensor"
                 place = (node.lineno, node.col_offset + 1, len(name))

@@ -144,6 +144,11 @@ def test_code_of_candidates_does_not_warn(tmp_path: Path, recwarn: pytest.Warnin
     assert not recwarn.list
 
 
+def test_a_long_sum_is_not_too_deep(tmp_path: Path) -> None:
+    text = SPEC.replace("return dy * (1 - y * y)", "return dy * (1 - y * y)" + " + 0 * y" * 600)
+    assert mistakes_of(tmp_path / "own.grad.yaml", text) == []
+
+
 def test_a_return_of_an_asynchronous_function_is_in_a_function(tmp_path: Path) -> None:
     text = SPEC.replace("      class Tanh", "      async def later():\n          return 1\n\n      class Tanh")
     assert mistakes_of(tmp_path / "own.grad.yaml", text) == []
